@@ -1,0 +1,66 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { runMigrations } from 'graphile-worker'
+import pg from 'pg'
+
+const folder = new URL('../../migrations/', import.meta.url)
+
+// Any constant will do, as long as every Courtside process takes the same one.
+const LOCK = 4_217_336_001
+
+/**
+ * Brings a database to the newest schema: our files in order, each in its own transaction, then the queue's schema.
+ * Safe to start twice at once: an advisory lock makes the second one wait, then find nothing to do.
+ * @returns the names of the files applied now
+ * @throws if a landed file is missing here, that is, the database is newer than this program
+ */
+export async function migrate(url: string): Promise<string[]> {
+  const client = new pg.Client({ connectionString: url, application_name: 'courtside-migrate' })
+  await client.connect()
+  try {
+    await client.query('select pg_advisory_lock($1)', [LOCK])
+    await client.query(`create table if not exists migration (
+      name text constraint migration_pkey primary key, applied_at timestamptz not null default now())`)
+    const applied = await pending(client)
+    for (const name of applied) await apply(client, name)
+    // The client stands in for a pool, so that the queue's own migration happens under our lock.
+    await runMigrations({ connectionString: url, logger: silent })
+    return applied
+  } finally {
+    await client.end()
+  }
+}
+
+/** Whether every migration this program knows has been applied. One statement, for `/readyz`. */
+export async function isMigrated(query: (text: string) => Promise<{ rows: { name: string }[] }>): Promise<boolean> {
+  const { rows } = await query('select name from migration')
+  const done = new Set(rows.map(row => row.name))
+  return (await migrationFiles()).every(name => done.has(name))
+}
+
+async function pending(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>('select name from migration')
+  const done = new Set(rows.map(row => row.name))
+  const files = await migrationFiles()
+  const unknown = [...done].filter(name => !files.includes(name))
+  if (unknown.length > 0) {
+    throw new Error(`The database is newer than this program: it has ${unknown.join(', ')}. Start the newer program.`)
+  }
+  return files.filter(name => !done.has(name))
+}
+
+async function apply(client: pg.Client, name: string): Promise<void> {
+  const text = await readFile(new URL(name, folder), 'utf8')
+  try {
+    await client.query('begin')
+    await client.query(text)
+    await client.query('insert into migration (name) values ($1)', [name])
+    await client.query('commit')
+  } catch (cause) {
+    await client.query('rollback')
+    throw new Error(`Migration ${name} failed; nothing of it was kept.`, { cause })
+  }
+}
+
+async function migrationFiles(): Promise<string[]> {
+  return (await readdir(folder)).filter(name => name.endsWith('.sql')).sort()
+}
