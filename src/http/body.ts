@@ -1,0 +1,85 @@
+import type { FastifyRequest } from 'fastify'
+import { AppError, invalid } from '../errors.ts'
+
+/** How a route reads its body; a route without one ignores body and content type. */
+export type BodyRule = {
+  maxBytes: number
+  /** Media types in lower case, without parameters. */
+  types: readonly string[]
+}
+
+export const JSON_BODY: BodyRule = { maxBytes: 64 * 1024, types: ['application/json'] }
+
+/**
+ * Reads a JSON body. Resolves to undefined for a zero-length one, which is no body.
+ * Throws 413 over the limit, which comes first; 415 for another media type; 422 on `body` for what is not UTF-8, not
+ * JSON, or holds NUL or a lone surrogate anywhere (PostgreSQL cannot store the one, UTF-8 cannot carry the other).
+ */
+export async function readBody(request: FastifyRequest, payload: NodeJS.ReadableStream, rule: BodyRule) {
+  const bytes = await collect(request, payload, rule.maxBytes)
+  if (bytes.length === 0) return undefined
+  if (!rule.types.includes(mediaType(request.headers['content-type']))) {
+    throw new AppError('unsupported_media_type', {
+      fr: `Le corps doit être envoyé en ${rule.types[0]}.`,
+      en: `The body must be sent as ${rule.types[0]}.`,
+    })
+  }
+  return parse(bytes)
+}
+
+export function mediaType(contentType: string | undefined): string {
+  return (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase()
+}
+
+async function collect(request: FastifyRequest, payload: NodeJS.ReadableStream, maxBytes: number): Promise<Buffer> {
+  if (Number(request.headers['content-length']) > maxBytes) throw tooLarge(maxBytes)
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of payload as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > maxBytes) throw tooLarge(maxBytes)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function parse(bytes: Buffer): unknown {
+  let text: string
+  let value: unknown
+  try {
+    text = utf8.decode(bytes)
+    value = JSON.parse(text)
+  } catch {
+    throw invalid({ body: [{ fr: 'Le corps n’est pas du JSON valide.', en: 'The body is not valid JSON.' }] })
+  }
+  // UTF-8 that decoded holds neither in the clear, so only an escape can bring them in.
+  if (text.includes('\\u') && holdsUnstorable(value)) {
+    throw invalid({
+      body: [{ fr: 'Le corps contient un caractère interdit.', en: 'The body holds a forbidden character.' }],
+    })
+  }
+  return value
+}
+
+/** Walks with a stack of its own: a body of nothing but brackets nests deeper than calls may. */
+function holdsUnstorable(value: unknown): boolean {
+  const rest: unknown[] = [value]
+  while (rest.length > 0) {
+    const next = rest.pop()
+    if (typeof next === 'string') {
+      if (next.includes('\0') || !next.isWellFormed()) return true
+    } else if (typeof next === 'object' && next !== null) {
+      for (const [key, item] of Object.entries(next)) rest.push(key, item)
+    }
+  }
+  return false
+}
+
+function tooLarge(maxBytes: number): AppError {
+  return new AppError('payload_too_large', {
+    fr: `Le corps dépasse ${maxBytes / 1024} Kio.`,
+    en: `The body is larger than ${maxBytes / 1024} KiB.`,
+  })
+}

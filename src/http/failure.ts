@@ -1,0 +1,82 @@
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { AppError, type Code, notFound, same } from '../errors.ts'
+import { type Language, preferredLanguage, type Text } from './language.ts'
+
+/** The only table from code to status. */
+export const STATUS: Record<Code, number> = {
+  validation_failed: 422,
+  otp_invalid: 422,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  event_mismatch: 422,
+  throttled: 429,
+  wait: 429,
+  unavailable: 503,
+  server_error: 500,
+}
+
+/** What every error looks like on the wire. */
+export type Failure = { message: string; code: Code; errors?: Record<string, string[]> }
+
+/** Fastify's error handler. A fault of ours is logged with its cause and told as "Server Error", no more. */
+export function answerFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const error = known(thrown)
+  if (error.code === 'server_error') request.log.error({ err: thrown }, 'request failed')
+  if (error.code === 'unavailable') request.log.warn({ err: error.cause }, 'database unreachable')
+  reply
+    .code(STATUS[error.code])
+    .headers(error.headers)
+    .send(failure(error, preferredLanguage(request.headers['accept-language'])))
+}
+
+export function failure(error: AppError, language: Language): Failure {
+  if (!error.fields) return { message: error.text[language], code: error.code }
+  const errors = Object.fromEntries(
+    Object.entries(error.fields).map(([field, texts]) => [field, texts.map(text => text[language])]),
+  )
+  const more = Object.values(errors).flat().length - 1
+  return { message: error.text[language] + (more > 0 ? ` ${andMore(more)[language]}` : ''), code: error.code, errors }
+}
+
+function andMore(count: number): Text {
+  return {
+    fr: `(et ${count} erreur${count > 1 ? 's' : ''} de plus)`,
+    en: `(and ${count} more error${count > 1 ? 's' : ''})`,
+  }
+}
+
+/** Turns Fastify's own refusals into ours; whatever else it is becomes a 500. */
+function known(thrown: unknown): AppError {
+  if (thrown instanceof AppError) return thrown
+  switch ((thrown as FastifyError).code) {
+    // "404 for an unknown path or identifier (also a non-integer, undecodable or out-of-range one)"
+    case 'FST_ERR_BAD_URL':
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return notFound()
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new AppError('unsupported_media_type', {
+        fr: 'Le type du corps n’est pas lisible.',
+        en: 'The content type of the body cannot be read.',
+      })
+    default:
+      return new AppError('server_error', same('Server Error'), { cause: thrown })
+  }
+}
+
+/** 400, 408 and 431 come from the HTTP parser itself, before there is a request; they keep the shape of every error. */
+export function answerParserFailure(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return
+  const status = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }[error.code ?? ''] ?? 400
+  const code: Code = status === 431 ? 'payload_too_large' : 'validation_failed'
+  const body = JSON.stringify({ message: STATUS_CODES[status], code } satisfies Failure)
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+}

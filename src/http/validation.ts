@@ -1,0 +1,143 @@
+import { Ajv, type ErrorObject } from 'ajv'
+import type { TSchema } from 'typebox'
+import { type AppError, type Fields, invalid, notFound } from '../errors.ts'
+import type { Text } from './language.ts'
+
+/**
+ * What a schema may say beyond JSON Schema:
+ * `verbatim`  a string that is not trimmed
+ * `multiline` a string that may hold line breaks
+ * `rule`      the text for a value of the right type that fails
+ */
+declare module 'typebox' {
+  interface TSchemaOptions {
+    verbatim?: boolean
+    rule?: Text
+  }
+}
+
+type Schema = {
+  type?: string
+  properties?: Record<string, Schema>
+  items?: Schema
+  verbatim?: boolean
+  rule?: Text
+  title?: string
+}
+
+type Part = 'body' | 'querystring' | 'params' | 'headers'
+
+const ajv = new Ajv({ allErrors: true, strict: false, useDefaults: true, verbose: true })
+
+/**
+ * Fastify's validator compiler: tidies the input as the contract wants it (§1), then holds it against the schema.
+ * A fault in the path is a 404, any other a 422 that names its fields.
+ */
+export function compileValidator({ schema, httpPart }: { schema: unknown; httpPart?: string | undefined }) {
+  const check = ajv.compile(schema as TSchema)
+  const part = httpPart as Part
+  return (input: unknown): { value: unknown } | { error: AppError } => {
+    const value = tidy(schema as Schema, input ?? (part === 'body' ? undefined : {}), part)
+    if (check(value)) return { value }
+    if (part === 'params') return { error: notFound() }
+    return { error: invalid(fieldsOf(check.errors ?? [])) }
+  }
+}
+
+/** Holds one value against a schema, outside of a request; used where a body has several items. */
+export function compileCheck<T>(schema: TSchema): (input: unknown) => { value: T } | { fields: Fields } {
+  const check = ajv.compile(schema)
+  return input => {
+    const value = tidy(schema as Schema, input, 'body')
+    return check(value) ? { value: value as T } : { fields: fieldsOf(check.errors ?? []) }
+  }
+}
+
+/**
+ * "Unknown keys are ignored (`__proto__` is one). `null` counts as absent. Strings are trimmed of spaces and tabs, an
+ * empty one counts as absent." Only what the schema names is copied, so nothing else gets any further. Digits in a query
+ * or path become the integer they spell.
+ */
+function tidy(schema: Schema, input: unknown, part: Part): unknown {
+  if (input === null) return undefined
+  if (schema.type === 'object' && schema.properties) {
+    if (input === undefined && part === 'body') return {}
+    if (typeof input !== 'object' || Array.isArray(input)) return input
+    const known: Record<string, unknown> = {}
+    for (const [key, property] of Object.entries(schema.properties)) {
+      const value = Object.hasOwn(input, key) ? tidy(property, (input as Record<string, unknown>)[key], part) : undefined
+      if (value !== undefined) known[key] = value
+    }
+    return known
+  }
+  if (schema.type === 'array' && schema.items && Array.isArray(input)) {
+    // Inside a list null is a wrong item, not an absent one: dropping it would move the others.
+    return input.map(item => (item === null ? null : tidy(schema.items!, item, part)))
+  }
+  if (typeof input !== 'string') return input
+  if (schema.type === 'integer' && part !== 'body') return spelledInteger(input)
+  const text = schema.verbatim ? input : trim(input)
+  return text === '' ? undefined : text
+}
+
+/** Of spaces and tabs only: a line break at the end is a fault to be told, not dirt to be wiped. */
+export function trim(text: string): string {
+  return text.replace(/^[ \t]+|[ \t]+$/g, '')
+}
+
+function spelledInteger(text: string): number | string | undefined {
+  if (text === '') return undefined
+  return /^(0|[1-9]\d{0,15})$/.test(text) ? Number(text) : text
+}
+
+function fieldsOf(errors: ErrorObject[]): Fields {
+  const fields: Fields = {}
+  for (const error of errors) {
+    const at = error.instancePath.slice(1).replaceAll('/', '.')
+    const missing = error.keyword === 'required' ? String(error.params.missingProperty) : undefined
+    const name = [at, missing].filter(Boolean).join('.') || 'body'
+    fields[name] ??= []
+    const text = textOf(error, name)
+    if (!fields[name].some(known => known.en === text.en)) fields[name].push(text)
+  }
+  return fields
+}
+
+function textOf(error: ErrorObject, name: string): Text {
+  const { limit, type } = error.params as { limit?: number; type?: string }
+  const own = (error.parentSchema as Schema | undefined)?.rule
+  switch (error.keyword) {
+    case 'required':
+      return { fr: `Le champ ${name} est obligatoire.`, en: `The ${name} field is required.` }
+    case 'type':
+      return TYPES[type as keyof typeof TYPES]?.(name) ?? wrong(name)
+    case 'maxLength':
+      return own ?? { fr: `Le champ ${name} dépasse ${limit} caractères.`, en: `The ${name} field is longer than ${limit} characters.` }
+    case 'minimum':
+      return own ?? { fr: `Le champ ${name} doit être au moins ${limit}.`, en: `The ${name} field must be at least ${limit}.` }
+    case 'maximum':
+      return own ?? { fr: `Le champ ${name} doit être au plus ${limit}.`, en: `The ${name} field must be at most ${limit}.` }
+    case 'maxItems':
+      return own ?? { fr: `Le champ ${name} a plus de ${limit} éléments.`, en: `The ${name} field has more than ${limit} items.` }
+    case 'uniqueItems':
+      return own ?? { fr: `Le champ ${name} contient deux fois le même élément.`, en: `The ${name} field has the same item twice.` }
+    default:
+      return own ?? wrong(name)
+  }
+}
+
+const TYPES = {
+  string: (name: string) => ({ fr: `Le champ ${name} doit être un texte.`, en: `The ${name} field must be a string.` }),
+  integer: (name: string) => ({ fr: `Le champ ${name} doit être un entier.`, en: `The ${name} field must be an integer.` }),
+  boolean: (name: string) => ({ fr: `Le champ ${name} doit être un booléen.`, en: `The ${name} field must be a boolean.` }),
+  array: (name: string) => ({ fr: `Le champ ${name} doit être une liste.`, en: `The ${name} field must be an array.` }),
+  object: (name: string) =>
+    name === 'body'
+      ? { fr: 'Le corps doit être un objet JSON.', en: 'The body must be a JSON object.' }
+      : { fr: `Le champ ${name} doit être un objet.`, en: `The ${name} field must be an object.` },
+}
+
+function wrong(name: string): Text {
+  return { fr: `Le champ ${name} n’est pas valide.`, en: `The ${name} field is not valid.` }
+}
+
