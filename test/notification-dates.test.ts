@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { dateAndTime, relativeDateAndTime, timeOfDay } from '../src/notifications/dates.ts'
+
+// In the expected texts \u00a0 is the no-break space; every other space is ordinary.
+// now · instant · zone · French · English; the line above each says what would go wrong.
+const RELATIVE = `
+  A day of the calendar is not 24 hours: this one is 25 hours ahead, over the change of 25 October.
+  2026-10-24T07:00Z · 2026-10-25T08:00Z · Europe/Paris · demain à 9\u00a0h\u00a000 · tomorrow at 09:00
+  48 h 40 ahead and still tomorrow.
+  2026-10-23T22:10Z · 2026-10-25T22:50Z · Europe/Paris · demain à 23\u00a0h\u00a050 · tomorrow at 23:50
+  Both ends of the 25-hour day are the same day.
+  2026-10-24T22:00Z · 2026-10-25T22:59Z · Europe/Paris · aujourd'hui à 23\u00a0h\u00a059 · today at 23:59
+  The repeated hour, the first time and the second.
+  2026-10-24T12:00Z · 2026-10-25T00:30Z · Europe/Paris · demain à 2\u00a0h\u00a030 · tomorrow at 02:30
+  2026-10-24T12:00Z · 2026-10-25T01:30Z · Europe/Paris · demain à 2\u00a0h\u00a030 · tomorrow at 02:30
+  23 h 30 ahead and already the day after tomorrow, over the change of 29 March.
+  2026-03-28T22:30Z · 2026-03-29T22:00Z · Europe/Paris · le lundi 30\u00a0mars à 0\u00a0h\u00a000 · on Monday 30 March at 00:00
+  Two minutes over midnight.
+  2026-06-30T21:59Z · 2026-06-30T22:01Z · Europe/Paris · demain à 0\u00a0h\u00a001 · tomorrow at 00:01
+  Tomorrow is next year.
+  2026-12-31T11:00Z · 2026-12-31T23:00Z · Europe/Paris · demain à 0\u00a0h\u00a000 · tomorrow at 00:00
+  The current year is the zone's, not UTC's.
+  2026-12-31T23:30Z · 2027-01-03T09:00Z · Europe/Paris · le dimanche 3\u00a0janvier à 10\u00a0h\u00a000 · on Sunday 3 January at 10:00
+  Next year and last year are named.
+  2026-12-30T11:00Z · 2027-01-01T17:00Z · Europe/Paris · le vendredi 1er\u00a0janvier 2027 à 18\u00a0h\u00a000 · on Friday 1 January 2027 at 18:00
+  2027-01-01T11:00Z · 2026-12-31T20:30Z · Europe/Paris · le jeudi 31\u00a0décembre 2026 à 21\u00a0h\u00a030 · on Thursday 31 December 2026 at 21:30
+  Yesterday has no word of its own.
+  2026-08-02T11:00Z · 2026-08-01T16:00Z · Europe/Paris · le samedi 1er\u00a0août à 18\u00a0h\u00a000 · on Saturday 1 August at 18:00
+  A leap day.
+  2028-01-02T11:00Z · 2028-02-29T08:09Z · Europe/Paris · le mardi 29\u00a0février à 9\u00a0h\u00a009 · on Tuesday 29 February at 09:09
+  Other zones, other days; one is a quarter of an hour off.
+  2026-01-10T12:00Z · 2026-01-17T17:00Z · Asia/Tokyo · le dimanche 18\u00a0janvier à 2\u00a0h\u00a000 · on Sunday 18 January at 02:00
+  2026-01-17T07:30Z · 2026-01-17T17:00Z · America/Los_Angeles · demain à 9\u00a0h\u00a000 · tomorrow at 09:00
+  2026-01-17T12:00Z · 2026-01-17T17:00Z · Asia/Kathmandu · aujourd'hui à 22\u00a0h\u00a045 · today at 22:45
+`
+const ROWS = RELATIVE.split('\n')
+  .map(line => line.trim().split(' · '))
+  .filter(row => row.length === 5)
+
+// The texts follow the zone they are given, never that of the machine.
+for (const machine of ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']) {
+  test(`relative dates, on a machine in ${machine}`, t => {
+    const before = process.env.TZ
+    t.after(() => {
+      if (before === undefined) delete process.env.TZ
+      else process.env.TZ = before
+    })
+    process.env.TZ = machine
+    assert.equal(ROWS.length, 16)
+    for (const [now = '', instant = '', timeZone = '', fr, en] of ROWS) {
+      const clock = { now: new Date(now), timeZone }
+      assert.equal(relativeDateAndTime(new Date(instant), 'fr', clock), fr)
+      assert.equal(relativeDateAndTime(new Date(instant), 'en', clock), en)
+    }
+  })
+}
+
+test('every day of a year is named as Intl names it', () => {
+  const name = (locale: string, options: Intl.DateTimeFormatOptions) => {
+    const format = new Intl.DateTimeFormat(locale, { ...options, timeZone: 'UTC' })
+    return (day: Date) => format.format(day)
+  }
+  const [jour, mois] = [name('fr', { weekday: 'long' }), name('fr', { month: 'long' })]
+  const [weekday, month] = [name('en', { weekday: 'long' }), name('en', { month: 'long' })]
+  const clock = { now: new Date('2028-07-01T00:00Z'), timeZone: 'UTC' }
+  for (let count = 0; count < 366; count++) {
+    const day = new Date(Date.UTC(2028, 0, 1 + count, 12))
+    const date = day.getUTCDate()
+    const ordinal = date === 1 ? '1er' : date
+    assert.equal(dateAndTime(day, 'fr', clock), `${jour(day)} ${ordinal}\u00a0${mois(day)} à 12\u00a0h\u00a000`)
+    assert.equal(dateAndTime(day, 'en', clock), `${weekday(day)} ${date} ${month(day)} at 12:00`)
+  }
+})
+
+test('midnight is 0 h 00, never 24', () => {
+  assert.equal(timeOfDay(new Date('2026-01-16T23:00Z'), 'fr', 'Europe/Paris'), '0\u00a0h\u00a000')
+  assert.equal(timeOfDay(new Date('2026-01-16T23:00Z'), 'en', 'Europe/Paris'), '00:00')
+})
+
+test('an impossible date or zone is refused, never written out', () => {
+  const clock = { now: new Date('2026-01-10T12:00Z'), timeZone: 'Europe/Paris' }
+  assert.throws(() => dateAndTime(new Date(Number.NaN), 'fr', clock), RangeError)
+  assert.throws(() => dateAndTime(clock.now, 'fr', { ...clock, timeZone: 'Europe/Nowhere' }), RangeError)
+})
