@@ -41,7 +41,7 @@ create table session (
   constraint session_ended_check check ((ended_at is null) = (end_reason is null))
 );
 
-create index session_user on session (user_id);
+create index session_by_user on session (user_id);
 
 -- One row an address that was asked about, known to us or not: it holds the 60 s between sends over all lanes.
 create table sign_in_address (

@@ -1,11 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { runMigrations } from 'graphile-worker'
+import { Logger, runMigrations } from 'graphile-worker'
 import pg from 'pg'
+import type { Sql } from './sql.ts'
 
 const folder = new URL('../../migrations/', import.meta.url)
 
 // Any constant will do, as long as every Courtside process takes the same one.
 const LOCK = 4_217_336_001
+
+const quiet = new Logger(() => () => {})
 
 /**
  * Brings a database to the newest schema: our files in order, each in its own transaction, then the queue's schema.
@@ -22,8 +25,8 @@ export async function migrate(url: string): Promise<string[]> {
       name text constraint migration_pkey primary key, applied_at timestamptz not null default now())`)
     const applied = await pending(client)
     for (const name of applied) await apply(client, name)
-    // The client stands in for a pool, so that the queue's own migration happens under our lock.
-    await runMigrations({ connectionString: url, logger: silent })
+    // The queue brings its own schema; under our lock, it too is migrated by one process at a time.
+    await runMigrations({ connectionString: url, logger: quiet })
     return applied
   } finally {
     await client.end()
@@ -31,10 +34,10 @@ export async function migrate(url: string): Promise<string[]> {
 }
 
 /** Whether every migration this program knows has been applied. One statement, for `/readyz`. */
-export async function isMigrated(query: (text: string) => Promise<{ rows: { name: string }[] }>): Promise<boolean> {
-  const { rows } = await query('select name from migration')
-  const done = new Set(rows.map(row => row.name))
-  return (await migrationFiles()).every(name => done.has(name))
+export async function isMigrated(sql: Sql): Promise<boolean> {
+  const files = await migrationFiles()
+  const [landed] = await sql<{ count: number }>`select count(*) from migration where name = any(${files}::text[])`
+  return landed!.count === files.length
 }
 
 async function pending(client: pg.Client): Promise<string[]> {

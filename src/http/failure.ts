@@ -44,11 +44,9 @@ export function failure(error: AppError, language: Language): Failure {
   return { message: error.text[language] + (more > 0 ? ` ${andMore(more)[language]}` : ''), code: error.code, errors }
 }
 
+/** The contract writes this one out, its "(s)" included. */
 function andMore(count: number): Text {
-  return {
-    fr: `(et ${count} erreur${count > 1 ? 's' : ''} de plus)`,
-    en: `(and ${count} more error${count > 1 ? 's' : ''})`,
-  }
+  return { fr: `(et ${count} erreur(s) de plus)`, en: `(and ${count} more error(s))` }
 }
 
 /** Turns Fastify's own refusals into ours; whatever else it is becomes a 500. */
@@ -74,7 +72,7 @@ export function answerParserFailure(error: NodeJS.ErrnoException, socket: Socket
   if (error.code === 'ECONNRESET' || !socket.writable) return
   const status = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }[error.code ?? ''] ?? 400
   const code: Code = status === 431 ? 'payload_too_large' : 'validation_failed'
-  const body = JSON.stringify({ message: STATUS_CODES[status], code } satisfies Failure)
+  const body = JSON.stringify({ message: STATUS_CODES[status]!, code } satisfies Failure)
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto'
+import cors from '@fastify/cors'
+import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import { createGuards } from './auth/guard.ts'
+import { createTokens } from './auth/jwt.ts'
+import { authRoutes } from './auth/routes.ts'
+import type { Context } from './context.ts'
+import { eraseUser } from './erasure.ts'
+import { type BodyRule, JSON_BODY, readBody } from './http/body.ts'
+import { trustedProxies, watchUndeclaredProxy } from './http/client-address.ts'
+import { answerFailure, answerParserFailure } from './http/failure.ts'
+import { healthRoutes } from './http/health.ts'
+import { pathTable } from './http/paths.ts'
+import type { App } from './http/route.ts'
+import { compileValidator } from './http/validation.ts'
+import { levelRoutes } from './levels/routes.ts'
+
+// "the usual security headers": what a JSON API should say by itself; pages say their own.
+const SECURITY_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'strict-transport-security': 'max-age=31536000',
+  // Whatever isn't public by nature says so itself.
+  'cache-control': 'no-store',
+}
+
+/** The HTTP app with its real options, the same in tests and in production. It listens to nothing yet. */
+export async function createApp(ctx: Context): Promise<App> {
+  const app = createServer(ctx)
+  const paths = pathTable()
+  const tokens = createTokens(ctx.keys)
+  const guards = createGuards(ctx, tokens)
+  const undeclaredProxy = watchUndeclaredProxy(trustedProxies(ctx.config.trustProxy))
+
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
+    undeclaredProxy.notice(request, ctx.now())
+    // "An endpoint without input ignores body and content type", also one that Fastify could not read.
+    if (!bodyRule(request)) delete request.headers['content-type']
+  })
+  if (ctx.config.corsOrigins.length > 0) {
+    await app.register(cors, {
+      origin: [...ctx.config.corsOrigins],
+      methods: ['GET', 'POST', 'DELETE'],
+      exposedHeaders: EXPOSED_HEADERS,
+      maxAge: 600,
+    })
+  }
+  app.addHook('onRoute', route => {
+    paths.add(route)
+    const guard = guards[route.config?.access ?? 'user']
+    if (guard) route.onRequest = [guard, ...[route.onRequest ?? []].flat()]
+  })
+  app.setNotFoundHandler(request => {
+    throw paths.refusal(request.url)
+  })
+  app.addHook('onResponse', logAnswer)
+
+  healthRoutes(app, ctx.sql, undeclaredProxy)
+  if (ctx.config.serves) {
+    authRoutes(app, ctx, tokens, userId => eraseUser(ctx.sql, userId))
+    levelRoutes(app, ctx)
+  }
+  return app
+}
+
+const EXPOSED_HEADERS = [
+  'Retry-After',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'RateLimit',
+  'RateLimit-Policy',
+  'X-Request-Id',
+]
+
+function createServer({ config, log }: Context): App {
+  const app = Fastify({
+    loggerInstance: log,
+    disableRequestLogging: true,
+    genReqId: () => randomUUID(),
+    requestIdHeader: false,
+    trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
+    // Node by itself holds connections with slow headers for over a minute.
+    requestTimeout: 30_000,
+    keepAliveTimeout: 72_000,
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 5_000, requireHostHeader: false },
+    // While closing, a connection that is still open gets its answer, then `Connection: close`.
+    return503OnClosing: false,
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
+      answerFailure(error, request as FastifyRequest, reply as FastifyReply)
+    },
+    clientErrorHandler: answerParserFailure,
+  }) as App
+  // An `Expect` that we don't know is ignored, rather than answered by Node in a shape of its own.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+
+  app.setValidatorCompiler(({ schema, httpPart }) => compileValidator({ schema, httpPart }))
+  app.setErrorHandler(answerFailure)
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (request: FastifyRequest, payload: NodeJS.ReadableStream) => {
+    const rule = bodyRule(request)
+    return rule ? readBody(request, payload, rule) : Promise.resolve(undefined)
+  })
+  return app
+}
+
+function bodyRule({ routeOptions }: FastifyRequest): BodyRule | undefined {
+  return routeOptions.config?.body ?? (routeOptions.schema?.body ? JSON_BODY : undefined)
+}
+
+/** One line an answer. The route's pattern stands for the path, so that no identifier or address gets into the log. */
+async function logAnswer(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  request.log.info(
+    {
+      method: request.method,
+      route: request.routeOptions.url,
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime * 10) / 10,
+    },
+    'answered',
+  )
+}

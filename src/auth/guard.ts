@@ -1,0 +1,50 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import type { Context } from '../context.ts'
+import { forbidden, unauthenticated } from '../errors.ts'
+import type { Access } from '../http/route.ts'
+import type { Claims, Tokens } from './jwt.ts'
+import * as sessions from './sessions.ts'
+
+/** The token of an `Authorization: Bearer` header, the only place where one is looked for. */
+export function bearer(request: FastifyRequest): string | undefined {
+  return /^Bearer +([^\s]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
+}
+
+/** The claims of the token that was sent, expired or not. @throws AppError 401 when there is none of ours */
+export function claimsOf(request: FastifyRequest, tokens: Tokens, now: Date): Claims {
+  const claims = tokens.read(bearer(request) ?? '', now)
+  if (!claims) throw unauthenticated(request.headers.authorization !== undefined)
+  return claims
+}
+
+/** One hook for each kind of access; `public` has none. */
+export function createGuards({ sql, now, intakeKeys }: Context, tokens: Tokens) {
+  const keys = intakeKeys.map(digest)
+  return {
+    public: undefined,
+
+    async user(request: FastifyRequest): Promise<void> {
+      const instant = now()
+      const caller = await sessions.authenticate(sql, claimsOf(request, tokens, instant), instant)
+      if (!caller) throw unauthenticated(true)
+      request.caller = caller
+    },
+
+    async producer(request: FastifyRequest): Promise<void> {
+      const sent = digest(bearer(request) ?? '')
+      // Every key is compared, and digests have one length, so that the time tells nothing.
+      if (keys.map(key => timingSafeEqual(key, sent)).some(equal => equal)) return
+      const instant = now()
+      const claims = tokens.read(bearer(request) ?? '', instant)
+      if (claims && (await sessions.authenticate(sql, claims, instant))) {
+        throw forbidden({ fr: 'Cette opération demande une clé de service.', en: 'This operation needs a service key.' })
+      }
+      throw unauthenticated(request.headers.authorization !== undefined)
+    },
+  } satisfies Record<Access, unknown>
+}
+
+function digest(key: string): Buffer {
+  return createHash('sha256').update(key).digest()
+}

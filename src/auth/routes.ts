@@ -1,0 +1,162 @@
+import { Type } from 'typebox'
+import type { Context } from '../context.ts'
+import { type Fields, invalid, unauthenticated } from '../errors.ts'
+import { preferredLanguage } from '../http/language.ts'
+import type { App } from '../http/route.ts'
+import { throttle } from '../limits/throttle.ts'
+import { toUser, User } from '../users/schema.ts'
+import * as users from '../users/users.ts'
+import { canonicalEmail } from './email-address.ts'
+import { bearer, claimsOf } from './guard.ts'
+import type { Tokens } from './jwt.ts'
+import { Code, CredentialsRequest, Message, OtpVerification, RefreshResult, TokenResult } from './schema.ts'
+import * as sessions from './sessions.ts'
+import { requestCode, verifyCode, verifyOwner } from './sign-in.ts'
+
+type Credentials = { email: string; first_name?: string; last_name?: string; accept_cgu?: boolean }
+
+/** @param erase takes away all that is held on a user, in every feature */
+export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userId: number) => Promise<unknown>): void {
+  const { sql, keys, now, config } = ctx
+  const secrets = { keys, tokens }
+
+  app.route({
+    method: 'POST',
+    url: '/api/v1/auth/request-otp',
+    config: { access: 'public' },
+    onRequest: throttle(sql.pool, 'request-otp', config.throttle.requestOtp),
+    schema: {
+      tags: ['Auth'],
+      summary: 'Ask for a one-time code, to sign up or in',
+      body: CredentialsRequest,
+      response: { 200: Message },
+    },
+    handler: async request => {
+      const instant = now()
+      const language = preferredLanguage(request.headers['accept-language'])
+      const { email, profile } = readCredentials(request.body, config.termsVersion, instant)
+      await requestCode(sql, secrets, email, profile, bearer(request), language, instant)
+      return { message: CODE_SENT[language] }
+    },
+  })
+
+  app.route({
+    method: 'POST',
+    url: '/api/v1/auth/verify-otp',
+    config: { access: 'public' },
+    onRequest: throttle(sql.pool, 'verify-otp', config.throttle.verifyOtp),
+    schema: {
+      tags: ['Auth'],
+      summary: 'Trade a code for an access token',
+      body: OtpVerification,
+      response: { 200: TokenResult },
+    },
+    handler: async request => {
+      const language = preferredLanguage(request.headers['accept-language'])
+      const email = readEmail(request.body.email)
+      const result = await verifyCode(sql, secrets, email, request.body.code, bearer(request), language, now())
+      if (!result) throw wrongCode()
+      return result
+    },
+  })
+
+  app.route({
+    method: 'POST',
+    url: '/api/v1/auth/refresh',
+    // The guard would refuse an expired token; here it is welcome, and `refresh` itself checks the session.
+    config: { access: 'public' },
+    schema: {
+      tags: ['Auth'],
+      summary: 'Renew the access token, also an expired one, for 7 days from the sign-in',
+      security: [{ bearer: [] }],
+      response: { 200: RefreshResult },
+    },
+    handler: async request => {
+      const instant = now()
+      const refreshed = await sessions.refresh(sql, tokens, claimsOf(request, tokens, instant), instant)
+      if (refreshed.outcome === 'reuse') request.log.warn('a dead token was refreshed; its session is revoked')
+      if (refreshed.outcome !== 'renewed') throw unauthenticated(true)
+      return { access_token: refreshed.token, token_type: 'bearer' as const, expires_in: refreshed.expiresInSeconds }
+    },
+  })
+
+  app.route({
+    method: 'POST',
+    url: '/api/v1/auth/logout',
+    schema: { tags: ['Auth'], summary: 'End this session', response: { 200: Message } },
+    handler: async request => {
+      await sessions.end(sql, request.caller.sessionId, now())
+      return { message: LOGGED_OUT[preferredLanguage(request.headers['accept-language'])] }
+    },
+  })
+
+  app.route({
+    method: 'GET',
+    url: '/api/v1/auth/me',
+    schema: { tags: ['Auth'], summary: 'The signed-in user', response: { 200: Type.Object({ data: User }) } },
+    handler: async request => {
+      const user = await users.find(sql, request.caller.userId)
+      if (!user) throw unauthenticated(true)
+      return { data: toUser(user) }
+    },
+  })
+
+  app.route({
+    method: 'DELETE',
+    url: '/api/v1/auth/me',
+    schema: {
+      tags: ['Auth'],
+      summary: 'Delete one’s own account, with a fresh code',
+      body: Type.Object({ code: Code }),
+      response: { 200: Message },
+    },
+    handler: async request => {
+      if (!(await verifyOwner(sql, keys, request.caller, request.body.code, now()))) throw wrongCode()
+      await erase(request.caller.userId)
+      return { message: DELETED[preferredLanguage(request.headers['accept-language'])] }
+    },
+  })
+}
+
+/** "Any of `first_name`, `last_name`, `accept_cgu` present makes it a sign-up, and then all three are required." */
+function readCredentials(body: Credentials, termsVersion: string, now: Date) {
+  const { first_name: firstName, last_name: lastName, accept_cgu: accepted } = body
+  const faults: Fields = {}
+  const email = canonicalEmail(body.email)
+  if (email === undefined) faults.email = [INVALID_EMAIL]
+  const signsUp = firstName !== undefined || lastName !== undefined || accepted !== undefined
+  if (signsUp) {
+    if (firstName === undefined) faults.first_name = [required('first_name')]
+    if (lastName === undefined) faults.last_name = [required('last_name')]
+    if (accepted !== true) {
+      faults.accept_cgu = [
+        { fr: 'Les conditions d’utilisation doivent être acceptées.', en: 'The terms must be accepted.' },
+      ]
+    }
+  }
+  if (Object.keys(faults).length > 0) throw invalid(faults)
+  const profile = { firstName: firstName!, lastName: lastName!, termsVersion, termsAcceptedAt: now }
+  return { email: email!, profile: signsUp ? profile : undefined }
+}
+
+function readEmail(written: string): string {
+  const email = canonicalEmail(written)
+  if (email === undefined) throw invalid({ email: [INVALID_EMAIL] })
+  return email
+}
+
+function wrongCode() {
+  return invalid({ code: [{ fr: 'Ce code est incorrect ou a expiré.', en: 'This code is wrong or has expired.' }] }, 'otp_invalid')
+}
+
+function required(field: string) {
+  return { fr: `Le champ ${field} est obligatoire.`, en: `The ${field} field is required.` }
+}
+
+const INVALID_EMAIL = { fr: 'L’adresse e-mail n’est pas valide.', en: 'The e-mail address is not valid.' }
+const CODE_SENT = {
+  fr: 'Si cette adresse peut se connecter, un code vient de lui être envoyé.',
+  en: 'If this address can sign in, a code has just been sent to it.',
+}
+const LOGGED_OUT = { fr: 'Vous êtes déconnecté.', en: 'You are logged out.' }
+const DELETED = { fr: 'Votre compte est supprimé.', en: 'Your account is deleted.' }

@@ -1,0 +1,105 @@
+import type { Database } from '../db/sql.ts'
+import { AppError, invalid } from '../errors.ts'
+import type { Language } from '../http/language.ts'
+import * as users from '../users/users.ts'
+import * as codes from './codes.ts'
+import type { Tokens } from './jwt.ts'
+import type { Keys } from './keys.ts'
+import * as sessions from './sessions.ts'
+
+type Secrets = { keys: Keys; tokens: Tokens }
+
+/**
+ * Sends a code to an address, for a sign-up (with a profile) or a sign-in.
+ * @param token of the client, if it sent one: a known client has a lane of its own
+ * @throws AppError 422 on `email` for a sign-up with a registered address; 429 `wait` before the next send is due
+ */
+export async function requestCode(
+  sql: Database,
+  { keys, tokens }: Secrets,
+  email: string,
+  profile: users.Profile | undefined,
+  token: string | undefined,
+  language: Language,
+  now: Date,
+): Promise<void> {
+  const sessionId = await laneOf(sql, tokens, token, email, now)
+  const requested = await codes.request(sql, keys, { email, sessionId }, profile, language, now)
+  if (requested.outcome === 'registered') {
+    throw invalid({ email: [{ fr: 'Cette adresse e-mail a déjà un compte.', en: 'This e-mail address already has an account.' }] })
+  }
+  if (requested.outcome === 'wait') {
+    throw new AppError(
+      'wait',
+      { fr: 'Un code vient d’être envoyé. Patientez avant d’en demander un autre.', en: 'A code was sent. Wait before asking for another.' },
+      { headers: { 'retry-after': String(requested.seconds) } },
+    )
+  }
+}
+
+/** What a right code gives. */
+export type SignedIn = { access_token: string; is_new_user: boolean }
+
+/**
+ * Trades a code for a token, creating the account if it was a sign-up's. Undefined for a wrong, expired, used, exhausted
+ * or superseded code, and for an unknown address: nothing tells them apart.
+ */
+export async function verifyCode(
+  sql: Database,
+  { keys, tokens }: Secrets,
+  email: string,
+  code: string,
+  token: string | undefined,
+  language: Language,
+  now: Date,
+): Promise<SignedIn | undefined> {
+  const sessionId = await laneOf(sql, tokens, token, email, now)
+  const attempt = await guess(sql, keys, { email, sessionId }, code, now)
+  if (!attempt) return undefined
+  return sql.begin(async tx => {
+    const spent = await codes.spend(tx, attempt)
+    if (!spent) return undefined
+    const created = spent.profile && (await users.create(tx, email, spent.profile, language, now))
+    const userId = created ?? (await users.welcomeBack(tx, email, language, now))
+    if (userId === undefined) return undefined
+    return { access_token: await sessions.start(tx, tokens, userId, now), is_new_user: created !== undefined }
+  })
+}
+
+/**
+ * Whether a fresh code proves that the caller owns the account's address: one of the caller's own lane, else of everybody's,
+ * since a client may have asked for it without its token. The code is used up.
+ */
+export async function verifyOwner(
+  sql: Database,
+  keys: Keys,
+  caller: sessions.Caller,
+  code: string,
+  now: Date,
+): Promise<boolean> {
+  const lane = await codes.laneWithCode(sql, caller, now)
+  const attempt = lane && (await guess(sql, keys, lane, code, now))
+  return attempt !== undefined && (await codes.spend(sql, attempt)) !== undefined
+}
+
+/** Tries a code: an attempt is reserved, then compared. @returns the attempt if the code is right */
+async function guess(
+  sql: Database,
+  keys: Keys,
+  lane: codes.Lane,
+  code: string,
+  now: Date,
+): Promise<codes.Attempt | undefined> {
+  const attempt = await codes.reserve(sql, lane, now)
+  // Where there is nothing to compare with, something is compared all the same.
+  const right = keys.matches(attempt?.mac ?? NOTHING, attempt?.id ?? '', code)
+  return right ? attempt : undefined
+}
+
+const NOTHING = Buffer.alloc(32)
+
+/** An unusable token is ignored on the code routes, never a 401. */
+async function laneOf(sql: Database, tokens: Tokens, token: string | undefined, email: string, now: Date) {
+  const claims = token === undefined ? undefined : tokens.read(token, now)
+  return claims && (await sessions.laneOf(sql, claims, email, now))
+}

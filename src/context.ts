@@ -1,0 +1,47 @@
+import type { FastifyBaseLogger } from 'fastify'
+import { deriveKeys, type Keys } from './auth/keys.ts'
+import type { Config } from './config.ts'
+import { connect, type Database } from './db/sql.ts'
+import { createMailbox, type Mailbox } from './mail/mailbox.ts'
+import type { Mailer } from './mail/mailer.ts'
+import { createSmtpMailer } from './mail/smtp.ts'
+
+/** Everything a process holds open, and the clock. It stops at the route: what lies below takes plain arguments. */
+export type Context = {
+  config: Config
+  log: FastifyBaseLogger
+  now: () => Date
+  sql: Database
+  keys: Keys
+  intakeKeys: readonly string[]
+  mailer: Mailer
+  /** Set in development only; it is the mailer then. */
+  mailbox: Mailbox | undefined
+  close(): Promise<void>
+}
+
+/** What a process has found out before it can be composed: where its database is, and its secrets. */
+export type Found = { databaseUrl: string; jwtSecrets: readonly string[]; intakeKeys: readonly string[] }
+
+/** Composes a process by hand, once. `overrides` are the only seam for tests. */
+export function createContext(
+  config: Config,
+  log: FastifyBaseLogger,
+  found: Found,
+  overrides: Partial<Pick<Context, 'now' | 'mailer'>> = {},
+): Context {
+  const sql = connect(found.databaseUrl)
+  const mailbox = config.smtpUrl ? undefined : createMailbox()
+  return {
+    config,
+    log,
+    now: () => new Date(),
+    sql,
+    keys: deriveKeys(found.jwtSecrets),
+    intakeKeys: found.intakeKeys,
+    mailer: mailbox ?? createSmtpMailer(config.smtpUrl!, config.mailFrom),
+    mailbox,
+    close: () => sql.close(),
+    ...overrides,
+  }
+}

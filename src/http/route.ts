@@ -1,0 +1,45 @@
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerDefault,
+} from 'fastify'
+import type { Caller } from '../auth/sessions.ts'
+import type { BodyRule } from './body.ts'
+
+/** The app as routes see it: handlers typed from their schemas. */
+export type App = FastifyInstance<
+  RawServerDefault,
+  RawRequestDefaultExpression,
+  RawReplyDefaultExpression,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>
+
+/**
+ * Who may call a route. Closed by default: a route that says nothing wants a user's token, and *public* is the word one
+ * must write. A `producer` brings an intake key.
+ */
+export type Access = 'public' | 'user' | 'producer'
+
+declare module 'fastify' {
+  interface FastifySchema {
+    /** Left out of the OpenAPI document. */
+    hide?: boolean
+    tags?: string[]
+    summary?: string
+    description?: string
+    security?: Record<string, string[]>[]
+  }
+  interface FastifyContextConfig {
+    access?: Access
+    /** How the body is read where it isn't the usual JSON object. */
+    body?: BodyRule
+  }
+  interface FastifyRequest {
+    /** Set by the guard on every route for users. */
+    caller: Caller
+  }
+}

@@ -1,0 +1,40 @@
+import { Type } from 'typebox'
+import type { App } from '../http/route.ts'
+import type { Context } from '../context.ts'
+import { invalid } from '../errors.ts'
+import { toUser, User } from '../users/schema.ts'
+import * as users from '../users/users.ts'
+import * as levels from './levels.ts'
+import { GameLevel, LevelAssessment } from './schema.ts'
+
+export function levelRoutes(app: App, { sql, now }: Pick<Context, 'sql' | 'now'>): void {
+  app.route({
+    method: 'GET',
+    url: '/api/v1/game-levels',
+    config: { access: 'public' },
+    schema: {
+      tags: ['Levels'],
+      summary: 'The game levels to choose from',
+      response: { 200: Type.Object({ data: Type.Array(GameLevel) }) },
+    },
+    handler: async () => ({ data: await levels.list(sql) }),
+  })
+
+  app.route({
+    method: 'POST',
+    url: '/api/v1/auth/level-assessment',
+    schema: {
+      tags: ['Levels'],
+      summary: 'Choose one’s own game level',
+      body: LevelAssessment,
+      response: { 200: Type.Object({ data: User }) },
+    },
+    handler: async request => {
+      const user = await users.chooseLevel(sql, request.caller.userId, request.body.game_level_id, now())
+      if (!user) {
+        throw invalid({ game_level_id: [{ fr: 'Ce niveau n’existe pas.', en: 'There is no such level.' }] })
+      }
+      return { data: toUser(user) }
+    },
+  })
+}

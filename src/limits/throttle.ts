@@ -1,0 +1,58 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type pg from 'pg'
+import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
+import { isUnreachable } from '../db/sql.ts'
+import { AppError, unavailable } from '../errors.ts'
+import { clientKey } from '../http/client-address.ts'
+
+const WINDOW_SECONDS = 60
+
+/**
+ * A hook that counts a request against its client's window: fixed, from the first request on, in the database, so that it
+ * holds over processes and restarts. Every answer of the route carries the headers; past the limit it throws 429.
+ * @param name of the route, part of the counter's key
+ * @param limit requests a window
+ */
+export function throttle(pool: pg.Pool, name: string, limit: number) {
+  const limiter = new RateLimiterPostgres({
+    storeClient: pool,
+    storeType: 'pool',
+    tableName: 'throttle',
+    tableCreated: true,
+    clearExpiredByTimeout: false,
+    keyPrefix: name,
+    points: limit,
+    duration: WINDOW_SECONDS,
+    // A client over its limit costs no statement any more, until its window ends.
+    inMemoryBlockOnConsumed: limit + 1,
+  })
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const { refused, state } = await consume(limiter, clientKey(request))
+    const seconds = Math.ceil(state.msBeforeNext / 1000)
+    const remaining = refused ? 0 : state.remainingPoints
+    reply.headers({
+      'x-ratelimit-limit': limit,
+      'x-ratelimit-remaining': remaining,
+      ratelimit: `"otp";r=${remaining};t=${seconds}`,
+      'ratelimit-policy': `"otp";q=${limit};w=${WINDOW_SECONDS}`,
+    })
+    if (refused) throw tooMany(seconds, Date.now() + state.msBeforeNext)
+  }
+}
+
+async function consume(limiter: RateLimiterPostgres, key: string) {
+  try {
+    return { refused: false, state: await limiter.consume(key) }
+  } catch (outcome) {
+    if (outcome instanceof RateLimiterRes) return { refused: true, state: outcome }
+    throw isUnreachable(outcome) ? unavailable(outcome) : outcome
+  }
+}
+
+function tooMany(seconds: number, endsAtMs: number): AppError {
+  return new AppError(
+    'throttled',
+    { fr: 'Trop de tentatives. Réessayez dans un instant.', en: 'Too many attempts. Try again shortly.' },
+    { headers: { 'retry-after': String(seconds), 'x-ratelimit-reset': String(Math.ceil(endsAtMs / 1000)) } },
+  )
+}

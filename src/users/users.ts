@@ -1,0 +1,53 @@
+import type { Sql } from '../db/sql.ts'
+import type { Language } from '../http/language.ts'
+import type { UserRow } from './schema.ts'
+
+/** What a person told us when they signed up. */
+export type Profile = { firstName: string; lastName: string; termsVersion: string; termsAcceptedAt: Date }
+
+/** Creates the account of an address, or finds the one that another request has just created. */
+export async function create(sql: Sql, email: string, profile: Profile, locale: Language, now: Date) {
+  const [created] = await sql<{ id: number }>`
+    insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
+    values (${email}, ${profile.firstName}, ${profile.lastName}, ${locale}, ${profile.termsVersion},
+      ${profile.termsAcceptedAt}, ${now}, ${now})
+    on conflict on constraint app_user_email_key do nothing
+    returning id`
+  return created?.id
+}
+
+/** Notes a sign-in: the language the person uses now. @returns their id, or undefined when there is no such account */
+export async function welcomeBack(sql: Sql, email: string, locale: Language, now: Date): Promise<number | undefined> {
+  const [user] = await sql<{ id: number }>`
+    update app_user set locale = ${locale}, updated_at = case when locale = ${locale} then updated_at else ${now} end
+    where email = ${email}
+    returning id`
+  return user?.id
+}
+
+/** The profile with its chosen level. */
+export async function find(sql: Sql, userId: number): Promise<UserRow | undefined> {
+  const [user] = await sql<UserRow>`
+    select app_user.id, email, first_name, last_name, locale, created_at, updated_at,
+      game_level.id as level_id, slug, name, description, position
+    from app_user left join game_level on game_level.id = game_level_id
+    where app_user.id = ${userId}`
+  return user
+}
+
+/** Chooses a level, in place of an earlier choice. @returns undefined when there is no such level (or user) */
+export async function chooseLevel(sql: Sql, userId: number, levelId: number, now: Date): Promise<UserRow | undefined> {
+  const [user] = await sql<UserRow>`
+    update app_user set game_level_id = game_level.id, updated_at = ${now}
+    from game_level
+    where app_user.id = ${userId} and game_level.id = ${levelId}
+    returning app_user.id, email, first_name, last_name, locale, created_at, updated_at,
+      game_level.id as level_id, slug, name, description, position`
+  return user
+}
+
+/** Deletes the account; what hangs on it by foreign key goes too. @returns its address, or undefined when there is none */
+export async function remove(sql: Sql, userId: number): Promise<string | undefined> {
+  const [removed] = await sql<{ email: string }>`delete from app_user where id = ${userId} returning email`
+  return removed?.email
+}

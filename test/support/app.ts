@@ -1,0 +1,89 @@
+import { after, before } from 'node:test'
+import { pino } from 'pino'
+import { createApp } from '../../src/app.ts'
+import { type Config, readConfig } from '../../src/config.ts'
+import { type Context, createContext } from '../../src/context.ts'
+import type { App } from '../../src/http/route.ts'
+import { testClock } from './clock.ts'
+import { type TestDatabase, testDatabase } from './database.ts'
+
+export const JWT_SECRET = 'kuC4vBnmNwzIEYxX0mVQJ1y7s2dGgqLh'
+export const INTAKE_KEY = 'Zt8RkPp3aWvYxq1LmN7oBc5dEf9gHiJk'
+
+export type Harness = {
+  ctx: Context
+  app: App
+  database: TestDatabase
+  clock: ReturnType<typeof testClock>
+  /** The lines that were logged, parsed. */
+  logged: Record<string, unknown>[]
+  call: typeof call
+}
+
+type Answer = { status: number; headers: Record<string, string>; body: any; text: string }
+type Call = { token?: string | undefined; body?: unknown; headers?: Record<string, string>; remoteAddress?: string }
+
+let app: App
+
+/** The app with its real options on a database of its own; to be called at a file's or a suite's top. */
+export function harness(env: Record<string, string> = {}, overrides: Parameters<typeof createContext>[3] = {}): Harness {
+  const h = { clock: testClock(), logged: [], call } as unknown as Harness
+  before(async () => {
+    h.database = await testDatabase()
+    h.ctx = createContext(testConfig(h.database.url, env), captureLog(h.logged), found(h.database.url), {
+      now: h.clock.now,
+      ...overrides,
+    })
+    h.app = await createApp(h.ctx)
+    app = h.app
+    await h.app.ready()
+  })
+  after(async () => {
+    await h.app.close()
+    await h.ctx.close()
+    await h.database.drop()
+  })
+  return h
+}
+
+export function testConfig(databaseUrl: string, env: Record<string, string> = {}): Config {
+  return readConfig({
+    DATABASE_URL: databaseUrl,
+    DEV_MAILBOX: 'on',
+    JWT_SECRET,
+    INTAKE_KEYS: INTAKE_KEY,
+    THROTTLE_REQUEST_OTP: '1000000',
+    THROTTLE_VERIFY_OTP: '1000000',
+    ...env,
+  })
+}
+
+export function found(databaseUrl: string) {
+  return { databaseUrl, jwtSecrets: [JWT_SECRET], intakeKeys: [INTAKE_KEY] }
+}
+
+/** Goes through the whole HTTP stack of the app under test, without a socket. `body` is sent as JSON unless it is a string. */
+async function call(method: string, url: string, { token, body, headers, remoteAddress }: Call = {}): Promise<Answer> {
+  const response = await app.inject({
+    method: method as 'GET',
+    url,
+    ...(remoteAddress !== undefined && { remoteAddress }),
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const isJson = /json/.test(String(response.headers['content-type']))
+  return {
+    status: response.statusCode,
+    headers: response.headers as Record<string, string>,
+    text: response.body,
+    body: isJson ? response.json() : undefined,
+  }
+}
+
+function captureLog(lines: Record<string, unknown>[]) {
+  return pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) })
+}

@@ -1,0 +1,37 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { connect, type Database } from '../../src/db/sql.ts'
+
+const cluster = process.env.TEST_DATABASE_URL
+if (!cluster) {
+  throw new Error('TEST_DATABASE_URL is unset. Run tests by `npm test` or `npm test -- test/some.test.ts`: it starts PostgreSQL.')
+}
+
+export type TestDatabase = { url: string; sql: Database; drop(): Promise<void> }
+
+/** A database of one's own, cloned from the migrated template in some 50 ms. Whoever leaks a connection to it fails at `drop`. */
+export async function testDatabase(): Promise<TestDatabase> {
+  const name = `t_${randomBytes(6).toString('hex')}`
+  await administer(`create database ${name} template ${process.env.TEST_TEMPLATE}`)
+  const url = Object.assign(new URL(cluster!), { pathname: `/${name}` }).href
+  const sql = connect(url, { name: 'test' })
+  return {
+    url,
+    sql,
+    async drop() {
+      await sql.close()
+      await administer(`drop database ${name}`)
+    },
+  }
+}
+
+/** Runs one statement on the cluster itself. */
+export async function administer(statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: cluster })
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
