@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import cors from '@fastify/cors'
-import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import Fastify, { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { createGuards } from './auth/guard.ts'
 import { createTokens } from './auth/jwt.ts'
 import { authRoutes } from './auth/routes.ts'
@@ -80,7 +80,8 @@ const EXPOSED_HEADERS = [
 function createServer({ config, log }: Context): App {
   const app = Fastify({
     loggerInstance: log,
-    disableRequestLogging: true,
+    // `logAnswer` below says all of it in one line.
+    logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     requestIdHeader: false,
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,

@@ -25,7 +25,7 @@ const LEEWAY_SECONDS = 5
 /** HS256, and nothing else. `kid` names one of our keys; nothing in a token's own header chooses more than that. */
 export function createTokens(keys: Keys) {
   const [newest] = keys.signing
-  const sign = createSigner({ key: newest!.secret, algorithm: 'HS256', kid: newest!.id, noTimestamp: true })
+  const sign = createSigner({ key: newest!.secret, algorithm: 'HS256', kid: newest!.id })
   const verifiers = new Map(
     keys.signing.map(({ id, secret }) => [
       id,

@@ -55,26 +55,34 @@ function parse(bytes: Buffer): unknown {
     throw invalid({ body: [{ fr: 'Le corps n’est pas du JSON valide.', en: 'The body is not valid JSON.' }] })
   }
   // UTF-8 that decoded holds neither in the clear, so only an escape can bring them in.
-  if (text.includes('\\u') && holdsUnstorable(value)) {
+  const field = text.includes('\\u') ? unstorableAt(value) : undefined
+  if (field !== undefined) {
     throw invalid({
-      body: [{ fr: 'Le corps contient un caractère interdit.', en: 'The body holds a forbidden character.' }],
+      [field]: [
+        { fr: `Le champ ${field} contient un caractère interdit.`, en: `The ${field} field holds a forbidden character.` },
+      ],
     })
   }
   return value
 }
 
-/** Walks with a stack of its own: a body of nothing but brackets nests deeper than calls may. */
-function holdsUnstorable(value: unknown): boolean {
-  const rest: unknown[] = [value]
-  while (rest.length > 0) {
-    const next = rest.pop()
-    if (typeof next === 'string') {
-      if (next.includes('\0') || !next.isWellFormed()) return true
-    } else if (typeof next === 'object' && next !== null) {
-      for (const [key, item] of Object.entries(next)) rest.push(key, item)
+/**
+ * Where a string holds NUL or a lone surrogate: `data.place`, or `body` at the top; undefined when none does. It walks with
+ * a stack of its own, since a body of nothing but brackets nests deeper than calls may.
+ */
+function unstorableAt(value: unknown): string | undefined {
+  const rest: { at: string; item: unknown }[] = [{ at: '', item: value }]
+  for (let next = rest.pop(); next; next = rest.pop()) {
+    const { at, item } = next
+    if (typeof item === 'string') {
+      if (item.includes('\0') || !item.isWellFormed()) return at || 'body'
+    } else if (typeof item === 'object' && item !== null) {
+      for (const [key, inner] of Object.entries(item)) {
+        rest.push({ at, item: key }, { at: at ? `${at}.${key}` : key, item: inner })
+      }
     }
   }
-  return false
+  return undefined
 }
 
 function tooLarge(maxBytes: number): AppError {

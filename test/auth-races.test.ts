@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { harness } from './support/app.ts'
+import { newEmail, otherThan, payloadOf, profile, queuedCode, signUp } from './support/scenario.ts'
+
+// Each race is run this often; what is decided by the database holds every time.
+const ROUNDS = 200
+
+const h = harness()
+
+function ask(body: unknown) {
+  return h.call('POST', '/api/v1/auth/request-otp', { body })
+}
+
+function verify(email: string, code: string) {
+  return h.call('POST', '/api/v1/auth/verify-otp', { body: { email, code } })
+}
+
+async function askedCode(): Promise<{ email: string; code: string }> {
+  const email = newEmail()
+  await ask(profile(email))
+  return { email, code: await queuedCode(h, email) }
+}
+
+function counted(statuses: number[]): Record<number, number> {
+  const counts: Record<number, number> = {}
+  for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1
+  return counts
+}
+
+async function rounds(race: () => Promise<void>): Promise<void> {
+  for (let round = 0; round < ROUNDS; round += 1) await race()
+}
+
+describe('races over a code', () => {
+  test('a right code works exactly once, however many requests carry it', () =>
+    rounds(async () => {
+      const { email, code } = await askedCode()
+      const answers = await Promise.all(Array.from({ length: 5 }, () => verify(email, code)))
+      assert.deepEqual(counted(answers.map(answer => answer.status)), { 200: 1, 422: 4 })
+      const sessions = await h.database.sql`
+        select session.id from session join app_user on app_user.id = user_id where email = ${email}`
+      assert.equal(sessions.length, 1)
+    }))
+
+  test('wrong guesses beside it never make a right one fail', () =>
+    rounds(async () => {
+      const { email, code } = await askedCode()
+      const wrong = otherThan(code)
+      const answers = await Promise.all([wrong, wrong, code, wrong, wrong].map(guess => verify(email, guess)))
+      assert.deepEqual(
+        answers.map(answer => answer.status),
+        [422, 422, 200, 422, 422],
+      )
+    }))
+
+  test('of many wrong guesses at once five are tried, no more', () =>
+    rounds(async () => {
+      const { email, code } = await askedCode()
+      await Promise.all(Array.from({ length: 8 }, () => verify(email, otherThan(code))))
+      const [row] = await h.database.sql`select attempts, wrong_guesses from sign_in_code where email = ${email}`
+      assert.deepEqual(row, { attempts: 5, wrong_guesses: 5 })
+      assert.equal((await verify(email, code)).status, 422)
+    }))
+
+  test('a resend beside a guess never brings the old code back', () =>
+    rounds(async () => {
+      const { email, code: old } = await askedCode()
+      h.clock.advance(60_000)
+      await Promise.all([verify(email, otherThan(old)), ask({ email }), verify(email, otherThan(old))])
+      const fresh = await queuedCode(h, email)
+      if (fresh !== old) assert.equal((await verify(email, old)).status, 422)
+      assert.equal((await verify(email, fresh)).status, 200)
+    }))
+
+  test('a resend beside the right code: signed in once, or the new code stands', () =>
+    rounds(async () => {
+      const { email, code } = await askedCode()
+      h.clock.advance(60_000)
+      const [verified, resent] = await Promise.all([verify(email, code), ask({ email })])
+      assert.equal(resent.status, 200)
+      assert.ok([200, 422].includes(verified.status))
+      if (verified.status === 422) assert.equal((await verify(email, await queuedCode(h, email))).status, 200)
+      const users = await h.database.sql`select id from app_user where email = ${email}`
+      assert.equal(users.length, 1)
+    }))
+
+  test('of several requests for a code at once one sends', () =>
+    rounds(async () => {
+      const email = newEmail()
+      const bodies = [profile(email), { email }, profile(email), { email }]
+      const answers = await Promise.all(bodies.map(ask))
+      const sent = answers.filter(answer => answer.status === 200)
+      // A sign-up may follow a sign-in that sent no mail; never two mails.
+      assert.ok(sent.length === 1 || sent.length === 2, JSON.stringify(counted(answers.map(answer => answer.status))))
+      const [row] = await h.database.sql`select purpose from sign_in_code where email = ${email}`
+      assert.ok(sent.length === 1 || row!.purpose === 'sign_up')
+      for (const answer of answers) if (answer.status !== 200) assert.equal(answer.body.code, 'wait')
+    }))
+})
+
+describe('races over a session', () => {
+  test('refreshes of one token at once end in one chain with one newest token', () =>
+    rounds(async () => {
+      const { token } = await signUp(h)
+      const answers = await Promise.all(
+        Array.from({ length: 5 }, () => h.call('POST', '/api/v1/auth/refresh', { token })),
+      )
+      assert.deepEqual(counted(answers.map(answer => answer.status)), { 200: 5 })
+      assert.equal(new Set(answers.map(answer => answer.body.access_token)).size, 1)
+    }))
+
+  test('logout beside refresh: whatever was won, the session is over', () =>
+    rounds(async () => {
+      const { token } = await signUp(h)
+      const [out, refreshed] = await Promise.all([
+        h.call('POST', '/api/v1/auth/logout', { token }),
+        h.call('POST', '/api/v1/auth/refresh', { token }),
+      ])
+      assert.equal(out.status, 200)
+      const newest = refreshed.body.access_token ?? token
+      assert.equal((await h.call('GET', '/api/v1/auth/me', { token: newest })).status, 401)
+    }))
+
+  test('deleting the account beside signing in: no session outlives it', async () => {
+    for (let round = 0; round < 50; round += 1) {
+      const { email, token } = await signUp(h)
+      h.clock.advance(60_000)
+      await ask({ email })
+      const code = await queuedCode(h, email)
+      const [deleted, verified] = await Promise.all([
+        h.call('DELETE', '/api/v1/auth/me', { token, body: { code } }),
+        verify(email, code),
+      ])
+      assert.equal([deleted.status, verified.status].filter(status => status === 200).length, 1)
+      const alive = verified.status === 200
+      assert.equal((await h.call('GET', '/api/v1/auth/me', { token })).status, alive ? 200 : 401)
+      if (!alive) {
+        const orphans = await h.database.sql`select id from session where id = ${payloadOf(token).sid}`
+        assert.deepEqual(orphans, [])
+      }
+    }
+  })
+})

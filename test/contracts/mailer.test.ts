@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { createMailbox } from '../../src/mail/mailbox.ts'
+import { type Mail, MailFailure, type Mailer } from '../../src/mail/mailer.ts'
+import { createSmtpMailer } from '../../src/mail/smtp.ts'
+import { smtpServer } from '../support/smtp.ts'
+
+/** What both mailers promise. `open` gives one, and a way to read what arrived behind it. */
+type Opened = { mailer: Mailer; arrived(): Mail[]; close(): Promise<void> }
+
+const MAIL: Mail = {
+  to: 'zoe@example.com',
+  subject: 'Votre code\u00a0: 1234 — déjà',
+  text: 'Bonjour Zoë,\n\n1234\n',
+  html: '<p>Bonjour Zoë,</p>\n<p>1234</p>\n',
+}
+
+const IMPLEMENTATIONS: Record<string, () => Promise<Opened>> = {
+  async smtp() {
+    const server = await smtpServer()
+    return {
+      mailer: createSmtpMailer(server.url, 'Courtside <no-reply@example.com>'),
+      arrived: () =>
+        server.mails.map(({ to, parsed }) => ({
+          to: to.join(' and '),
+          subject: parsed.subject!,
+          text: parsed.text!,
+          html: parsed.html as string,
+        })),
+      close: server.close,
+    }
+  },
+  async mailbox() {
+    const mailbox = createMailbox()
+    return {
+      mailer: mailbox,
+      arrived: () =>
+        mailbox
+          .latest()
+          .map(({ sentAt, ...mail }) => mail)
+          .reverse(),
+      close: async () => {},
+    }
+  },
+}
+
+for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
+  suite(name, () => {
+    const cases: Record<string, (opened: Opened) => Promise<void>> = {
+      'a mail arrives as it was given': async ({ mailer, arrived }) => {
+        await mailer.send(MAIL)
+        assert.deepEqual(arrived(), [MAIL])
+      },
+      'mails arrive in order': async ({ mailer, arrived }) => {
+        await mailer.send({ ...MAIL, subject: 'one' })
+        await mailer.send({ ...MAIL, subject: 'two' })
+        assert.deepEqual(
+          arrived().map(mail => mail.subject),
+          ['one', 'two'],
+        )
+      },
+      'markup in the text stays text': async ({ mailer, arrived }) => {
+        await mailer.send({ ...MAIL, text: '<script>alert(1)</script> .\n.\nFrom here\n' })
+        assert.equal(arrived()[0]!.text, '<script>alert(1)</script> .\n.\nFrom here\n')
+      },
+    }
+    for (const [title, check] of Object.entries(cases)) {
+      test(title, async () => {
+        const opened = await open()
+        try {
+          await check(opened)
+        } finally {
+          await opened.close()
+        }
+      })
+    }
+
+    const refused: Record<string, Partial<Mail>> = {
+      'a list of addresses': { to: 'zoe@example.com, eve@evil.example' },
+      'a quoted list': { to: '"zoe@example.com, eve"@evil.example' },
+      'a list with semicolons': { to: 'zoe@example.com;eve@evil.example' },
+      'a display name': { to: 'Zoe <zoe@example.com>' },
+      'a second line in the address': { to: 'zoe@example.com\r\nRCPT TO:<eve@evil.example>' },
+      'a group': { to: 'friends:zoe@example.com,eve@evil.example;' },
+      'a comment': { to: 'zoe(x)@example.com' },
+      'no address': { to: '' },
+      'a second line in the subject': { subject: 'Code\r\nBcc: eve@evil.example' },
+      'a NUL in the subject': { subject: 'Code\0' },
+    }
+    for (const [title, parts] of Object.entries(refused)) {
+      test(`${title} goes nowhere, for good, and isn't repeated in the error`, async () => {
+        const opened = await open()
+        try {
+          await assert.rejects(opened.mailer.send({ ...MAIL, ...parts }), (error: MailFailure) => {
+            assert.ok(error instanceof MailFailure)
+            assert.equal(error.permanent, true)
+            assert.doesNotMatch(error.message, /zoe|eve/)
+            return true
+          })
+          assert.deepEqual(opened.arrived(), [])
+        } finally {
+          await opened.close()
+        }
+      })
+    }
+  })
+}

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import type { Harness } from './app.ts'
+
+let people = 0
+
+/** An address nobody has used yet. */
+export function newEmail(): string {
+  people += 1
+  return `person${people}@example.com`
+}
+
+export function profile(email: string) {
+  return { email, first_name: 'Marie', last_name: 'Durand', accept_cgu: true }
+}
+
+/** The code of the newest mail queued for an address, opened with the service's key: no worker runs in these tests. */
+export async function queuedCode({ ctx, database }: Harness, email: string, sessionId: string | null = null): Promise<string> {
+  const [job] = await database.sql<{ payload: { code_id: string; sealed: string } }>`
+    select payload from graphile_worker._private_jobs, sign_in_code
+    where payload ->> 'code_id' = sign_in_code.id::text and email = ${email}
+      and session_id is not distinct from ${sessionId}::uuid`
+  assert.ok(job, 'no code is queued for this address')
+  return ctx.keys.open(job.payload.code_id, job.payload.sealed)!
+}
+
+/** A code that is surely not this one. */
+export function otherThan(code: string): string {
+  return code === '0000' ? '0001' : '0000'
+}
+
+/** Signs a new person up, through both exchanges. */
+export async function signUp(h: Harness, email = newEmail()): Promise<{ email: string; token: string }> {
+  const asked = await h.call('POST', '/api/v1/auth/request-otp', { body: profile(email) })
+  assert.equal(asked.status, 200, asked.text)
+  return { email, token: await verify(h, email) }
+}
+
+/** Signs an existing person in again, a minute later. */
+export async function signIn(h: Harness, email: string): Promise<{ email: string; token: string }> {
+  h.clock.advance(60_000)
+  const asked = await h.call('POST', '/api/v1/auth/request-otp', { body: { email } })
+  assert.equal(asked.status, 200, asked.text)
+  return { email, token: await verify(h, email) }
+}
+
+async function verify(h: Harness, email: string): Promise<string> {
+  const verified = await h.call('POST', '/api/v1/auth/verify-otp', { body: { email, code: await queuedCode(h, email) } })
+  assert.equal(verified.status, 200, verified.text)
+  return verified.body.access_token
+}
+
+/** The payload of a token, unchecked. */
+export function payloadOf(token: string): Record<string, any> {
+  return JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString())
+}

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict'
+import { createHmac, createSign, generateKeyPairSync } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { createTokens } from '../src/auth/jwt.ts'
+import { deriveKeys } from '../src/auth/keys.ts'
+import { harness, JWT_SECRET } from './support/app.ts'
+import { payloadOf, signUp } from './support/scenario.ts'
+
+const h = harness()
+
+function part(value: unknown): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
+}
+
+function headerOf(token: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split('.')[0]!, 'base64url').toString())
+}
+
+/** A token signed with the service's own secret: what an insider's bug would make. */
+function forge(header: unknown, payload: unknown, secret: string | Buffer = JWT_SECRET, hash = 'sha256'): string {
+  const signed = `${part(header)}.${part(payload)}`
+  return `${signed}.${createHmac(hash, secret).update(signed).digest('base64url')}`
+}
+
+async function statusOf(authorization: string | undefined): Promise<number> {
+  const answer = await h.call('GET', '/api/v1/auth/me', { headers: authorization === undefined ? {} : { authorization } })
+  if (answer.status === 401) {
+    assert.equal(answer.text, '{"message":"Unauthenticated.","code":"unauthenticated"}')
+    const sent = authorization !== undefined
+    assert.equal(answer.headers['www-authenticate'], sent ? 'Bearer error="invalid_token"' : 'Bearer')
+  }
+  return answer.status
+}
+
+describe('what is accepted', () => {
+  test('our own token, and the same signed by hand with the same secret', async () => {
+    const { token } = await signUp(h)
+    assert.equal(await statusOf(`Bearer ${token}`), 200)
+    assert.equal(await statusOf(`bearer   ${token}`), 200)
+    assert.equal(await statusOf(`Bearer ${forge(headerOf(token), payloadOf(token))}`), 200)
+  })
+})
+
+describe('401', () => {
+  test('no or another kind of Authorization, and a token anywhere else', async () => {
+    const { token } = await signUp(h)
+    for (const bad of [undefined, '', 'Bearer', `Basic ${token}`, token, `Bearer ${token} ${token}`, `Bearer ${token},`]) {
+      assert.equal(await statusOf(bad), 401, String(bad))
+    }
+    assert.equal((await h.call('GET', `/api/v1/auth/me?token=${token}&access_token=${token}`)).status, 401)
+    assert.equal((await h.call('GET', '/api/v1/auth/me', { headers: { cookie: `token=${token}` } })).status, 401)
+  })
+
+  test('every claim is demanded, in its type', async () => {
+    const { token } = await signUp(h)
+    const header = headerOf(token)
+    const claims = payloadOf(token)
+    for (const name of Object.keys(claims)) {
+      for (const value of [undefined, null, '', 0, -1, 1.5, true, [], {}, 'x', [claims[name]], '1e9', '9'.repeat(20)]) {
+        if (JSON.stringify(value) === JSON.stringify(claims[name])) continue
+        assert.equal(await statusOf(`Bearer ${forge(header, { ...claims, [name]: value })}`), 401, `${name}: ${value}`)
+      }
+    }
+    for (const wrong of [
+      { sub: Number(claims.sub) },
+      { sub: `${claims.sub}0` },
+      { iss: 'elsewhere' },
+      { iat: claims.iat + 3600, nbf: claims.nbf + 3600, exp: claims.exp + 3600 },
+      { nbf: claims.nbf + 60 },
+      { exp: claims.iat },
+      { jti: `${claims.sid}.2` },
+      { jti: `${claims.sid}.01` },
+      { sid: '00000000-0000-4000-8000-000000000000', jti: '00000000-0000-4000-8000-000000000000.1' },
+    ]) {
+      assert.equal(await statusOf(`Bearer ${forge(header, { ...claims, ...wrong })}`), 401, JSON.stringify(wrong))
+    }
+  })
+
+  test('nothing in the header chooses the algorithm or the key', async () => {
+    const { token } = await signUp(h)
+    const header = headerOf(token)
+    const claims = payloadOf(token)
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+    const unsigned = `${part({ ...header, alg: 'none' })}.${part(claims)}.`
+    const rsa = `${part({ ...header, alg: 'RS256' })}.${part(claims)}`
+    const jwk = { kty: 'oct', k: Buffer.from('mine').toString('base64url') }
+    const forged = [
+      unsigned,
+      `${part({ ...header, alg: 'None' })}.${part(claims)}.`,
+      `${rsa}.${createSign('sha256').update(rsa).sign(privateKey, 'base64url')}`,
+      forge({ ...header, alg: 'RS256' }, claims, publicKey.export({ type: 'spki', format: 'pem' })),
+      forge({ ...header, alg: 'HS384' }, claims, JWT_SECRET, 'sha384'),
+      forge({ ...header, alg: 'HS512' }, claims, JWT_SECRET, 'sha512'),
+      forge({ ...header, alg: 'hs256' }, claims),
+      forge({ ...header, jwk }, claims, 'mine'),
+      forge({ ...header, jwk }, claims),
+      forge({ ...header, jku: 'http://127.0.0.1/keys' }, claims),
+      forge({ ...header, crit: ['exp'] }, claims),
+      forge({ ...header, crit: ['b64'], b64: false }, claims),
+      forge({ ...header, kid: undefined }, claims),
+      forge({ ...header, kid: '../../dev/null' }, claims, ''),
+      forge({ ...header, kid: ['x'] }, claims),
+      forge({ ...header, kid: '__proto__' }, claims),
+      forge(header, claims, ''),
+      forge(header, [claims]),
+      forge([header], claims),
+      forge(null, claims),
+    ]
+    for (const bad of forged) assert.equal(await statusOf(`Bearer ${bad}`), 401, bad)
+  })
+
+  test('a token cut, doubled, padded, or with a bit flipped', async () => {
+    const { token } = await signUp(h)
+    const [header, claims, signature] = token.split('.') as [string, string, string]
+    const flipped = Buffer.from(signature, 'base64url')
+    flipped[0]! ^= 1
+    for (const bad of [
+      `${header}.${claims}`,
+      `${header}.${claims}.`,
+      `.${claims}.${signature}`,
+      `${header}..${signature}`,
+      `${header}.${claims}.${signature}.${signature}`,
+      `${header}.${claims}.${flipped.toString('base64url')}`,
+      `${header}.${claims}.${signature.slice(0, -2)}`,
+      'x'.repeat(7000),
+      '\u00e9.\u00e9.\u00e9',
+    ]) {
+      assert.equal(await statusOf(`Bearer ${bad}`), 401, bad)
+    }
+  })
+
+  test('a deleted user', async () => {
+    const { email, token } = await signUp(h)
+    await h.database.sql`delete from app_user where email = ${email}`
+    assert.equal(await statusOf(`Bearer ${token}`), 401)
+  })
+})
+
+describe('rotation of JWT_SECRET', () => {
+  const now = new Date('2026-11-28T10:00:00Z')
+  const claims = {
+    sub: 7,
+    sid: '6055822d-201b-43c9-b0ca-85beca72ec45',
+    generation: 1,
+    iat: now.getTime() / 1000,
+    nbf: now.getTime() / 1000,
+    exp: now.getTime() / 1000 + 3600,
+  }
+  const older = deriveKeys([JWT_SECRET])
+  const rotated = deriveKeys(['qL3vXr8tBn2mKs7wPf4zHc9yJd6gVa5e', JWT_SECRET])
+  const newer = deriveKeys(['qL3vXr8tBn2mKs7wPf4zHc9yJd6gVa5e'])
+
+  test('signs with the first, accepts all', () => {
+    const old = createTokens(older).sign(claims)
+    const fresh = createTokens(rotated).sign(claims)
+    assert.deepEqual(createTokens(rotated).read(old, now), claims)
+    assert.deepEqual(createTokens(newer).read(fresh, now), claims)
+    assert.equal(createTokens(newer).read(old, now), undefined)
+  })
+
+  test('codes hashed and sealed under the old secret still work', () => {
+    const id = claims.sid
+    assert.equal(rotated.matches(older.mac(id, '1234'), id, '1234'), true)
+    assert.equal(rotated.matches(older.mac(id, '1234'), id, '1235'), false)
+    assert.equal(rotated.open(id, older.seal(id, '1234')), '1234')
+    assert.equal(newer.open(id, older.seal(id, '1234')), undefined)
+  })
+
+  test('a sealed code is bound to its row', () => {
+    assert.equal(older.open('another row', older.seal(claims.sid, '1234')), undefined)
+  })
+})
