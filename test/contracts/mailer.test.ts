@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { createMailbox } from '../../src/mail/mailbox.ts'
-import { type Mail, MailFailure, type Mailer } from '../../src/mail/mailer.ts'
+import { type Mail, type Mailer, MailFailure } from '../../src/mail/mailer.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { smtpServer } from '../support/smtp.ts'
 

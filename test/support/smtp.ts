@@ -4,7 +4,7 @@ import { type ParsedMail, simpleParser } from 'mailparser'
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
 
 /**
- * `refuse` turns connections away, `silent` accepts them and says nothing, `hold` takes a mail in and never says so,
+ * `refuse` turns connections away, `silent` accepts them and says nothing, `hold` takes a mail in and says so only at `release`,
  * `defer` answers 451 and `reject` 550 to every recipient, quoting it as real servers do.
  */
 export type Mode = 'accept' | 'refuse' | 'silent' | 'hold' | 'defer' | 'reject'
@@ -14,24 +14,25 @@ export type Received = { from: string; to: string[]; parsed: ParsedMail }
 /** A real mail server on a free port of this machine. `until` waits for what comes, rather than for time to pass. */
 export async function smtpServer(mode: Mode = 'accept') {
   const mails: Received[] = []
-  const seen = { connections: 0, recipients: 0, held: 0 }
+  const seen = { connections: 0, recipients: 0 }
+  const held: (() => void)[] = []
   let waiting: (() => void)[] = []
 
   function happened(): void {
     for (const check of waiting) check()
   }
 
-  async function receive(stream: SMTPServerDataStream, session: SMTPServerSession): Promise<boolean> {
+  async function receive(stream: SMTPServerDataStream, session: SMTPServerSession): Promise<void> {
     const parsed = await simpleParser(stream)
     if (server.mode === 'hold') {
-      seen.held += 1
-      happened()
-      return false
+      await new Promise<void>(resolve => {
+        held.push(resolve)
+        happened()
+      })
     }
     const { mailFrom, rcptTo } = session.envelope
     mails.push({ from: mailFrom ? mailFrom.address : '', to: rcptTo.map(recipient => recipient.address), parsed })
     happened()
-    return true
   }
 
   const smtp = new SMTPServer({
@@ -53,9 +54,7 @@ export async function smtpServer(mode: Mode = 'accept') {
       done(responseCode ? Object.assign(new Error(`<${recipient.address}> is unwelcome`), { responseCode }) : null)
     },
     onData(stream, session, done) {
-      receive(stream, session).then(accepted => {
-        if (accepted) done()
-      }, done)
+      receive(stream, session).then(() => done(), done)
     },
   })
   // A client that breaks off is no failure of the server.
@@ -67,6 +66,11 @@ export async function smtpServer(mode: Mode = 'accept') {
     mode,
     mails,
     seen,
+    /** Mails that are being held. */
+    held,
+    release() {
+      for (const accept of held.splice(0)) accept()
+    },
     url: `smtp://127.0.0.1:${(smtp.server.address() as AddressInfo).port}`,
     /** Resolves when `condition` holds, looked at whenever something happens here. */
     until(condition: () => boolean): Promise<void> {

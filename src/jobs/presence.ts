@@ -1,0 +1,193 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyBaseLogger } from 'fastify'
+import type pg from 'pg'
+
+// A killed worker's session ends at once, and its jobs are freed when its lock has been seen missing for 6 s: 9 s after its
+// death at most. A live one that lost its connection has those 6 s to take the lock again.
+const LOOK_MS = 1_500
+const GRACE_MS = 6_000
+const RECONNECT_MS = 250
+
+// Any constant will do, as long as every Courtside process takes the same one.
+const KEY = (worker: string) => `hashtextextended(${worker}, 4217336002)`
+
+const ALIVE = `select (classid::bigint << 32) | objid::bigint from pg_locks
+  where locktype = 'advisory' and objsubid = 1 and granted
+    and database = (select oid from pg_database where datname = current_database())`
+
+type LockedJob = { id: string; worker: string; alive: boolean }
+
+/**
+ * Shows that workers are alive, and frees the jobs of those that are not. graphile-worker by itself keeps the jobs of a
+ * killed worker locked for four hours.
+ *
+ * Every worker's id (what `locked_by` holds) is an advisory lock of one session, held for the worker's life and gone with
+ * it. The lock is a shared one: after a lost connection it is taken again at once, even while the server still believes
+ * in the old session. Whoever looks calls a worker gone only when its lock stays missing, and starts counting anew when its
+ * own connection was lost: a database that restarts takes everybody's locks, and they all need the time to return.
+ */
+export class Presence {
+  readonly #pool: pg.Pool
+  readonly #log: FastifyBaseLogger
+  readonly #workers = new Set<string>()
+  /** Jobs that tasks of ours were called with and that may still be locked. */
+  readonly #begun = new Set<string>()
+  readonly #closing = new AbortController()
+  #held = Promise.withResolvers<void>()
+  #isHeld = false
+  #wake = new AbortController()
+  #ran: Promise<void> = Promise.resolve()
+
+  constructor(pool: pg.Pool, log: FastifyBaseLogger) {
+    this.#pool = pool
+    this.#log = log
+  }
+
+  start(): void {
+    this.#ran = this.#run()
+  }
+
+  /** Resolves while all our workers' locks are held, so that no job is taken without. @throws once closed */
+  get held(): Promise<void> {
+    return this.#held.promise
+  }
+
+  join(worker: string): void {
+    this.#workers.add(worker)
+    this.#lose()
+    this.#wake.abort()
+  }
+
+  leave(worker: string): void {
+    this.#workers.delete(worker)
+    this.#wake.abort()
+  }
+
+  begin(jobId: string): void {
+    this.#begun.add(jobId)
+  }
+
+  /** Gives the locks back. Whoever waits for them is refused at once. */
+  async close(): Promise<void> {
+    this.#lose()
+    this.#closing.abort()
+    this.#held.promise.catch(() => {})
+    this.#held.reject(new Error('the worker has stopped'))
+    await this.#ran
+  }
+
+  #lose(): void {
+    // Whoever waits already goes on waiting for the same promise.
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    this.#held = Promise.withResolvers<void>()
+  }
+
+  async #run(): Promise<void> {
+    let previous: pg.PoolClient | undefined
+    while (!this.#closing.signal.aborted) {
+      let client: pg.PoolClient | undefined
+      try {
+        client = await this.#pool.connect()
+        client.once('end', () => this.#wake.abort())
+        await this.#watch(client, () => {
+          // Only now, when the new session holds the locks too.
+          previous?.release(true)
+          previous = undefined
+        })
+      } catch (error) {
+        this.#lose()
+        this.#log.warn({ reason: (error as { code?: string }).code }, 'the worker lost its lock and takes it again')
+        await this.#pause(RECONNECT_MS)
+      }
+      if (!client) continue
+      previous?.release(true)
+      previous = client
+    }
+    previous?.release(true)
+  }
+
+  async #watch(client: pg.PoolClient, locked: () => void): Promise<void> {
+    // A machine that lost its power says no goodbye; the server finds out by itself in some 5 s.
+    await client.query(`select set_config('tcp_keepalives_idle', '2', false),
+      set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '3', false)`)
+    const locks = new Set<string>()
+    const absences = new Map<string, number>()
+    while (!this.#closing.signal.aborted) {
+      this.#wake = new AbortController()
+      await this.#settle(client, locks)
+      locked()
+      await this.#look(client, absences)
+      await this.#pause(LOOK_MS)
+    }
+  }
+
+  async #settle(client: pg.PoolClient, locks: Set<string>): Promise<void> {
+    for (const worker of [...this.#workers].filter(id => !locks.has(id))) {
+      await client.query(timed(`select pg_advisory_lock_shared(${KEY('$1')})`, [worker]))
+      locks.add(worker)
+    }
+    for (const worker of [...locks].filter(id => !this.#workers.has(id))) {
+      await client.query(timed(`select pg_advisory_unlock_shared(${KEY('$1')})`, [worker]))
+      locks.delete(worker)
+    }
+    if (this.#closing.signal.aborted || [...this.#workers].some(id => !locks.has(id))) return
+    this.#isHeld = true
+    this.#held.resolve()
+  }
+
+  async #look(client: pg.PoolClient, absences: Map<string, number>): Promise<void> {
+    const begunBefore = [...this.#begun]
+    const { rows } = await client.query<LockedJob>(
+      timed(`with alive (key) as materialized (${ALIVE})
+        select id::text, locked_by as worker, ${KEY('locked_by')} in (select key from alive) as alive
+        from graphile_worker.jobs where locked_by is not null`),
+    )
+    const locked = new Set(rows.map(row => row.id))
+    for (const id of begunBefore) if (!locked.has(id)) this.#begun.delete(id)
+
+    const missing = new Set<string>()
+    for (const { id, worker, alive } of rows) {
+      // A job that is ours but that we never got: the connection broke between its being locked and our hearing of it.
+      const lost = this.#workers.has(worker) ? !this.#begun.has(id) : false
+      if (lost) missing.add(`job ${id}`)
+      else if (!alive && !this.#workers.has(worker)) missing.add(`worker ${worker}`)
+    }
+    for (const name of absences.keys()) if (!missing.has(name)) absences.delete(name)
+    const now = performance.now()
+    for (const name of missing) if (!absences.has(name)) absences.set(name, now)
+
+    const gone = [...absences].filter(([, since]) => now - since >= GRACE_MS).map(([name]) => name.split(' '))
+    if (gone.length > 0) await this.#free(client, gone as ['job' | 'worker', string][])
+  }
+
+  async #free(client: pg.PoolClient, gone: ['job' | 'worker', string][]): Promise<void> {
+    const named = (kind: string) => gone.filter(([of]) => of === kind).map(([, name]) => name)
+    // Looked at once more in the same statement, for a worker that is back just now.
+    await client.query(
+      timed(
+        `select graphile_worker.force_unlock_workers(array(
+          select worker from unnest($1::text[]) as gone (worker) where ${KEY('worker')} not in (${ALIVE})))`,
+        [named('worker')],
+      ),
+    )
+    await client.query(
+      timed(
+        `update graphile_worker._private_jobs set locked_at = null, locked_by = null
+        where id = any($1::bigint[]) and locked_by = any($2::text[])`,
+        [named('job').filter(id => !this.#begun.has(id)), [...this.#workers]],
+      ),
+    )
+    this.#log.warn({ gone: gone.length }, 'freed the jobs of workers that are gone')
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const signal = AbortSignal.any([this.#wake.signal, this.#closing.signal])
+    await delay(ms, undefined, { signal }).catch(() => {})
+  }
+}
+
+/** A statement that is given up when no answer comes: the session may be dead without our having been told. */
+function timed(text: string, values: unknown[] = []): pg.QueryConfig & { query_timeout: number } {
+  return { text, values, query_timeout: 4_000 }
+}

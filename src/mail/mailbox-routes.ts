@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import ipaddr from 'ipaddr.js'
+import { notFound } from '../errors.ts'
+import { html, Markup } from '../http/html.ts'
+import { timestamp } from '../http/timestamp.ts'
+import type { KeptMail, Mailbox } from './mailbox.ts'
+
+const STYLE = `
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
+body { max-width: 44rem; margin: 2rem auto; padding: 0 1rem }
+article { border-top: 1px solid; padding: 1rem 0 }
+h2 { font-size: 1.1rem; margin: 0 }
+p { margin: .25rem 0 }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .95rem }`
+
+// No script, nothing from elsewhere, and of styles only the one above.
+const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; \
+base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+
+const ROUTE = { config: { access: 'public' }, schema: { hide: true } } as const
+
+/**
+ * The development mailbox: `/dev/mailbox` to read and `/dev/mailbox.json` for programs, newest first. It shows everybody's
+ * codes, so that whoever isn't on this very machine gets the 404 of an unknown path.
+ */
+export async function mailboxRoutes(app: FastifyInstance, { mailbox }: { mailbox: Mailbox }): Promise<void> {
+  app.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply) => {
+    if (!isLocal(request)) throw notFound()
+    reply.header('cache-control', 'no-store')
+  })
+
+  app.get('/dev/mailbox', ROUTE, async (_request, reply) => {
+    reply.header('content-security-policy', POLICY).type('text/html; charset=utf-8')
+    return page(mailbox.latest()).text
+  })
+
+  app.get('/dev/mailbox.json', ROUTE, async () =>
+    mailbox.latest().map(({ sentAt, ...mail }) => ({ ...mail, sent_at: timestamp(sentAt) })),
+  )
+}
+
+/**
+ * "answers only a loopback peer that sends no forwarded header and a `Host` of localhost or a loopback address". The peer
+ * is the socket's own, not what a proxy says of it; and the host counts, since a page elsewhere can give its own name our
+ * address (DNS rebinding).
+ */
+function isLocal({ socket, headers }: FastifyRequest): boolean {
+  const forwarded = Object.keys(headers).some(name => /^(x-forwarded-.*|forwarded|x-real-ip|via)$/.test(name))
+  return !forwarded && isLoopback(socket.remoteAddress) && isLoopbackHost(headers.host)
+}
+
+function isLoopbackHost(host: string | undefined): boolean {
+  const [, bracketed, plain] = /^(?:\[([0-9a-f:.]+)\]|([0-9a-z.]+))(?::\d{1,5})?$/i.exec(host ?? '') ?? []
+  return plain?.toLowerCase() === 'localhost' || isLoopback(bracketed ?? plain)
+}
+
+function isLoopback(address: string | undefined): boolean {
+  // Only the usual notation: `127.1` and `0x7f000001` are nothing that a person types.
+  const usual = address !== undefined && (ipaddr.IPv4.isValidFourPartDecimal(address) || ipaddr.IPv6.isValid(address))
+  return usual && ipaddr.process(address).range() === 'loopback'
+}
+
+function page(mails: readonly KeptMail[]): Markup {
+  return html`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Mailbox (${mails.length})</title>
+<style>${new Markup(STYLE)}</style>
+<h1>Development mailbox</h1>
+<p>The latest mails, newest first; nothing here was really sent. <a href="/dev/mailbox">Reload</a> ·
+<a href="/dev/mailbox.json">JSON</a></p>
+${mails.length === 0 ? html`<p>No mail yet.</p>` : mails.map(entry)}
+</html>
+`
+}
+
+function entry({ to, subject, text, html: source, sentAt }: KeptMail): Markup {
+  return html`<article>
+<h2>${subject}</h2>
+<p>To ${to} · <time datetime="${timestamp(sentAt)}">${timestamp(sentAt)}</time></p>
+<pre>${text}</pre>
+<details><summary>Source of the HTML part</summary><pre>${source}</pre></details>
+</article>
+`
+}

@@ -1,0 +1,61 @@
+import type { TestContext } from 'node:test'
+import { pino } from 'pino'
+import { sendCode } from '../../src/auth/code-email.ts'
+import { request } from '../../src/auth/codes.ts'
+import { deriveKeys } from '../../src/auth/keys.ts'
+import type { Language } from '../../src/http/language.ts'
+import { startWorker, type Task } from '../../src/jobs/queue.ts'
+import { createSmtpMailer } from '../../src/mail/smtp.ts'
+import type { Profile } from '../../src/users/users.ts'
+import { testDatabase } from './database.ts'
+import { type Mode, smtpServer } from './smtp.ts'
+
+export const KEYS = deriveKeys(['kuC4vBnmNwzIEYxX0mVQJ1y7s2dGgqLh'])
+export const NOW = new Date('2026-11-28T10:00:00.000Z')
+export const FROM = 'Courtside <no-reply@example.com>'
+
+export type Outbox = Awaited<ReturnType<typeof outbox>>
+
+/** A database and a mail server of one's own, codes to be mailed, and workers that mail them. */
+export async function outbox(t: TestContext, mode?: Mode) {
+  const database = await testDatabase()
+  const smtp = await smtpServer(mode)
+  const { sql } = database
+  const logged: Record<string, unknown>[] = []
+  const log = pino({ level: 'debug', base: undefined }, { write: (line: string) => logged.push(JSON.parse(line)) })
+  const workers: { stop(): Promise<void> }[] = []
+  t.after(async () => {
+    smtp.release()
+    await Promise.all(workers.map(worker => worker.stop()))
+    await smtp.close()
+    await database.drop()
+  })
+  return {
+    ...database,
+    smtp,
+    logged,
+    async work(now: Date = NOW, more: Record<string, Task> = {}) {
+      const mailer = createSmtpMailer(smtp.url, FROM)
+      const tasks = { send_code: sendCode({ sql, mailer, keys: KEYS, now: () => now, log }), ...more }
+      const worker = await startWorker(database.url, tasks, { log })
+      workers.push(worker)
+      return worker
+    },
+    /** Asks for a code as `request-otp` does: of a sign-up, unless `profile` is null. */
+    async ask(email: string, { profile = ZOE, language = 'fr', now = NOW }: Asked = {}) {
+      const { outcome } = await request(sql, KEYS, { email }, profile ?? undefined, language, now)
+      if (outcome !== 'sent') throw new Error(`${email}: ${outcome}`)
+    },
+    async register(email: string, firstName: string) {
+      await sql`
+        insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
+        values (${email}, ${firstName}, 'Martin', 'fr', '1', ${NOW}, ${NOW}, ${NOW})`
+    },
+    jobs: () => sql<Job>`select id, attempts, last_error, payload from graphile_worker._private_jobs order by id`,
+  }
+}
+
+type Asked = { profile?: Profile | null; language?: Language; now?: Date }
+type Job = { id: number; attempts: number; last_error: string | null; payload: Record<string, string> }
+
+const ZOE: Profile = { firstName: 'Zoé', lastName: 'Martin', termsVersion: '1', termsAcceptedAt: NOW }
