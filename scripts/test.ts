@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { migrate } from '../src/db/migrate.ts'
 
-const TEMPLATE = 'courtside_template'
+const TEMPLATE = process.env.TEST_TEMPLATE_NAME ?? 'courtside_template'
 
 const options = process.argv.slice(2).filter(argument => argument.startsWith('--'))
 const files = process.argv.slice(2).filter(argument => !argument.startsWith('--'))

@@ -47,6 +47,8 @@ export async function createApp(ctx: Context): Promise<App> {
       methods: ['GET', 'POST', 'DELETE'],
       exposedHeaders: EXPOSED_HEADERS,
       maxAge: 600,
+      // Else an OPTIONS that is no preflight is a 400, which here only the HTTP parser gives.
+      strictPreflight: false,
     })
   }
   app.addHook('onRoute', route => {

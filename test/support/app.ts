@@ -17,17 +17,16 @@ export type Harness = {
   clock: ReturnType<typeof testClock>
   /** The lines that were logged, parsed. */
   logged: Record<string, unknown>[]
-  call: typeof call
+  /** Goes through the whole HTTP stack, without a socket. `body` is sent as JSON unless it is a string. */
+  call(method: string, url: string, options?: Call): Promise<Answer>
 }
 
 type Answer = { status: number; headers: Record<string, string>; body: any; text: string }
 type Call = { token?: string | undefined; body?: unknown; headers?: Record<string, string>; remoteAddress?: string }
 
-let app: App
-
 /** The app with its real options on a database of its own; to be called at a file's or a suite's top. */
 export function harness(env: Record<string, string> = {}, overrides: Parameters<typeof createContext>[3] = {}): Harness {
-  const h = { clock: testClock(), logged: [], call } as unknown as Harness
+  const h = { clock: testClock(), logged: [], call: (...request) => call(h.app, ...request) } as Harness
   before(async () => {
     h.database = await testDatabase()
     h.ctx = createContext(testConfig(h.database.url, env), captureLog(h.logged), found(h.database.url), {
@@ -35,7 +34,6 @@ export function harness(env: Record<string, string> = {}, overrides: Parameters<
       ...overrides,
     })
     h.app = await createApp(h.ctx)
-    app = h.app
     await h.app.ready()
   })
   after(async () => {
@@ -62,8 +60,7 @@ export function found(databaseUrl: string) {
   return { databaseUrl, jwtSecrets: [JWT_SECRET], intakeKeys: [INTAKE_KEY] }
 }
 
-/** Goes through the whole HTTP stack of the app under test, without a socket. `body` is sent as JSON unless it is a string. */
-async function call(method: string, url: string, { token, body, headers, remoteAddress }: Call = {}): Promise<Answer> {
+async function call(app: App, method: string, url: string, { token, body, headers, remoteAddress }: Call = {}): Promise<Answer> {
   const response = await app.inject({
     method: method as 'GET',
     url,
@@ -80,7 +77,7 @@ async function call(method: string, url: string, { token, body, headers, remoteA
     status: response.statusCode,
     headers: response.headers as Record<string, string>,
     text: response.body,
-    body: isJson ? response.json() : undefined,
+    body: isJson && response.body !== '' ? response.json() : undefined,
   }
 }
 

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { harness } from './support/app.ts'
+import { signUp } from './support/scenario.ts'
+
+const h = harness()
+
+function assess(token: string | undefined, game_level_id: unknown) {
+  return h.call('POST', '/api/v1/auth/level-assessment', { ...(token && { token }), body: { game_level_id } })
+}
+
+describe('GET /game-levels', () => {
+  test('200, without a token: id, slug, name, description, position, ordered by position', async () => {
+    await h.database.sql`update game_level set position = 10 - position`
+    const answer = await h.call('GET', '/api/v1/game-levels')
+    assert.equal(answer.status, 200)
+    assert.equal(answer.body.data.length, 8)
+    const positions = answer.body.data.map((level: { position: number }) => level.position)
+    assert.deepEqual(positions, [2, 3, 4, 5, 6, 7, 8, 9])
+    for (const level of answer.body.data) {
+      assert.deepEqual(Object.keys(level), ['id', 'slug', 'name', 'description', 'position'])
+    }
+  })
+})
+
+describe('GET /auth/me', () => {
+  test('200: the user', async () => {
+    const { email, token } = await signUp(h)
+    const answer = await h.call('GET', '/api/v1/auth/me', { token })
+    const { id, ...user } = answer.body.data
+    assert.ok(Number.isInteger(id))
+    const signedUpAt = `${h.clock.now().toISOString().slice(0, 19)}+00:00`
+    assert.deepEqual(user, {
+      email,
+      first_name: 'Marie',
+      last_name: 'Durand',
+      locale: 'fr',
+      game_level: null,
+      created_at: signedUpAt,
+      updated_at: signedUpAt,
+    })
+  })
+
+  test('401 without a token', async () => {
+    assert.equal((await h.call('GET', '/api/v1/auth/me')).status, 401)
+  })
+})
+
+describe('POST /auth/level-assessment', () => {
+  test('200: the user with the chosen level; choosing again replaces it', async () => {
+    const { token } = await signUp(h)
+    const levels = (await h.call('GET', '/api/v1/game-levels')).body.data
+    for (const level of [levels[0], levels[5]]) {
+      const answer = await assess(token, level.id)
+      assert.equal(answer.status, 200)
+      assert.deepEqual(answer.body.data.game_level, level)
+      const me = await h.call('GET', '/api/v1/auth/me', { token })
+      assert.deepEqual(me.body.data, answer.body.data)
+    }
+  })
+
+  for (const id of [0, -1, 9999, 1.5, '1', true, null, [1], 2 ** 53, 1e300, 9007199254740991]) {
+    test(`422 for ${JSON.stringify(id)}, on game_level_id`, async () => {
+      const { token } = await signUp(h)
+      const answer = await assess(token, id)
+      assert.equal(answer.status, 422, answer.text)
+      assert.deepEqual(Object.keys(answer.body.errors), ['game_level_id'])
+    })
+  }
+
+  test('401 without a token, whatever the body', async () => {
+    assert.equal((await assess(undefined, 'x')).status, 401)
+  })
+})

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createApp } from '../src/app.ts'
+import { createContext } from '../src/context.ts'
+import { found, harness, testConfig } from './support/app.ts'
+import { newEmail } from './support/scenario.ts'
+
+const h = harness({ THROTTLE_REQUEST_OTP: '5', THROTTLE_VERIFY_OTP: '10', TRUST_PROXY: '10.0.0.0/8, fd00::/8' })
+
+let addresses = 0
+
+/** A client nobody has counted yet. */
+function newAddress(): string {
+  addresses += 1
+  return `192.0.2.${addresses}`
+}
+
+function ask(remoteAddress: string, headers: Record<string, string> = {}, body: unknown = { email: newEmail() }) {
+  return h.call('POST', '/api/v1/auth/request-otp', { body, remoteAddress, headers })
+}
+
+describe('request-otp', () => {
+  test('5 a minute, in a fixed window from the first; then 429 with the headers', async () => {
+    const client = newAddress()
+    for (let count = 1; count <= 5; count += 1) {
+      const answer = await ask(client)
+      assert.equal(answer.status, 200)
+      assert.equal(answer.headers['x-ratelimit-limit'], '5')
+      assert.equal(answer.headers['x-ratelimit-remaining'], String(5 - count))
+      assert.equal(answer.headers.ratelimit, `"otp";r=${5 - count};t=${60 - (count - 1) * 10}`)
+      assert.equal(answer.headers['ratelimit-policy'], '"otp";q=5;w=60')
+      h.clock.advance(10_000)
+    }
+    const refused = await ask(client)
+    assert.equal(refused.status, 429)
+    assert.equal(refused.body.code, 'throttled')
+    assert.equal(refused.headers['retry-after'], '10')
+    assert.equal(refused.headers['x-ratelimit-reset'], String(h.clock.now().getTime() / 1000 + 10))
+    assert.equal(refused.headers['x-ratelimit-remaining'], '0')
+    h.clock.advance(10_000)
+    assert.equal((await ask(client)).status, 200)
+  })
+
+  test('every answer counts, whatever it was; a refused one does not move the window', async () => {
+    const client = newAddress()
+    const bodies = ['{', { email: 'x' }, { email: newEmail() }, 'x'.repeat(70_000), {}]
+    for (const body of bodies) await ask(client, {}, body)
+    assert.equal((await ask(client)).status, 429)
+    h.clock.advance(59_000)
+    assert.equal((await ask(client)).status, 429)
+    h.clock.advance(1_000)
+    assert.equal((await ask(client)).status, 200)
+  })
+
+  test('is refused before the body is looked at', async () => {
+    const client = newAddress()
+    for (let count = 0; count < 5; count += 1) await ask(client)
+    assert.equal((await ask(client, { 'content-type': 'text/plain' }, 'x'.repeat(70_000))).status, 429)
+  })
+})
+
+describe('verify-otp', () => {
+  test('10 a minute, counted apart from request-otp', async () => {
+    const client = newAddress()
+    await ask(client)
+    const body = { email: newEmail(), code: '1234' }
+    for (let count = 1; count <= 10; count += 1) {
+      const answer = await h.call('POST', '/api/v1/auth/verify-otp', { body, remoteAddress: client })
+      assert.equal(answer.status, 422)
+      assert.equal(answer.headers['x-ratelimit-remaining'], String(10 - count))
+    }
+    const refused = await h.call('POST', '/api/v1/auth/verify-otp', { body, remoteAddress: client })
+    assert.equal(refused.status, 429)
+  })
+})
+
+describe('whose window', () => {
+  async function remaining(remoteAddress: string, headers: Record<string, string> = {}): Promise<number> {
+    return Number((await ask(remoteAddress, headers)).headers['x-ratelimit-remaining'])
+  }
+
+  test('an IPv6 client is its /64', async () => {
+    assert.equal(await remaining('2001:db8:1:2::1'), 4)
+    assert.equal(await remaining('2001:db8:1:2:ffff::9'), 3)
+    assert.equal(await remaining('2001:db8:1:3::1'), 4)
+  })
+
+  test('an IPv4 address in an IPv6 socket is itself', async () => {
+    const client = newAddress()
+    assert.equal(await remaining(client), 4)
+    assert.equal(await remaining(`::ffff:${client}`), 3)
+  })
+
+  test('behind a trusted proxy: the rightmost address that is no trusted proxy', async () => {
+    const client = newAddress()
+    assert.equal(await remaining('10.1.2.3', { 'x-forwarded-for': `1.1.1.1, ${client}, 10.9.9.9` }), 4)
+    assert.equal(await remaining('fd00::7', { 'x-forwarded-for': `2.2.2.2, ${client}` }), 3)
+  })
+
+  test('rubbish from a trusted proxy counts against the proxy', async () => {
+    assert.equal(await remaining('10.5.5.5', { 'x-forwarded-for': 'rubbish' }), 4)
+    assert.equal(await remaining('10.5.5.5', { 'x-forwarded-for': "'; drop table throttle" }), 3)
+  })
+
+  test('a forwarded header from anyone else is ignored, logged once a minute, and told by /readyz', async () => {
+    const client = newAddress()
+    h.clock.advance(60_000)
+    const before = h.logged.length
+    assert.equal(await remaining(client, { 'x-forwarded-for': '3.3.3.3' }), 4)
+    assert.equal(await remaining(client, { forwarded: 'for=4.4.4.4' }), 3)
+    assert.equal(h.logged.slice(before).filter(line => line.level === 50).length, 1)
+    h.clock.advance(60_000)
+    await ask(client, { 'x-forwarded-for': '3.3.3.3' })
+    assert.equal(h.logged.slice(before).filter(line => line.level === 50).length, 2)
+    const ready = await h.call('GET', '/readyz')
+    assert.equal(ready.status, 200)
+    assert.match(ready.body.warning, /TRUST_PROXY/)
+  })
+})
+
+test('the counters live in the database: another process goes on with them', async () => {
+  const client = newAddress()
+  for (let count = 0; count < 5; count += 1) await ask(client)
+  const config = testConfig(h.database.url, { THROTTLE_REQUEST_OTP: '5' })
+  const ctx = createContext(config, h.ctx.log, found(h.database.url), { now: h.clock.now })
+  const other = await createApp(ctx)
+  const answer = await other.inject({
+    method: 'POST',
+    url: '/api/v1/auth/request-otp',
+    remoteAddress: client,
+    payload: { email: newEmail() },
+  })
+  assert.equal(answer.statusCode, 429)
+  await other.close()
+  await ctx.close()
+})
+
+test('of many requests at once no more than the limit get through', async () => {
+  for (let round = 0; round < 20; round += 1) {
+    const client = newAddress()
+    const answers = await Promise.all(Array.from({ length: 15 }, () => ask(client)))
+    assert.equal(answers.filter(answer => answer.status === 200).length, 5)
+  }
+})

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { describe, test } from 'node:test'
+import { harness } from './support/app.ts'
+import { signUp } from './support/scenario.ts'
+
+const h = harness({ CORS_ORIGINS: 'https://app.example.com' })
+
+describe('paths and methods', () => {
+  const unknown = ['/', '/api', '/api/v1', '/api/v1/', '/api/v2/game-levels', '/api/v1/game-levels/', '/%zz', '/api/v1/%ff']
+  for (const url of [...unknown, `/${'x'.repeat(3000)}`]) {
+    test(`404 for ${url.slice(0, 40)}`, async () => {
+      for (const method of ['GET', 'POST', 'DELETE']) {
+        const answer = await h.call(method, url, { headers: { 'content-type': 'nonsense' }, body: '{' })
+        assert.deepEqual([answer.status, answer.body], [404, { message: 'Introuvable.', code: 'not_found' }])
+      }
+    })
+  }
+
+  const methods: [string, string, string][] = [
+    ['POST', '/api/v1/game-levels', 'GET, HEAD'],
+    ['GET', '/api/v1/auth/request-otp', 'POST'],
+    ['PATCH', '/api/v1/auth/me', 'DELETE, GET, HEAD'],
+    ['TRACE', '/api/v1/auth/me', 'DELETE, GET, HEAD'],
+  ]
+  for (const [method, url, allow] of methods) {
+    test(`405 for ${method} ${url}`, async () => {
+      const answer = await h.call(method, url)
+      assert.equal(answer.status, 405)
+      assert.equal(answer.headers.allow, allow)
+      assert.deepEqual(answer.body, { message: 'Méthode non autorisée.', code: 'method_not_allowed' })
+    })
+  }
+
+  test('HEAD answers as GET does, without the body', async () => {
+    const answer = await h.call('HEAD', '/api/v1/game-levels')
+    assert.deepEqual([answer.status, answer.text], [200, ''])
+  })
+})
+
+describe('headers', () => {
+  test('every answer has a request id, no-store and the security headers, errors too', async () => {
+    for (const url of ['/api/v1/auth/me', '/nowhere', '/%zz', '/healthz']) {
+      const { headers } = await h.call('GET', url)
+      assert.match(headers['x-request-id']!, /^[0-9a-f-]{36}$/)
+      assert.equal(headers['cache-control'], 'no-store')
+      assert.equal(headers['x-content-type-options'], 'nosniff')
+      assert.equal(headers['content-security-policy'], "default-src 'none'; frame-ancestors 'none'")
+      assert.match(headers['content-type']!, /^application\/json; charset=utf-8$/)
+    }
+  })
+
+  test('CORS for the configured origin alone, with the headers a client must read', async () => {
+    const ours = await h.call('GET', '/api/v1/game-levels', { headers: { origin: 'https://app.example.com' } })
+    assert.equal(ours.headers['access-control-allow-origin'], 'https://app.example.com')
+    assert.match(ours.headers['access-control-expose-headers']!, /Retry-After.*RateLimit/)
+    const preflight = await h.call('OPTIONS', '/api/v1/auth/me', {
+      headers: { origin: 'https://app.example.com', 'access-control-request-method': 'DELETE' },
+    })
+    assert.equal(preflight.status, 204)
+    assert.match(preflight.headers['access-control-allow-methods']!, /DELETE/)
+    const other = await h.call('GET', '/api/v1/game-levels', { headers: { origin: 'https://evil.example' } })
+    assert.equal(other.headers['access-control-allow-origin'], undefined)
+  })
+})
+
+describe('bodies', () => {
+  const level = (body: unknown, token: string, headers: Record<string, string> = {}) =>
+    h.call('POST', '/api/v1/auth/level-assessment', { token, body, headers })
+
+  test('malformed, not an object, not UTF-8: 422 on body', async () => {
+    const { token } = await signUp(h)
+    for (const body of ['{', '[]', '"x"', '7', 'null x', 'true', '{"game_level_id":1}x', '\ufeff{}']) {
+      const answer = await level(body, token)
+      assert.equal(answer.status, 422, body)
+      assert.deepEqual(Object.keys(answer.body.errors), ['body'])
+    }
+    const latin = await h.app.inject({
+      method: 'POST',
+      url: '/api/v1/auth/level-assessment',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      payload: Buffer.from('{"x":"\xe9"}', 'latin1'),
+    })
+    assert.equal(latin.statusCode, 422)
+  })
+
+  test('unknown keys are ignored, __proto__ and constructor among them', async () => {
+    const { token } = await signUp(h)
+    for (const key of ['__proto__', 'constructor', 'toString', 'x']) {
+      const answer = await level(`{"${key}":{"game_level_id":"no"},"game_level_id":1}`, token)
+      assert.equal(answer.status, 200, answer.text)
+    }
+    assert.equal((await level('{"__proto__":{"game_level_id":1}}', token)).status, 422)
+  })
+
+  test('a zero-length body is no body, whatever its content type', async () => {
+    const { token } = await signUp(h)
+    const answer = await level('', token, { 'content-type': 'text/plain' })
+    assert.deepEqual(Object.keys(answer.body.errors), ['game_level_id'])
+  })
+
+  test('64 KiB are read, one byte more is 413', async () => {
+    const { token } = await signUp(h)
+    const fill = (size: number) => `{"game_level_id":1,"x":"${'y'.repeat(size - 26)}"}`
+    assert.equal((await level(fill(65_536), token)).status, 200)
+    assert.equal((await level(fill(65_537), token)).status, 413)
+  })
+
+  test('nested beyond any stack', async () => {
+    const { token } = await signUp(h)
+    const deep = `{"game_level_id":1,"x":${'['.repeat(30_000)}"\\u0041"${']'.repeat(30_000)}}`
+    assert.equal((await level(deep, token)).status, 200)
+  })
+})
+
+describe('on a real socket', () => {
+  async function exchange(bytes: string): Promise<string> {
+    if (!h.app.server.listening) await h.app.listen({ port: 0, host: '127.0.0.1' })
+    const socket = connect((h.app.server.address() as { port: number }).port, '127.0.0.1')
+    socket.write(bytes)
+    let answer = ''
+    socket.setEncoding('utf8').on('data', chunk => {
+      answer += chunk
+    })
+    await once(socket, 'close')
+    return answer
+  }
+
+  test('400 and 431 from the parser keep the shape of every error', async () => {
+    for (const [bytes, status, code] of [
+      ['NOT HTTP AT ALL\r\n\r\n', 400, 'validation_failed'],
+      [`GET / HTTP/1.1\r\nHost: x\r\nX-Big: ${'y'.repeat(20_000)}\r\n\r\n`, 431, 'payload_too_large'],
+    ] as const) {
+      const answer = await exchange(bytes)
+      assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `))
+      assert.equal(JSON.parse(answer.split('\r\n\r\n')[1]!).code, code)
+    }
+  })
+
+  test('a body without a length is bounded too', async () => {
+    const { token } = await signUp(h)
+    const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
+    const answer = await exchange(
+      `POST /api/v1/auth/level-assessment HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n` +
+        `Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(5)}0\r\n\r\n`,
+    )
+    assert.match(answer, /^HTTP\/1.1 413 /)
+  })
+
+  test('an Expect that nobody knows is ignored', async () => {
+    const answer = await exchange('GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n')
+    assert.match(answer, /^HTTP\/1.1 200 /)
+  })
+})
