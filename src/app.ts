@@ -14,6 +14,7 @@ import { pathTable } from './http/paths.ts'
 import type { App } from './http/route.ts'
 import { compileValidator } from './http/validation.ts'
 import { levelRoutes } from './levels/routes.ts'
+import { mailboxRoutes } from './mail/mailbox-routes.ts'
 
 // "the usual security headers": what a JSON API should say by itself; pages say their own.
 const SECURITY_HEADERS = {
@@ -65,6 +66,7 @@ export async function createApp(ctx: Context): Promise<App> {
   if (ctx.config.serves) {
     authRoutes(app, ctx, tokens, userId => eraseUser(ctx.sql, userId))
     levelRoutes(app, ctx)
+    if (ctx.mailbox) await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
   }
   return app
 }

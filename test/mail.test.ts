@@ -76,7 +76,7 @@ suite('a code is dropped', { concurrency: true }, () => {
     const box = await outbox(t)
     await box.ask('zoe@example.com')
     await box.ask('zoe@example.com', { now: later(60) })
-    const worker = await box.work(later(60))
+    const worker = await box.work({}, later(60))
     await box.smtp.until(() => box.smtp.mails.length === 1)
     await worker.stop()
     assert.equal(box.smtp.mails.length, 1)
@@ -93,7 +93,7 @@ suite('a code is dropped', { concurrency: true }, () => {
     await box.ask('expired@example.com')
     await box.sql`select graphile_worker.add_job('send_code', '{"code_id": "x"}')`
     await box.ask('last@example.com', { now: later(1) })
-    const worker = await box.work(later(900))
+    const worker = await box.work({}, later(900))
     await box.smtp.until(() => box.smtp.mails.length === 1)
     await worker.stop()
     assert.deepEqual(

@@ -155,7 +155,8 @@ describe('refresh', () => {
 
   test('body and content type are ignored', async () => {
     const { token } = await signUp(h)
-    for (const headers of [{ 'content-type': 'text/plain' }, { 'content-type': ';;;' }, {}]) {
+    for (const type of ['text/plain', ';;;', 'application/json']) {
+      const headers = { 'content-type': type }
       const answer = await h.call('POST', '/api/v1/auth/refresh', { token, body: '{not json', headers })
       assert.equal(answer.status, 200)
     }

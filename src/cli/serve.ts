@@ -9,8 +9,8 @@ import { migrate } from '../db/migrate.ts'
 import { isUnreachable } from '../db/sql.ts'
 import { startWorker } from '../jobs/queue.ts'
 import { createLog } from '../log.ts'
-import { find } from './find.ts'
 import { announce } from './announce.ts'
+import { find } from './find.ts'
 
 /** "SIGTERM: stop accepting, finish what runs, close, within 10 s." A little is left for the closing itself. */
 const PATIENCE_MS = 9_000
@@ -43,7 +43,7 @@ async function open(config: Config, log: Logger, opened: (() => Promise<unknown>
   const ctx = createContext(config, log, found)
   opened.push(ctx.close)
   if (config.works) {
-    const worker = await startWorker(ctx.sql.pool, { send_code: sendCode(ctx) }, { log })
+    const worker = await startWorker(found.databaseUrl, { send_code: sendCode(ctx) }, { log })
     opened.push(worker.stop)
   }
   const app = await createApp(ctx)

@@ -26,7 +26,11 @@ type Call = { token?: string | undefined; body?: unknown; headers?: Record<strin
 
 /** The app with its real options on a database of its own; to be called at a file's or a suite's top. */
 export function harness(env: Record<string, string> = {}, overrides: Parameters<typeof createContext>[3] = {}): Harness {
-  const h = { clock: testClock(), logged: [], call: (...request) => call(h.app, ...request) } as Harness
+  const h = {
+    clock: testClock(),
+    logged: [] as Record<string, unknown>[],
+    call: (method: string, url: string, options?: Call) => call(h.app, method, url, options),
+  } as Harness
   before(async () => {
     h.database = await testDatabase()
     h.ctx = createContext(testConfig(h.database.url, env), captureLog(h.logged), found(h.database.url), {

@@ -34,7 +34,8 @@ export async function outbox(t: TestContext, mode?: Mode) {
     ...database,
     smtp,
     logged,
-    async work(now: Date = NOW, more: Record<string, Task> = {}) {
+    /** Starts a worker that mails codes, and does what else it is given. */
+    async work(more: Record<string, Task> = {}, now: Date = NOW) {
       const mailer = createSmtpMailer(smtp.url, FROM)
       const tasks = { send_code: sendCode({ sql, mailer, keys: KEYS, now: () => now, log }), ...more }
       const worker = await startWorker(database.url, tasks, { log })

@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { ConfigError, readConfig } from '../src/config.ts'
+
+const SECRET = 'kuC4vBnmNwzIEYxX0mVQJ1y7s2dGgqLh'
+const PRODUCTION = {
+  DATABASE_URL: 'postgres://db.example/courtside',
+  SMTP_URL: 'smtps://user:pass@mail.example:465',
+  JWT_SECRET: SECRET,
+  INTAKE_KEYS: SECRET,
+}
+
+function faultsOf(env: Record<string, string>): string[] {
+  try {
+    readConfig(env)
+    return []
+  } catch (error) {
+    assert.ok(error instanceof ConfigError)
+    return error.faults
+  }
+}
+
+describe('with no setting at all', () => {
+  test('every default of the contract', () => {
+    assert.deepEqual(readConfig({}), {
+      host: '127.0.0.1',
+      port: 3000,
+      databaseUrl: undefined,
+      dataDir: './data',
+      smtpUrl: undefined,
+      mailFrom: 'Courtside <no-reply@localhost>',
+      jwtSecrets: [],
+      intakeKeys: [],
+      trustProxy: [],
+      corsOrigins: [],
+      metricsToken: undefined,
+      throttle: { requestOtp: 5, verifyOtp: 10 },
+      reminderOffsets: [{ days: 1 }, { ms: 7_200_000 }],
+      timeZone: 'Europe/Paris',
+      retentionReadDays: 90,
+      retentionDays: 365,
+      termsVersion: '1',
+      web: true,
+      serves: true,
+      works: true,
+      logLevel: 'info',
+      devMailbox: false,
+    })
+  })
+
+  test('a blank setting is an unset one', () => {
+    assert.deepEqual(readConfig({ PORT: ' ', JWT_SECRET: '', ROLE: '' }), readConfig({}))
+  })
+
+  test('is frozen', () => {
+    assert.throws(() => Object.assign(readConfig({}), { port: 1 }), TypeError)
+  })
+})
+
+describe('a production node', () => {
+  test('lists, durations and roles', () => {
+    const config = readConfig({
+      ...PRODUCTION,
+      JWT_SECRET: `${SECRET}, ${SECRET}2`,
+      TRUST_PROXY: '10.0.0.0/8,::1',
+      CORS_ORIGINS: 'https://a.example, http://localhost:5173',
+      REMINDER_OFFSETS: '2d,90m,30s',
+      ROLE: 'worker',
+    })
+    assert.deepEqual(config.jwtSecrets, [SECRET, `${SECRET}2`])
+    assert.deepEqual(config.trustProxy, ['10.0.0.0/8', '::1'])
+    assert.deepEqual(config.reminderOffsets, [{ days: 2 }, { ms: 5_400_000 }, { ms: 30_000 }])
+    assert.deepEqual([config.serves, config.works], [false, true])
+  })
+})
+
+describe('faults', () => {
+  const bad: [string, string][] = [
+    ['PORT', '70000'],
+    ['PORT', '3000x'],
+    ['PORT', '-1'],
+    ['DATABASE_URL', 'mysql://x/y'],
+    ['SMTP_URL', 'http://mail'],
+    ['JWT_SECRET', 'short'],
+    ['JWT_SECRET', 'a'.repeat(40)],
+    ['JWT_SECRET', 'changeme-changeme-changeme-changeme'],
+    ['INTAKE_KEYS', `${SECRET},short`],
+    ['TRUST_PROXY', '10.0.0.0/33'],
+    ['TRUST_PROXY', 'proxy.example'],
+    ['CORS_ORIGINS', '*'],
+    ['CORS_ORIGINS', 'https://a.example/path'],
+    ['METRICS_TOKEN', 'short'],
+    ['THROTTLE_REQUEST_OTP', '0'],
+    ['REMINDER_OFFSETS', '1w'],
+    ['REMINDER_OFFSETS', '0d'],
+    ['TIMEZONE', 'Mars/Olympus'],
+    ['RETENTION_DAYS', '1.5'],
+    ['WEB', 'yes'],
+    ['ROLE', 'boss'],
+    ['LOG_LEVEL', 'loud'],
+    ['DEV_MAILBOX', 'true'],
+  ]
+  for (const [name, value] of bad) {
+    test(`${name}=${value.slice(0, 30)} is named, its value is not repeated`, () => {
+      const faults = faultsOf({ ...PRODUCTION, [name]: value })
+      assert.equal(faults.length, 1)
+      assert.ok(faults[0]!.startsWith(`${name}: `))
+      assert.ok(value.length < 10 || !faults[0]!.includes(value))
+    })
+  }
+
+  test('all are listed at once', () => {
+    const faults = faultsOf({ PORT: 'x', ROLE: 'x', TIMEZONE: 'x', LOG_LEVEL: 'x' })
+    assert.deepEqual(
+      faults.map(fault => fault.split(':')[0]),
+      ['ROLE', 'PORT', 'TIMEZONE', 'LOG_LEVEL'],
+    )
+  })
+
+  test('secrets are required with an external database', () => {
+    const { JWT_SECRET: _, INTAKE_KEYS: __, ...rest } = PRODUCTION
+    assert.deepEqual(
+      faultsOf(rest).map(fault => fault.split(':')[0]),
+      ['JWT_SECRET', 'INTAKE_KEYS'],
+    )
+  })
+})
+
+describe('the development mailbox', () => {
+  const exposing: Record<string, string>[] = [
+    { HOST: '0.0.0.0' },
+    { HOST: '::' },
+    { HOST: '192.168.1.4' },
+    { TRUST_PROXY: '10.0.0.1' },
+    { NODE_ENV: 'production' },
+    { DATABASE_URL: PRODUCTION.DATABASE_URL, JWT_SECRET: SECRET, INTAKE_KEYS: SECRET },
+  ]
+  for (const env of exposing) {
+    test(`is a fault with ${Object.keys(env)[0]}=${Object.values(env)[0]}, unless written out or mail is set up`, () => {
+      assert.match(faultsOf(env).join(), /^SMTP_URL: /)
+      assert.deepEqual(faultsOf({ ...env, DEV_MAILBOX: 'on' }), [])
+      assert.deepEqual(faultsOf({ ...env, SMTP_URL: PRODUCTION.SMTP_URL }), [])
+    })
+  }
+
+  for (const host of ['127.0.0.1', '127.9.9.9', '::1', 'localhost']) {
+    test(`is fine on ${host}`, () => assert.deepEqual(faultsOf({ HOST: host }), []))
+  }
+
+  test('needs one process for both roles', () => {
+    for (const ROLE of ['web', 'worker']) assert.match(faultsOf({ ROLE, DEV_MAILBOX: 'on' }).join(), /^SMTP_URL: .*ROLE/)
+  })
+})

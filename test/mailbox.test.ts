@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import Fastify, { type FastifyInstance } from 'fastify'
+import { notFound } from '../src/errors.ts'
+import { answerFailure } from '../src/http/failure.ts'
+import { createMailbox } from '../src/mail/mailbox.ts'
+import { mailboxRoutes } from '../src/mail/mailbox-routes.ts'
+
+const LOCAL = { host: 'localhost:3000' }
+const SENT_AT = new Date('2026-11-28T10:00:00.900Z')
+
+suite('the development mailbox', () => {
+  const mailbox = createMailbox(() => SENT_AT)
+  // Trusting every proxy is the worst case: `request.ip` then is whatever a header says.
+  const app: FastifyInstance = Fastify({ trustProxy: true })
+  before(async () => {
+    app.setErrorHandler(answerFailure)
+    app.setNotFoundHandler(() => {
+      throw notFound()
+    })
+    await app.register(mailboxRoutes, { mailbox })
+    for (let count = 1; count <= 101; count += 1) {
+      await mailbox.send({ to: 'zoe@example.com', subject: `<b>${count}</b>`, text: 'a & "b"', html: '<p>a</p>' })
+    }
+  })
+  after(() => app.close())
+
+  const get = (url: string, headers: Record<string, string> = LOCAL, remoteAddress = '127.0.0.1') =>
+    app.inject({ url, headers, remoteAddress })
+
+  test('shows the latest hundred as JSON, newest first', async () => {
+    const answer = await get('/dev/mailbox.json')
+    assert.equal(answer.statusCode, 200)
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    const mails = answer.json()
+    assert.equal(mails.length, 100)
+    assert.deepEqual(mails[0], {
+      to: 'zoe@example.com',
+      subject: '<b>101</b>',
+      text: 'a & "b"',
+      html: '<p>a</p>',
+      sent_at: '2026-11-28T10:00:00+00:00',
+    })
+    assert.equal(mails[99].subject, '<b>2</b>')
+  })
+
+  test('shows them as a page without scripts, everything escaped', async () => {
+    const answer = await get('/dev/mailbox')
+    assert.equal(answer.statusCode, 200)
+    assert.equal(answer.headers['content-type'], 'text/html; charset=utf-8')
+    assert.match(String(answer.headers['content-security-policy']), /^default-src 'none'; style-src 'sha256-[^' ]+'; /)
+    assert.ok(answer.body.includes('<h2>&#60;b&#62;101&#60;/b&#62;</h2>'))
+    assert.ok(answer.body.includes('<pre>a &#38; &#34;b&#34;</pre>'))
+    assert.ok(answer.body.includes('<pre>&#60;p&#62;a&#60;/p&#62;</pre>'))
+    assert.ok(!answer.body.includes('<script'))
+  })
+
+  for (const [host, peer] of [
+    ['localhost', '127.0.0.1'],
+    ['LocalHost:80', '::1'],
+    ['127.0.0.1:3000', '::ffff:127.0.0.1'],
+    ['127.8.8.8', '127.9.9.9'],
+    ['[::1]:3000', '::1'],
+  ] as const) {
+    test(`answers ${peer} asking for ${host}`, async () => {
+      assert.equal((await get('/dev/mailbox.json', { host }, peer)).statusCode, 200)
+    })
+  }
+
+  const refused: Record<string, [Record<string, string>, string?]> = {
+    'a peer elsewhere': [LOCAL, '192.0.2.7'],
+    'a peer elsewhere over IPv6': [LOCAL, '2001:db8::1'],
+    'a mapped peer elsewhere': [LOCAL, '::ffff:192.0.2.7'],
+    'another host': [{ host: 'evil.example' }],
+    'a host that starts like ours': [{ host: 'localhost.evil.example' }],
+    'a host behind credentials': [{ host: 'evil@localhost' }],
+    'a host beyond loopback': [{ host: '192.0.2.7:3000' }],
+    'an unusual notation': [{ host: '127.1' }],
+    'a host that is none': [{ host: ':3000' }],
+    'X-Forwarded-For': [{ ...LOCAL, 'x-forwarded-for': '127.0.0.1' }],
+    'X-Forwarded-Host': [{ ...LOCAL, 'x-forwarded-host': 'localhost' }],
+    'X-Forwarded-Anything': [{ ...LOCAL, 'x-forwarded-anything': '' }],
+    Forwarded: [{ ...LOCAL, forwarded: 'for=127.0.0.1' }],
+    'X-Real-IP': [{ ...LOCAL, 'x-real-ip': '127.0.0.1' }],
+    Via: [{ ...LOCAL, via: '1.1 proxy' }],
+  }
+  for (const [title, [headers, peer]] of Object.entries(refused)) {
+    test(`is an unknown path to ${title}`, async () => {
+      const unknown = await get('/dev/nothing', headers, peer)
+      assert.equal(unknown.statusCode, 404)
+      for (const url of ['/dev/mailbox', '/dev/mailbox.json']) {
+        for (const method of ['GET', 'HEAD'] as const) {
+          const answer = await app.inject({ method, url, headers, remoteAddress: peer ?? '127.0.0.1' })
+          assert.equal(answer.statusCode, 404)
+          if (method === 'GET') assert.equal(answer.body, unknown.body)
+          assert.equal(answer.headers['cache-control'], undefined)
+        }
+      }
+    })
+  }
+})
