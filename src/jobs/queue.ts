@@ -143,5 +143,11 @@ function kind(thrown: unknown): { reason: string; at: string[] } {
   const reason = [name ?? 'not an error', name === 'MailFailure' ? message : code].filter(part => part).join(' ')
   // The message heads the stack, and may have lines that look like the rest of it.
   const at = (stack ?? '').replace(message ?? '', '').split('\n')
-  return { reason, at: at.filter(line => /^ +at /.test(line)).map(line => line.trim()).slice(0, 5) }
+  return {
+    reason,
+    at: at
+      .filter(line => /^ +at /.test(line))
+      .map(line => line.trim())
+      .slice(0, 5),
+  }
 }
