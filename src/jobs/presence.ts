@@ -33,8 +33,7 @@ export class Presence {
   /** Jobs that tasks of ours were called with and that may still be locked. */
   readonly #begun = new Set<string>()
   readonly #closing = new AbortController()
-  #held = Promise.withResolvers<void>()
-  #isHeld = false
+  #held = false
   #wake = new AbortController()
   #ran: Promise<void> = Promise.resolve()
 
@@ -47,14 +46,18 @@ export class Presence {
     this.#ran = this.#run()
   }
 
-  /** Resolves while all our workers' locks are held, so that no job is taken without. @throws once closed */
-  get held(): Promise<void> {
-    return this.#held.promise
+  /** Whether all our workers' locks are held; no job is to be taken otherwise. */
+  get held(): boolean {
+    return this.#held
+  }
+
+  get closed(): boolean {
+    return this.#closing.signal.aborted
   }
 
   join(worker: string): void {
     this.#workers.add(worker)
-    this.#lose()
+    this.#held = false
     this.#wake.abort()
   }
 
@@ -67,25 +70,16 @@ export class Presence {
     this.#begun.add(jobId)
   }
 
-  /** Gives the locks back. Whoever waits for them is refused at once. */
+  /** Gives the locks back. */
   async close(): Promise<void> {
-    this.#lose()
+    this.#held = false
     this.#closing.abort()
-    this.#held.promise.catch(() => {})
-    this.#held.reject(new Error('the worker has stopped'))
     await this.#ran
-  }
-
-  #lose(): void {
-    // Whoever waits already goes on waiting for the same promise.
-    if (!this.#isHeld) return
-    this.#isHeld = false
-    this.#held = Promise.withResolvers<void>()
   }
 
   async #run(): Promise<void> {
     let previous: pg.PoolClient | undefined
-    while (!this.#closing.signal.aborted) {
+    while (!this.closed) {
       let client: pg.PoolClient | undefined
       try {
         client = await this.#pool.connect()
@@ -96,8 +90,10 @@ export class Presence {
           previous = undefined
         })
       } catch (error) {
-        this.#lose()
-        this.#log.warn({ reason: (error as { code?: string }).code }, 'the worker lost its lock and takes it again')
+        // Told once an outage, not at every attempt.
+        const level = this.#held ? 'warn' : 'debug'
+        this.#held = false
+        this.#log[level]({ reason: (error as { code?: string }).code }, 'the worker lost its lock and takes it again')
         await this.#pause(RECONNECT_MS)
       }
       if (!client) continue
@@ -113,7 +109,7 @@ export class Presence {
       set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '3', false)`)
     const locks = new Set<string>()
     const absences = new Map<string, number>()
-    while (!this.#closing.signal.aborted) {
+    while (!this.closed) {
       this.#wake = new AbortController()
       await this.#settle(client, locks)
       locked()
@@ -131,9 +127,7 @@ export class Presence {
       await client.query(timed(`select pg_advisory_unlock_shared(${KEY('$1')})`, [worker]))
       locks.delete(worker)
     }
-    if (this.#closing.signal.aborted || [...this.#workers].some(id => !locks.has(id))) return
-    this.#isHeld = true
-    this.#held.resolve()
+    this.#held = !this.closed && [...this.#workers].every(id => locks.has(id))
   }
 
   async #look(client: pg.PoolClient, absences: Map<string, number>): Promise<void> {
