@@ -10,7 +10,9 @@ import { type BodyRule, JSON_BODY, readBody } from './http/body.ts'
 import { trustedProxies, watchUndeclaredProxy } from './http/client-address.ts'
 import { answerFailure, answerParserFailure } from './http/failure.ts'
 import { healthRoutes } from './http/health.ts'
+import { watchRoutes } from './http/openapi.ts'
 import { pathTable } from './http/paths.ts'
+import { referenceRoutes } from './http/reference.ts'
 import type { App } from './http/route.ts'
 import { compileValidator } from './http/validation.ts'
 import { levelRoutes } from './levels/routes.ts'
@@ -57,6 +59,7 @@ export async function createApp(ctx: Context): Promise<App> {
     const guard = guards[route.config?.access ?? 'user']
     if (guard) route.onRequest = [guard, ...[route.onRequest ?? []].flat()]
   })
+  await watchRoutes(app)
   app.setNotFoundHandler(request => {
     throw paths.refusal(request.url)
   })
@@ -66,6 +69,7 @@ export async function createApp(ctx: Context): Promise<App> {
   if (ctx.config.serves) {
     authRoutes(app, ctx, tokens, userId => eraseUser(ctx.sql, userId))
     levelRoutes(app, ctx)
+    referenceRoutes(app)
     if (ctx.mailbox) await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
   }
   return app

@@ -23,11 +23,14 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
   app.route({
     method: 'POST',
     url: '/api/v1/auth/request-otp',
-    config: { access: 'public' },
+    config: { access: 'public', throttled: true },
     onRequest: throttle(sql.pool, 'request-otp', config.throttle.requestOtp),
     schema: {
       tags: ['Auth'],
+      operationId: 'requestOtp',
       summary: 'Ask for a one-time code, to sign up or in',
+      // A token, even an expired one, gives its session a lane of its own; none is needed.
+      security: [{}, { bearer: [] }],
       body: CredentialsRequest,
       response: { 200: Message },
     },
@@ -43,11 +46,14 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
   app.route({
     method: 'POST',
     url: '/api/v1/auth/verify-otp',
-    config: { access: 'public' },
+    config: { access: 'public', throttled: true },
     onRequest: throttle(sql.pool, 'verify-otp', config.throttle.verifyOtp),
     schema: {
       tags: ['Auth'],
+      operationId: 'verifyOtp',
       summary: 'Trade a code for an access token',
+      // A token, even an expired one, gives its session a lane of its own; none is needed.
+      security: [{}, { bearer: [] }],
       body: OtpVerification,
       response: { 200: TokenResult },
     },
@@ -67,6 +73,7 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
     config: { access: 'public' },
     schema: {
       tags: ['Auth'],
+      operationId: 'refreshToken',
       summary: 'Renew the access token, also an expired one, for 7 days from the sign-in',
       security: [{ bearer: [] }],
       response: { 200: RefreshResult },
@@ -83,7 +90,7 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
   app.route({
     method: 'POST',
     url: '/api/v1/auth/logout',
-    schema: { tags: ['Auth'], summary: 'End this session', response: { 200: Message } },
+    schema: { tags: ['Auth'], operationId: 'logout', summary: 'End this session', response: { 200: Message } },
     handler: async request => {
       await sessions.end(sql, request.caller.sessionId, now())
       return { message: LOGGED_OUT[preferredLanguage(request.headers['accept-language'])] }
@@ -93,7 +100,12 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
   app.route({
     method: 'GET',
     url: '/api/v1/auth/me',
-    schema: { tags: ['Auth'], summary: 'The signed-in user', response: { 200: Type.Object({ data: User }) } },
+    schema: {
+      tags: ['Auth'],
+      operationId: 'getMe',
+      summary: 'The signed-in user',
+      response: { 200: Type.Object({ data: User }) },
+    },
     handler: async request => {
       const user = await users.find(sql, request.caller.userId)
       if (!user) throw unauthenticated(true)
@@ -106,6 +118,7 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
     url: '/api/v1/auth/me',
     schema: {
       tags: ['Auth'],
+      operationId: 'deleteMe',
       summary: 'Delete one’s own account, with a fresh code',
       body: Type.Object({ code: Code }),
       response: { 200: Message },
@@ -146,7 +159,10 @@ function readEmail(written: string): string {
 }
 
 function wrongCode() {
-  return invalid({ code: [{ fr: 'Ce code est incorrect ou a expiré.', en: 'This code is wrong or has expired.' }] }, 'otp_invalid')
+  return invalid(
+    { code: [{ fr: 'Ce code est incorrect ou a expiré.', en: 'This code is wrong or has expired.' }] },
+    'otp_invalid',
+  )
 }
 
 function required(field: string) {

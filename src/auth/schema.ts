@@ -5,41 +5,69 @@ const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$'
 
 const Email = Type.String({
   maxLength: 254,
+  examples: ['marie.durand@example.com'],
   rule: { fr: 'L’adresse e-mail n’est pas valide.', en: 'The e-mail address is not valid.' },
 })
 
-const Name = (field: string) =>
+const Name = (field: string, example: string) =>
   Type.String({
     minLength: 1,
     maxLength: 100,
     pattern: ONE_LINE,
+    description: 'One line.',
+    examples: [example],
     rule: {
       fr: `Le champ ${field} doit tenir sur une ligne, en 1 à 100 caractères.`,
       en: `The ${field} field must be one line of 1 to 100 characters.`,
     },
   })
 
-export const CredentialsRequest = Type.Object({
-  email: Email,
-  first_name: Type.Optional(Name('first_name')),
-  last_name: Type.Optional(Name('last_name')),
-  accept_cgu: Type.Optional(Type.Boolean()),
-})
+export const CredentialsRequest = Type.Object(
+  {
+    email: Email,
+    first_name: Type.Optional(Name('first_name', 'Marie')),
+    last_name: Type.Optional(Name('last_name', 'Durand')),
+    accept_cgu: Type.Optional(Type.Boolean({ description: 'That the terms are accepted: `true`.', examples: [true] })),
+  },
+  {
+    title: 'CredentialsRequest',
+    description: 'With the e-mail alone a sign-in; with any of the other fields a sign-up, which needs all of them.',
+  },
+)
 
 export const Code = Type.String({
   verbatim: true,
   pattern: '^[0-9]{4}$',
+  description: '4 digits.',
+  examples: ['0427'],
   rule: { fr: 'Le code est fait de 4 chiffres.', en: 'The code is made of 4 digits.' },
 })
 
-export const OtpVerification = Type.Object({ email: Email, code: Code })
+export const OtpVerification = Type.Object({ email: Email, code: Code }, { title: 'OtpVerification' })
 
-export const TokenResult = Type.Object({ access_token: Type.String(), is_new_user: Type.Boolean() })
-
-export const RefreshResult = Type.Object({
-  access_token: Type.String(),
-  token_type: Type.Literal('bearer'),
-  expires_in: Type.Integer({ description: 'seconds' }),
+const AccessToken = Type.String({
+  description: 'Sent as a Bearer token afterwards.',
+  examples: ['eyJhbGciOiJIUzI1NiIs…'],
 })
 
-export const Message = Type.Object({ message: Type.String() })
+export const TokenResult = Type.Object(
+  {
+    access_token: AccessToken,
+    is_new_user: Type.Boolean({ description: '`true` after a sign-up, `false` after a sign-in.' }),
+  },
+  { title: 'TokenResult' },
+)
+
+export const RefreshResult = Type.Object(
+  {
+    access_token: AccessToken,
+    token_type: Type.Literal('bearer'),
+    expires_in: Type.Integer({ description: 'Seconds.', examples: [3600] }),
+  },
+  { title: 'RefreshResult' },
+)
+
+export const Message = Type.Object(
+  { message: Type.String({ description: 'For a person to read.', examples: ['C’est fait.'] }) },
+  { title: 'Message' },
+)

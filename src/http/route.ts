@@ -25,18 +25,12 @@ export type App = FastifyInstance<
 export type Access = 'public' | 'user' | 'producer'
 
 declare module 'fastify' {
-  interface FastifySchema {
-    /** Left out of the OpenAPI document. */
-    hide?: boolean
-    tags?: string[]
-    summary?: string
-    description?: string
-    security?: Record<string, string[]>[]
-  }
   interface FastifyContextConfig {
     access?: Access
     /** How the body is read where it isn't the usual JSON object. */
     body?: BodyRule
+    /** That `throttle` is among its hooks; for the OpenAPI document. */
+    throttled?: boolean
   }
   interface FastifyRequest {
     /** Set by the guard on every route for users. */

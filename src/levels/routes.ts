@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
-import type { App } from '../http/route.ts'
 import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
+import type { App } from '../http/route.ts'
 import { toUser, User } from '../users/schema.ts'
 import * as users from '../users/users.ts'
 import * as levels from './levels.ts'
@@ -14,6 +14,7 @@ export function levelRoutes(app: App, { sql, now }: Pick<Context, 'sql' | 'now'>
     config: { access: 'public' },
     schema: {
       tags: ['Levels'],
+      operationId: 'listGameLevels',
       summary: 'The game levels to choose from',
       response: { 200: Type.Object({ data: Type.Array(GameLevel) }) },
     },
@@ -25,6 +26,7 @@ export function levelRoutes(app: App, { sql, now }: Pick<Context, 'sql' | 'now'>
     url: '/api/v1/auth/level-assessment',
     schema: {
       tags: ['Levels'],
+      operationId: 'assessLevel',
       summary: 'Choose one’s own game level',
       body: LevelAssessment,
       response: { 200: Type.Object({ data: User }) },

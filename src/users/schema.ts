@@ -4,10 +4,10 @@ import { GameLevel } from '../levels/schema.ts'
 
 export const User = Type.Object(
   {
-    id: Type.Integer(),
-    email: Type.String(),
-    first_name: Type.String(),
-    last_name: Type.String(),
+    id: Type.Integer({ examples: [42] }),
+    email: Type.String({ examples: ['marie.durand@example.com'] }),
+    first_name: Type.String({ examples: ['Marie'] }),
+    last_name: Type.String({ examples: ['Durand'] }),
     locale: Type.Enum(['fr', 'en']),
     game_level: Type.Union([GameLevel, Type.Null()]),
     created_at: Type.String({ format: 'date-time' }),

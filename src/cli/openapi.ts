@@ -1,0 +1,27 @@
+import { parseArgs } from 'node:util'
+import { pino } from 'pino'
+import { createApp } from '../app.ts'
+import { readConfig } from '../config.ts'
+import { createContext } from '../context.ts'
+import { type OpenApiDocument, openapiDocument } from '../http/openapi.ts'
+import { newSecret } from '../secrets.ts'
+
+/** `courtside openapi`: prints the OpenAPI document. It is JSON anyway, so that `--json` changes nothing. */
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({ args, options: { json: { type: 'boolean' }, help: { type: 'boolean' } } })
+  if (values.help) return console.log('Usage: npm run courtside -- openapi [--json]\n\nPrints the OpenAPI document.')
+  console.log(JSON.stringify(await describe(), null, 2))
+}
+
+/** The document of the app with its default settings. A pool connects when it is first asked, and here nothing asks it. */
+export async function describe(): Promise<OpenApiDocument> {
+  const found = { databaseUrl: 'postgres://nowhere.invalid/none', jwtSecrets: [newSecret()], intakeKeys: [newSecret()] }
+  const ctx = createContext(readConfig({}), pino({ level: 'silent' }), found)
+  const app = await createApp(ctx)
+  try {
+    return await openapiDocument(app)
+  } finally {
+    await app.close()
+    await ctx.close()
+  }
+}

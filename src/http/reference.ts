@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { openapiDocument } from './openapi.ts'
+import { referencePage } from './reference-page.ts'
+import type { App } from './route.ts'
+
+const ROUTE = { config: { access: 'public' }, schema: { hide: true } } as const
+
+/** `/api/v1/openapi.json` and `/docs`, the same for people. Both are made when first asked for, and kept. */
+export function referenceRoutes(app: App): void {
+  const json = once(async () => withTag(JSON.stringify(await openapiDocument(app))))
+  const page = once(async () => {
+    const style = await readFile(new URL('reference.css', import.meta.url), 'utf8')
+    return { ...withTag(referencePage(await openapiDocument(app), style)), policy: policyFor(style) }
+  })
+
+  app.get('/api/v1/openapi.json', ROUTE, async (request, reply) => {
+    const { text, tag } = await json()
+    reply.type('application/json; charset=utf-8')
+    return answer(request, reply, text, tag)
+  })
+
+  app.get('/docs', ROUTE, async (request, reply) => {
+    const { text, tag, policy } = await page()
+    reply.header('content-security-policy', policy).type('text/html; charset=utf-8')
+    return answer(request, reply, text, tag)
+  })
+}
+
+/** No script, nothing from elsewhere, and of styles only our own. */
+function policyFor(style: string): string {
+  const hash = createHash('sha256').update(style).digest('base64')
+  return `default-src 'none'; style-src 'sha256-${hash}'; img-src data:; base-uri 'none'; form-action 'none'; \
+frame-ancestors 'none'`
+}
+
+function withTag(text: string) {
+  return { text, tag: `"${createHash('sha256').update(text).digest('base64url')}"` }
+}
+
+/** `no-cache` lets a copy be kept, but asks for it to be checked. */
+function answer(request: FastifyRequest, reply: FastifyReply, text: string, tag: string) {
+  reply.headers({ 'cache-control': 'no-cache', etag: tag })
+  return request.headers['if-none-match'] === tag ? reply.code(304).send() : reply.send(text)
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}
