@@ -10,7 +10,7 @@ import { type BodyRule, JSON_BODY, readBody } from './http/body.ts'
 import { trustedProxies, watchUndeclaredProxy } from './http/client-address.ts'
 import { answerFailure, answerParserFailure } from './http/failure.ts'
 import { healthRoutes } from './http/health.ts'
-import { watchRoutes } from './http/openapi.ts'
+import { noteRoutes } from './http/openapi.ts'
 import { pathTable } from './http/paths.ts'
 import { referenceRoutes } from './http/reference.ts'
 import type { App } from './http/route.ts'
@@ -59,7 +59,7 @@ export async function createApp(ctx: Context): Promise<App> {
     const guard = guards[route.config?.access ?? 'user']
     if (guard) route.onRequest = [guard, ...[route.onRequest ?? []].flat()]
   })
-  await watchRoutes(app)
+  noteRoutes(app)
   app.setNotFoundHandler(request => {
     throw paths.refusal(request.url)
   })
