@@ -87,9 +87,9 @@ suite('a code is dropped', { concurrency: true }, () => {
 
   test('once used, once expired, when a decoy, when a payload is none', async t => {
     const box = await outbox(t)
-    await box.ask('used@example.com')
+    await box.ask('used@example.com', { now: later(1) })
     await box.sql`delete from sign_in_code where email = 'used@example.com'`
-    await box.ask('nobody@example.com', { profile: null })
+    await box.ask('nobody@example.com', { profile: null, now: later(1) })
     await box.ask('expired@example.com')
     await box.sql`select graphile_worker.add_job('send_code', '{"code_id": "x"}')`
     await box.ask('last@example.com', { now: later(1) })

@@ -169,7 +169,7 @@ export class Presence {
       timed(
         `update graphile_worker._private_jobs set locked_at = null, locked_by = null
         where id = any($1::bigint[]) and locked_by = any($2::text[])`,
-        [named('job').filter(id => !this.#begun.has(id)), [...this.#workers]],
+        [named('job'), [...this.#workers]],
       ),
     )
     // What the library itself says of a new job; nobody hears of a freed one otherwise, before the next poll.
