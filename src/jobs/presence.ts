@@ -32,8 +32,8 @@ export class Presence {
   readonly #workers = new Set<string>()
   /** Jobs that tasks of ours were called with and that may still be locked. */
   readonly #begun = new Set<string>()
-  readonly #closing = new AbortController()
   #held = false
+  #closed = false
   #wake = new AbortController()
   #ran: Promise<void> = Promise.resolve()
 
@@ -52,7 +52,7 @@ export class Presence {
   }
 
   get closed(): boolean {
-    return this.#closing.signal.aborted
+    return this.#closed
   }
 
   join(worker: string): void {
@@ -73,7 +73,8 @@ export class Presence {
   /** Gives the locks back. */
   async close(): Promise<void> {
     this.#held = false
-    this.#closing.abort()
+    this.#closed = true
+    this.#wake.abort()
     await this.#ran
   }
 
@@ -94,6 +95,7 @@ export class Presence {
         const level = this.#held ? 'warn' : 'debug'
         this.#held = false
         this.#log[level]({ reason: (error as { code?: string }).code }, 'the worker lost its lock and takes it again')
+        this.#wake = new AbortController()
         await this.#pause(RECONNECT_MS)
       }
       if (!client) continue
@@ -143,9 +145,9 @@ export class Presence {
     const missing = new Set<string>()
     for (const { id, worker, alive } of rows) {
       // A job that is ours but that we never got: the connection broke between its being locked and our hearing of it.
-      const lost = this.#workers.has(worker) ? !this.#begun.has(id) : false
-      if (lost) missing.add(`job ${id}`)
-      else if (!alive && !this.#workers.has(worker)) missing.add(`worker ${worker}`)
+      if (this.#workers.has(worker)) {
+        if (!this.#begun.has(id)) missing.add(`job ${id}`)
+      } else if (!alive) missing.add(`worker ${worker}`)
     }
     for (const name of absences.keys()) if (!missing.has(name)) absences.delete(name)
     const now = performance.now()
@@ -178,8 +180,7 @@ export class Presence {
   }
 
   async #pause(ms: number): Promise<void> {
-    const signal = AbortSignal.any([this.#wake.signal, this.#closing.signal])
-    await delay(ms, undefined, { signal }).catch(() => {})
+    await delay(ms, undefined, { signal: this.#wake.signal }).catch(() => {})
   }
 }
 
