@@ -11,7 +11,8 @@ type Rule = { refuses: (edge: Import) => boolean; because: string }
 const RULES: Rule[] = [
   {
     refuses: ({ from, to, typeOnly }) => GROUND.includes(placeOf(from)) && FEATURES.includes(placeOf(to)) && !typeOnly,
-    because: 'the ground (http, db, mail, limits, jobs, errors, config) knows no feature, or nothing could stand on it alone',
+    because:
+      'the ground (http, db, mail, limits, jobs, errors, config) knows no feature, or nothing could stand on it alone',
   },
   {
     refuses: ({ from, to }) =>
@@ -24,7 +25,9 @@ const RULES: Rule[] = [
   },
   {
     refuses: ({ from, to, typeOnly }) =>
-      [...FEATURES, ...GROUND].includes(placeOf(from)) && ['app', 'cli', 'main', 'erasure'].includes(placeOf(to)) && !typeOnly,
+      [...FEATURES, ...GROUND].includes(placeOf(from)) &&
+      ['app', 'cli', 'main', 'erasure'].includes(placeOf(to)) &&
+      !typeOnly,
     because: 'app, cli, erasure and main compose the features; a feature that reached up would be composed by itself',
   },
   {
@@ -46,7 +49,10 @@ function mayUse(from: string, to: string): boolean {
 }
 
 function placeOf(path: string): string {
-  return path.replace(/^src\//, '').split('/')[0]!.replace(/\.ts$/, '')
+  return path
+    .replace(/^src\//, '')
+    .split('/')[0]!
+    .replace(/\.ts$/, '')
 }
 
 function importsOf(file: string): Import[] {

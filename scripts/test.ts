@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
+import { pino } from 'pino'
 import { migrate } from '../src/db/migrate.ts'
 
 const TEMPLATE = process.env.TEST_TEMPLATE_NAME ?? 'courtside_template'
@@ -31,7 +32,7 @@ process.exit(code ?? 1)
 async function startCluster(): Promise<{ url: string; stop(): Promise<void> }> {
   const { startThrowAway } = await import('../src/db/embedded.ts')
   const folder = await mkdtemp(join(tmpdir(), 'courtside-test-'))
-  const started = await startThrowAway(folder, process.env.TEST_PG_BIN)
+  const started = await startThrowAway(folder, process.env.TEST_PG_BIN, pino({ level: 'warn' }))
   return {
     url: started.url,
     stop: async () => {

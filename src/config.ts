@@ -122,7 +122,9 @@ function contradictions(config: Config, env: Record<string, string | undefined>)
       env.NODE_ENV === 'production' ? 'NODE_ENV=production' : undefined,
     ].filter(reason => reason !== undefined)
     if (exposed.length > 0) {
-      faults.push(`SMTP_URL: required with ${exposed.join(', ')} (or DEV_MAILBOX=on, which shows codes to anyone local)`)
+      faults.push(
+        `SMTP_URL: required with ${exposed.join(', ')} (or DEV_MAILBOX=on, which shows codes to anyone local)`,
+      )
     }
   }
   // The mailbox lives in the memory of the process that sends the mail, so that process must be the one that shows it.

@@ -31,11 +31,12 @@ export function createContext(
   overrides: Partial<Pick<Context, 'now' | 'mailer'>> = {},
 ): Context {
   const sql = connect(found.databaseUrl)
-  const mailbox = config.smtpUrl ? undefined : createMailbox()
+  const now = overrides.now ?? (() => new Date())
+  const mailbox = config.smtpUrl ? undefined : createMailbox(now)
   return {
     config,
     log,
-    now: () => new Date(),
+    now,
     sql,
     keys: deriveKeys(found.jwtSecrets),
     intakeKeys: found.intakeKeys,

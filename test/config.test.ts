@@ -148,6 +148,7 @@ describe('the development mailbox', () => {
   }
 
   test('needs one process for both roles', () => {
-    for (const ROLE of ['web', 'worker']) assert.match(faultsOf({ ROLE, DEV_MAILBOX: 'on' }).join(), /^SMTP_URL: .*ROLE/)
+    for (const ROLE of ['web', 'worker'])
+      assert.match(faultsOf({ ROLE, DEV_MAILBOX: 'on' }).join(), /^SMTP_URL: .*ROLE/)
   })
 })

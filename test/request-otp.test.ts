@@ -124,7 +124,11 @@ describe('422', () => {
     ['a full-width @', { email: 'a\uFF20example.com' }, ['email']],
     ['255 characters', { email: `a@${'b.'.repeat(125)}com` }, ['email']],
     ['a local part of 65 characters', { email: `${'a'.repeat(65)}@example.com` }, ['email']],
-    ['accept_cgu false is present', { email: 'a@example.com', accept_cgu: false }, ['first_name', 'last_name', 'accept_cgu']],
+    [
+      'accept_cgu false is present',
+      { email: 'a@example.com', accept_cgu: false },
+      ['first_name', 'last_name', 'accept_cgu'],
+    ],
     ['accept_cgu as text', { ...profile('a@example.com'), accept_cgu: 'true' }, ['accept_cgu']],
     ['accept_cgu missing', { email: 'a@example.com', first_name: 'A', last_name: 'B' }, ['accept_cgu']],
     ['a name of 101 characters', { ...profile('a@example.com'), first_name: 'é'.repeat(101) }, ['first_name']],

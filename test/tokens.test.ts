@@ -23,7 +23,9 @@ function forge(header: unknown, payload: unknown, secret: string | Buffer = JWT_
 }
 
 async function statusOf(authorization: string | undefined): Promise<number> {
-  const answer = await h.call('GET', '/api/v1/auth/me', { headers: authorization === undefined ? {} : { authorization } })
+  const answer = await h.call('GET', '/api/v1/auth/me', {
+    headers: authorization === undefined ? {} : { authorization },
+  })
   if (answer.status === 401) {
     assert.equal(answer.text, '{"message":"Unauthenticated.","code":"unauthenticated"}')
     const sent = authorization !== undefined
@@ -44,7 +46,15 @@ describe('what is accepted', () => {
 describe('401', () => {
   test('no or another kind of Authorization, and a token anywhere else', async () => {
     const { token } = await signUp(h)
-    for (const bad of [undefined, '', 'Bearer', `Basic ${token}`, token, `Bearer ${token} ${token}`, `Bearer ${token},`]) {
+    for (const bad of [
+      undefined,
+      '',
+      'Bearer',
+      `Basic ${token}`,
+      token,
+      `Bearer ${token} ${token}`,
+      `Bearer ${token},`,
+    ]) {
       assert.equal(await statusOf(bad), 401, String(bad))
     }
     assert.equal((await h.call('GET', `/api/v1/auth/me?token=${token}&access_token=${token}`)).status, 401)

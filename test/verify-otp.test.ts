@@ -24,7 +24,13 @@ describe('200', () => {
     const [user] = await h.database.sql`
       select first_name, last_name, locale, terms_version, terms_accepted_at = created_at as at_once from app_user
       where email = ${email}`
-    assert.deepEqual(user, { first_name: 'Marie', last_name: 'Durand', locale: 'fr', terms_version: '1', at_once: true })
+    assert.deepEqual(user, {
+      first_name: 'Marie',
+      last_name: 'Durand',
+      locale: 'fr',
+      terms_version: '1',
+      at_once: true,
+    })
   })
 
   test('a sign-in: is_new_user is false, under any spelling of the address', async () => {
@@ -67,7 +73,7 @@ describe('200', () => {
       const { email } = await signUp(h)
       h.clock.advance(60_000)
       await ask({ email })
-      const headers = header === undefined ? {} : { 'accept-language': header }
+      const headers: Record<string, string> = header === undefined ? {} : { 'accept-language': header }
       const { body } = await verify(email, await queuedCode(h, email), { headers })
       const me = await h.call('GET', '/api/v1/auth/me', { token: body.access_token })
       assert.equal(me.body.data.locale, locale)

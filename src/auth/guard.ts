@@ -38,7 +38,10 @@ export function createGuards({ sql, now, intakeKeys }: Context, tokens: Tokens) 
       const instant = now()
       const claims = tokens.read(bearer(request) ?? '', instant)
       if (claims && (await sessions.authenticate(sql, claims, instant))) {
-        throw forbidden({ fr: 'Cette opération demande une clé de service.', en: 'This operation needs a service key.' })
+        throw forbidden({
+          fr: 'Cette opération demande une clé de service.',
+          en: 'This operation needs a service key.',
+        })
       }
       throw unauthenticated(request.headers.authorization !== undefined)
     },

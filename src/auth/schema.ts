@@ -1,7 +1,5 @@
 import { Type } from 'typebox'
-
-/** Letters, marks, digits, signs and spaces, but nothing that breaks or steers a line. */
-const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$'
+import { ONE_LINE } from '../http/validation.ts'
 
 const Email = Type.String({
   maxLength: 254,

@@ -26,12 +26,17 @@ export async function requestCode(
   const sessionId = await laneOf(sql, tokens, token, email, now)
   const requested = await codes.request(sql, keys, { email, sessionId }, profile, language, now)
   if (requested.outcome === 'registered') {
-    throw invalid({ email: [{ fr: 'Cette adresse e-mail a déjà un compte.', en: 'This e-mail address already has an account.' }] })
+    throw invalid({
+      email: [{ fr: 'Cette adresse e-mail a déjà un compte.', en: 'This e-mail address already has an account.' }],
+    })
   }
   if (requested.outcome === 'wait') {
     throw new AppError(
       'wait',
-      { fr: 'Un code vient d’être envoyé. Patientez avant d’en demander un autre.', en: 'A code was sent. Wait before asking for another.' },
+      {
+        fr: 'Un code vient d’être envoyé. Patientez avant d’en demander un autre.',
+        en: 'A code was sent. Wait before asking for another.',
+      },
       { headers: { 'retry-after': String(requested.seconds) } },
     )
   }

@@ -6,14 +6,22 @@ import type { Config } from '../config.ts'
  * Says where to look: in plain lines on a terminal, else in one line of the log. Only a terminal is shown the intake key;
  * a log is kept and shipped about, so it gets the name of the file that holds it.
  */
-export function announce(log: FastifyBaseLogger, config: Config, address: string, intakeKeyPath: string | undefined): void {
+export function announce(
+  log: FastifyBaseLogger,
+  config: Config,
+  address: string,
+  intakeKeyPath: string | undefined,
+): void {
   const places = {
     address,
     ...(config.serves && { reference: `${address}/docs` }),
     ...(!config.smtpUrl && { mailbox: `${address}/dev/mailbox` }),
     ...(intakeKeyPath && { intakeKeyFile: intakeKeyPath }),
   }
-  if (!process.stdout.isTTY) return log.info(places, 'listening')
+  if (!process.stdout.isTTY) {
+    log.info(places, 'listening')
+    return
+  }
   const lines = [
     `Courtside listens at ${address}`,
     places.reference && `  API reference  ${places.reference}`,

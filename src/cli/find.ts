@@ -19,7 +19,10 @@ export async function find(
 }
 
 /** For commands beside a running service: its database, or an embedded one that is started for the moment. */
-export async function findDatabase(config: Config, log: FastifyBaseLogger): Promise<{ url: string; close(): Promise<void> }> {
+export async function findDatabase(
+  config: Config,
+  log: FastifyBaseLogger,
+): Promise<{ url: string; close(): Promise<void> }> {
   const running = config.databaseUrl ?? (await runningEmbedded(config.dataDir))
   if (running) return { url: running, close: async () => {} }
   const embedded = await startEmbedded(config.dataDir, log)

@@ -7,7 +7,8 @@ import { findDatabase } from './find.ts'
 /** `courtside migrate [--json]` */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { json: { type: 'boolean' }, help: { type: 'boolean' } } })
-  if (values.help) return console.log('Usage: npm run courtside -- migrate [--json]\n\nBrings the database to the newest schema.')
+  if (values.help)
+    return console.log('Usage: npm run courtside -- migrate [--json]\n\nBrings the database to the newest schema.')
   const database = await findDatabase(readConfig(process.env), pino({ level: 'silent' }))
   try {
     const applied = await migrate(database.url)

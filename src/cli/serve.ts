@@ -18,7 +18,8 @@ const PATIENCE_MS = 9_000
 /** `courtside serve`: runs until SIGTERM or SIGINT. */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { help: { type: 'boolean' } } })
-  if (values.help) return console.log('Usage: npm run courtside -- serve\n\nRuns the service; settings come from the environment.')
+  if (values.help)
+    return console.log('Usage: npm run courtside -- serve\n\nRuns the service; settings come from the environment.')
   const config = readConfig(process.env)
   const log = createLog(config.logLevel)
   const stopped = stopSignal()

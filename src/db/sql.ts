@@ -48,8 +48,9 @@ export function connect(url: string, options: { max?: number; name?: string } = 
     idle_in_transaction_session_timeout: 60_000,
     keepAlive: true,
   })
-  // A connection lost while idle is replaced at the next query; without a listener it would end the process.
+  // A lost connection is replaced at the next query; without listeners it would end the process, idle or in use.
   pool.on('error', () => {})
+  pool.on('connect', client => client.on('error', () => {}))
   const sql = statement(pool) as Database
   sql.begin = work => transaction(pool, work)
   sql.pool = pool

@@ -6,6 +6,11 @@ export type BodyRule = {
   maxBytes: number
   /** Media types in lower case, without parameters. */
   types: readonly string[]
+  /**
+   * The one of `types` whose body is a list that the route answers item by item. It has a limit of its own, and the route
+   * itself asks `unstorable` of each item, so that one bad item costs the others nothing.
+   */
+  batch?: { type: string; maxBytes: number }
 }
 
 export const JSON_BODY: BodyRule = { maxBytes: 64 * 1024, types: ['application/json'] }
@@ -16,15 +21,21 @@ export const JSON_BODY: BodyRule = { maxBytes: 64 * 1024, types: ['application/j
  * JSON, or holds NUL or a lone surrogate anywhere (PostgreSQL cannot store the one, UTF-8 cannot carry the other).
  */
 export async function readBody(request: FastifyRequest, payload: NodeJS.ReadableStream, rule: BodyRule) {
-  const bytes = await collect(request, payload, rule.maxBytes)
+  const type = mediaType(request.headers['content-type'])
+  const batch = type === rule.batch?.type ? rule.batch : undefined
+  const bytes = await collect(request, payload, (batch ?? rule).maxBytes)
   if (bytes.length === 0) return undefined
-  if (!rule.types.includes(mediaType(request.headers['content-type']))) {
+  if (!rule.types.includes(type)) {
     throw new AppError('unsupported_media_type', {
       fr: `Le corps doit être envoyé en ${rule.types[0]}.`,
       en: `The body must be sent as ${rule.types[0]}.`,
     })
   }
-  return parse(bytes)
+  const { text, value } = parse(bytes)
+  // UTF-8 that decoded holds neither in the clear, so only an escape can bring them in.
+  const refusal = !batch && text.includes('\\u') ? unstorable(value) : undefined
+  if (refusal) throw refusal
+  return value
 }
 
 export function mediaType(contentType: string | undefined): string {
@@ -45,25 +56,24 @@ async function collect(request: FastifyRequest, payload: NodeJS.ReadableStream, 
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-function parse(bytes: Buffer): unknown {
-  let text: string
-  let value: unknown
+function parse(bytes: Buffer): { text: string; value: unknown } {
   try {
-    text = utf8.decode(bytes)
-    value = JSON.parse(text)
+    const text = utf8.decode(bytes)
+    return { text, value: JSON.parse(text) }
   } catch {
     throw invalid({ body: [{ fr: 'Le corps n’est pas du JSON valide.', en: 'The body is not valid JSON.' }] })
   }
-  // UTF-8 that decoded holds neither in the clear, so only an escape can bring them in.
-  const field = text.includes('\\u') ? unstorableAt(value) : undefined
-  if (field !== undefined) {
-    throw invalid({
-      [field]: [
-        { fr: `Le champ ${field} contient un caractère interdit.`, en: `The ${field} field holds a forbidden character.` },
-      ],
-    })
-  }
-  return value
+}
+
+/** The 422 for a value with NUL or a lone surrogate in any string, a key included; undefined when it has none. */
+export function unstorable(value: unknown): AppError | undefined {
+  const field = unstorableAt(value)
+  if (field === undefined) return undefined
+  return invalid({
+    [field]: [
+      { fr: `Le champ ${field} contient un caractère interdit.`, en: `The ${field} field holds a forbidden character.` },
+    ],
+  })
 }
 
 /**
@@ -85,7 +95,7 @@ function unstorableAt(value: unknown): string | undefined {
   return undefined
 }
 
-function tooLarge(maxBytes: number): AppError {
+export function tooLarge(maxBytes: number): AppError {
   return new AppError('payload_too_large', {
     fr: `Le corps dépasse ${maxBytes / 1024} Kio.`,
     en: `The body is larger than ${maxBytes / 1024} KiB.`,

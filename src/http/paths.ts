@@ -5,7 +5,8 @@ import { AppError, notFound } from '../errors.ts'
 export function pathTable() {
   const known = new Map<string, { pattern: RegExp; methods: Set<string> }>()
   return {
-    add({ url, method }: Pick<RouteOptions, 'url' | 'method'>): void {
+    add({ url, method, config }: Pick<RouteOptions, 'url' | 'method' | 'config'>): void {
+      if (config?.unlisted) return
       const entry = known.get(url) ?? { pattern: patternOf(url), methods: new Set() }
       for (const name of [method].flat()) entry.methods.add(name)
       known.set(url, entry)
@@ -14,7 +15,9 @@ export function pathTable() {
     /** What to say to a request that met no route. */
     refusal(url: string): AppError {
       const path = url.split('?', 1)[0]!
-      const methods = [...known.values()].filter(({ pattern }) => pattern.test(path)).flatMap(entry => [...entry.methods])
+      const methods = [...known.values()]
+        .filter(({ pattern }) => pattern.test(path))
+        .flatMap(entry => [...entry.methods])
       if (methods.length === 0) return notFound()
       return new AppError(
         'method_not_allowed',

@@ -27,6 +27,8 @@ export type Access = 'public' | 'user' | 'producer'
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access
+    /** Its path must look unknown to those it doesn't answer, whatever their method. */
+    unlisted?: boolean
     /** How the body is read where it isn't the usual JSON object. */
     body?: BodyRule
     /** That `throttle` is among its hooks; for the OpenAPI document. */

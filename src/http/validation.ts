@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject } from 'ajv'
 import type { TSchema } from 'typebox'
 import { type AppError, type Fields, invalid, notFound } from '../errors.ts'
 import type { Text } from './language.ts'
+import { canonicalInstant } from './timestamp.ts'
 
 /**
  * What a schema may say beyond JSON Schema:
@@ -27,7 +28,16 @@ type Schema = {
 
 type Part = 'body' | 'querystring' | 'params' | 'headers'
 
-const ajv = new Ajv({ allErrors: true, strict: false, useDefaults: true, verbose: true })
+/** A pattern for letters, marks, digits, signs and spaces, but nothing that breaks or steers a line. */
+export const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$'
+
+const ajv = new Ajv({
+  allErrors: true,
+  strict: false,
+  useDefaults: true,
+  verbose: true,
+  formats: { 'date-time': text => canonicalInstant(text) !== undefined },
+})
 
 /**
  * Fastify's validator compiler: tidies the input as the contract wants it (§1), then holds it against the schema.
@@ -65,7 +75,9 @@ function tidy(schema: Schema, input: unknown, part: Part): unknown {
     if (typeof input !== 'object' || Array.isArray(input)) return input
     const known: Record<string, unknown> = {}
     for (const [key, property] of Object.entries(schema.properties)) {
-      const value = Object.hasOwn(input, key) ? tidy(property, (input as Record<string, unknown>)[key], part) : undefined
+      const value = Object.hasOwn(input, key)
+        ? tidy(property, (input as Record<string, unknown>)[key], part)
+        : undefined
       if (value !== undefined) known[key] = value
     }
     return known
@@ -112,15 +124,37 @@ function textOf(error: ErrorObject, name: string): Text {
     case 'type':
       return TYPES[type as keyof typeof TYPES]?.(name) ?? wrong(name)
     case 'maxLength':
-      return own ?? { fr: `Le champ ${name} dépasse ${limit} caractères.`, en: `The ${name} field is longer than ${limit} characters.` }
+      return (
+        own ?? {
+          fr: `Le champ ${name} dépasse ${limit} caractères.`,
+          en: `The ${name} field is longer than ${limit} characters.`,
+        }
+      )
     case 'minimum':
-      return own ?? { fr: `Le champ ${name} doit être au moins ${limit}.`, en: `The ${name} field must be at least ${limit}.` }
+      return (
+        own ?? {
+          fr: `Le champ ${name} doit être au moins ${limit}.`,
+          en: `The ${name} field must be at least ${limit}.`,
+        }
+      )
     case 'maximum':
-      return own ?? { fr: `Le champ ${name} doit être au plus ${limit}.`, en: `The ${name} field must be at most ${limit}.` }
+      return (
+        own ?? { fr: `Le champ ${name} doit être au plus ${limit}.`, en: `The ${name} field must be at most ${limit}.` }
+      )
     case 'maxItems':
-      return own ?? { fr: `Le champ ${name} a plus de ${limit} éléments.`, en: `The ${name} field has more than ${limit} items.` }
+      return (
+        own ?? {
+          fr: `Le champ ${name} a plus de ${limit} éléments.`,
+          en: `The ${name} field has more than ${limit} items.`,
+        }
+      )
     case 'uniqueItems':
-      return own ?? { fr: `Le champ ${name} contient deux fois le même élément.`, en: `The ${name} field has the same item twice.` }
+      return (
+        own ?? {
+          fr: `Le champ ${name} contient deux fois le même élément.`,
+          en: `The ${name} field has the same item twice.`,
+        }
+      )
     default:
       return own ?? wrong(name)
   }
@@ -128,8 +162,14 @@ function textOf(error: ErrorObject, name: string): Text {
 
 const TYPES = {
   string: (name: string) => ({ fr: `Le champ ${name} doit être un texte.`, en: `The ${name} field must be a string.` }),
-  integer: (name: string) => ({ fr: `Le champ ${name} doit être un entier.`, en: `The ${name} field must be an integer.` }),
-  boolean: (name: string) => ({ fr: `Le champ ${name} doit être un booléen.`, en: `The ${name} field must be a boolean.` }),
+  integer: (name: string) => ({
+    fr: `Le champ ${name} doit être un entier.`,
+    en: `The ${name} field must be an integer.`,
+  }),
+  boolean: (name: string) => ({
+    fr: `Le champ ${name} doit être un booléen.`,
+    en: `The ${name} field must be a boolean.`,
+  }),
   array: (name: string) => ({ fr: `Le champ ${name} doit être une liste.`, en: `The ${name} field must be an array.` }),
   object: (name: string) =>
     name === 'body'
@@ -140,4 +180,3 @@ const TYPES = {
 function wrong(name: string): Text {
   return { fr: `Le champ ${name} n’est pas valide.`, en: `The ${name} field is not valid.` }
 }
-

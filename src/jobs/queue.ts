@@ -32,8 +32,6 @@ export async function startWorker(
   const names = Object.keys(tasks)
   // One connection a pool listens, two show that we are alive (for a moment), and three work.
   const database = connect(url, { max: names.length + 5, name: 'courtside-worker' })
-  // Without a listener, a connection that is lost while in use and at rest would end the process.
-  database.pool.on('connect', client => client.on('error', () => {}))
   const pools = new Map<string, WorkerPool>()
   const presence = new Presence(database.pool, log)
   const patient = patientPool(database.pool, presence, () => stopped !== undefined)

@@ -18,7 +18,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .95rem }`
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; \
 base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
-const ROUTE = { config: { access: 'public' }, schema: { hide: true } } as const
+const ROUTE = { config: { access: 'public', unlisted: true }, schema: { hide: true } } as const
 
 /**
  * The development mailbox: `/dev/mailbox` to read and `/dev/mailbox.json` for programs, newest first. It shows everybody's

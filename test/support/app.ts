@@ -25,7 +25,10 @@ type Answer = { status: number; headers: Record<string, string>; body: any; text
 type Call = { token?: string | undefined; body?: unknown; headers?: Record<string, string>; remoteAddress?: string }
 
 /** The app with its real options on a database of its own; to be called at a file's or a suite's top. */
-export function harness(env: Record<string, string> = {}, overrides: Parameters<typeof createContext>[3] = {}): Harness {
+export function harness(
+  env: Record<string, string> = {},
+  overrides: Parameters<typeof createContext>[3] = {},
+): Harness {
   const h = {
     clock: testClock(),
     logged: [] as Record<string, unknown>[],
@@ -64,7 +67,12 @@ export function found(databaseUrl: string) {
   return { databaseUrl, jwtSecrets: [JWT_SECRET], intakeKeys: [INTAKE_KEY] }
 }
 
-async function call(app: App, method: string, url: string, { token, body, headers, remoteAddress }: Call = {}): Promise<Answer> {
+async function call(
+  app: App,
+  method: string,
+  url: string,
+  { token, body, headers, remoteAddress }: Call = {},
+): Promise<Answer> {
   const response = await app.inject({
     method: method as 'GET',
     url,

@@ -4,7 +4,9 @@ import { connect, type Database } from '../../src/db/sql.ts'
 
 const cluster = process.env.TEST_DATABASE_URL
 if (!cluster) {
-  throw new Error('TEST_DATABASE_URL is unset. Run tests by `npm test` or `npm test -- test/some.test.ts`: it starts PostgreSQL.')
+  throw new Error(
+    'TEST_DATABASE_URL is unset. Run tests by `npm test` or `npm test -- test/some.test.ts`: it starts PostgreSQL.',
+  )
 }
 
 export type TestDatabase = { url: string; sql: Database; drop(): Promise<void> }

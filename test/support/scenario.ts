@@ -14,7 +14,11 @@ export function profile(email: string) {
 }
 
 /** The code of the newest mail queued for an address, opened with the service's key: no worker runs in these tests. */
-export async function queuedCode({ ctx, database }: Harness, email: string, sessionId: string | null = null): Promise<string> {
+export async function queuedCode(
+  { ctx, database }: Harness,
+  email: string,
+  sessionId: string | null = null,
+): Promise<string> {
   const [job] = await database.sql<{ payload: { code_id: string; sealed: string } }>`
     select payload from graphile_worker._private_jobs, sign_in_code
     where payload ->> 'code_id' = sign_in_code.id::text and email = ${email}
@@ -44,7 +48,9 @@ export async function signIn(h: Harness, email: string): Promise<{ email: string
 }
 
 async function verify(h: Harness, email: string): Promise<string> {
-  const verified = await h.call('POST', '/api/v1/auth/verify-otp', { body: { email, code: await queuedCode(h, email) } })
+  const verified = await h.call('POST', '/api/v1/auth/verify-otp', {
+    body: { email, code: await queuedCode(h, email) },
+  })
   assert.equal(verified.status, 200, verified.text)
   return verified.body.access_token
 }

@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+
+/** A real process of the service, started as `npm start` does. */
+export type Service = {
+  address: string
+  /** What it said at the start: address, reference, mailbox, intakeKeyFile. */
+  listening: Record<string, string>
+  /** Every line it printed. */
+  lines: string[]
+  process: ChildProcess
+  /** SIGTERM, or another signal; resolves to the exit code when it has ended. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>
+}
+
+/** Starts `courtside serve` on a free port and waits until it listens. @throws with what it printed when it ends before */
+export async function startService(env: Record<string, string>): Promise<Service> {
+  const child = run(['serve'], { PORT: '0', ...env })
+  const lines: string[] = []
+  const listening = await new Promise<Record<string, string>>((resolve, reject) => {
+    for (const stream of [child.stdout!, child.stderr!]) {
+      createInterface(stream).on('line', line => {
+        lines.push(line)
+        if (line.includes('"msg":"listening"')) resolve(JSON.parse(line))
+      })
+    }
+    child.once('exit', code => reject(new Error(`the service ended with ${code}:\n${lines.join('\n')}`)))
+  })
+  return {
+    address: listening.address!,
+    listening,
+    lines,
+    process: child,
+    async stop(signal = 'SIGTERM') {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill(signal)
+        await once(child, 'exit')
+      }
+      return child.exitCode
+    },
+  }
+}
+
+/** Runs a command of the command line to its end. */
+export async function courtside(args: string[], env: Record<string, string> = {}) {
+  const child = run(args, env)
+  let output = ''
+  let errors = ''
+  child.stdout!.on('data', chunk => {
+    output += chunk
+  })
+  child.stderr!.on('data', chunk => {
+    errors += chunk
+  })
+  await once(child, 'close')
+  return { code: child.exitCode, output, errors }
+}
+
+function run(args: string[], env: Record<string, string>): ChildProcess {
+  // Of the surroundings only what a program needs to run: no setting of the person who tests may reach the service.
+  const { PATH, HOME, TMPDIR } = process.env
+  const surroundings = Object.fromEntries(
+    Object.entries({ PATH, HOME, TMPDIR }).filter(([, value]) => value !== undefined),
+  )
+  const program = new URL('../../bin/courtside.js', import.meta.url).pathname
+  return spawn(process.execPath, [program, ...args], {
+    env: { ...surroundings, ...env } as NodeJS.ProcessEnv,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+}
