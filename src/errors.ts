@@ -72,7 +72,10 @@ export function notFound(): AppError {
 export function unavailable(cause: unknown): AppError {
   return new AppError(
     'unavailable',
-    { fr: 'Service momentanément indisponible. Réessayez dans un instant.', en: 'Service unavailable. Try again soon.' },
+    {
+      fr: 'Service momentanément indisponible. Réessayez dans un instant.',
+      en: 'Service unavailable. Try again soon.',
+    },
     { cause, headers: { 'retry-after': '5' } },
   )
 }

@@ -71,7 +71,10 @@ export function unstorable(value: unknown): AppError | undefined {
   if (field === undefined) return undefined
   return invalid({
     [field]: [
-      { fr: `Le champ ${field} contient un caractère interdit.`, en: `The ${field} field holds a forbidden character.` },
+      {
+        fr: `Le champ ${field} contient un caractère interdit.`,
+        en: `The ${field} field holds a forbidden character.`,
+      },
     ],
   })
 }
