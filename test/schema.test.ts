@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { readFile, writeFile } from 'node:fs/promises'
+import { test } from 'node:test'
+import pg from 'pg'
+import { migrate } from '../src/db/migrate.ts'
+import { administer, testDatabase } from './support/database.ts'
+import { describeSchema } from './support/schema.ts'
+
+const KEPT = new URL('../docs/schema.txt', import.meta.url)
+
+test('the migrated schema is the one kept in docs/schema.txt', async () => {
+  const database = await testDatabase()
+  const schema = await describeSchema(database.sql)
+  await database.drop()
+  if (process.env.UPDATE_SCHEMA) await writeFile(KEPT, schema)
+  const kept = await readFile(KEPT, 'utf8')
+  assert.equal(schema, kept, 'docs/schema.txt is not current: UPDATE_SCHEMA=1 npm test -- test/schema.test.ts')
+})
+
+test('migrations that start at once, several times over, end in one migrated database', async () => {
+  for (let round = 0; round < 3; round += 1) {
+    const name = `migrate_${process.pid}_${round}`
+    await administer(`create database ${name}`)
+    const url = Object.assign(new URL(process.env.TEST_DATABASE_URL!), { pathname: `/${name}` }).href
+    const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(url)))
+    assert.equal(applied.filter(names => names.length > 0).length, 1)
+    assert.deepEqual(await migrate(url), [])
+    await administer(`drop database ${name}`)
+  }
+})
+
+test('a database newer than the program is refused', async () => {
+  const database = await testDatabase()
+  await database.sql`insert into migration (name) values ('9999_later.sql')`
+  await assert.rejects(migrate(database.url), /newer than this program: it has 9999_later.sql/)
+  await database.drop()
+})
+
+test('a migration that fails leaves nothing of itself', async () => {
+  const name = `failing_${process.pid}`
+  await administer(`create database ${name}`)
+  const url = Object.assign(new URL(process.env.TEST_DATABASE_URL!), { pathname: `/${name}` }).href
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query('create table throttle ()')
+  await assert.rejects(migrate(url), /0001_accounts.sql failed; nothing of it was kept/)
+  const { rows } = await client.query("select to_regclass('app_user') as table")
+  assert.equal(rows[0].table, null)
+  await client.end()
+  await administer(`drop database ${name}`)
+})

@@ -1,0 +1,34 @@
+import type { Sql } from '../../src/db/sql.ts'
+
+/**
+ * The schema as text, from the catalogue: tables with their columns, constraints and indexes. The embedded database has no
+ * pg_dump, and that one's text changes with the version; this one is the same on PostgreSQL 15 and 18.
+ */
+export async function describeSchema(sql: Sql): Promise<string> {
+  const columns = await sql<{ table: string; line: string }>`
+    select relname as table, format('  %s %s%s%s', attname, format_type(atttypid, atttypmod),
+      case when attnotnull then ' not null' else '' end,
+      case
+        when attidentity = 'a' then ' generated always as identity'
+        else coalesce(' default ' || pg_get_expr(adbin, adrelid), '')
+      end) as line
+    from pg_class join pg_attribute on attrelid = pg_class.oid and attnum > 0 and not attisdropped
+      left join pg_attrdef on adrelid = attrelid and adnum = attnum
+    where relnamespace = 'public'::regnamespace and relkind = 'r'
+    order by relname, attnum`
+  // PostgreSQL 18 keeps "not null" as constraints too; the columns say it already.
+  const constraints = await sql<{ table: string; line: string }>`
+    select relname as table, format('  constraint %s %s', conname, pg_get_constraintdef(pg_constraint.oid)) as line
+    from pg_constraint join pg_class on pg_class.oid = conrelid
+    where relnamespace = 'public'::regnamespace and contype <> 'n'
+    order by relname, conname`
+  const indexes = await sql<{ table: string; line: string }>`
+    select tablename as table, format('  index %s %s', indexname, substr(indexdef, strpos(indexdef, ' USING ') + 1)) as line
+    from pg_indexes
+    where schemaname = 'public' and indexname not in (select conname from pg_constraint)
+    order by tablename, indexname`
+  const tables = [...new Set(columns.map(({ table }) => table))]
+  const linesOf = (table: string) =>
+    [...columns, ...constraints, ...indexes].filter(row => row.table === table).map(row => row.line)
+  return tables.map(table => [table, ...linesOf(table)].join('\n')).join('\n\n').concat('\n')
+}
