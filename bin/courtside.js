@@ -1,5 +1,7 @@
 #!/usr/bin/env node
 // Plain JavaScript, so that a Node too old to read the rest can say so.
+import module from 'node:module'
+
 const oldest = 24
 if (Number(process.versions.node.split('.')[0]) < oldest) {
   console.error(
@@ -8,4 +10,6 @@ if (Number(process.versions.node.split('.')[0]) < oldest) {
   )
   process.exit(78)
 }
+// Halves the time that later starts spend on reading code.
+module.enableCompileCache?.()
 await import('../src/main.ts')

@@ -1,9 +1,10 @@
 import { type Logger, pino } from 'pino'
-import pretty from 'pino-pretty'
 import type { Config } from './config.ts'
 
 /** JSON lines, or for eyes on a terminal. Requests, headers and bodies are never logged, so nothing needs redacting. */
-export function createLog(level: Config['logLevel']): Logger {
+export async function createLog(level: Config['logLevel']): Promise<Logger> {
   const options = { level, base: undefined }
-  return process.stdout.isTTY ? pino(options, pretty({ colorize: true, ignore: 'reqId' })) : pino(options)
+  if (!process.stdout.isTTY) return pino(options)
+  const { default: pretty } = await import('pino-pretty')
+  return pino(options, pretty({ colorize: true, ignore: 'reqId' }))
 }

@@ -6,16 +6,19 @@ import { keptSecret } from '../secrets.ts'
 
 /**
  * Finds the database and the secrets: those of the settings, else an embedded PostgreSQL and secrets made and kept in the
- * data folder. `close` stops what was started here.
+ * data folder.
+ * @param opened gets what stops a database that was started here
  */
 export async function find(
   config: Config,
   log: FastifyBaseLogger,
-): Promise<Found & { intakeKeyPath: string | undefined; close(): Promise<void> }> {
+  opened: (() => Promise<unknown>)[],
+): Promise<Found & { intakeKeyPath: string | undefined }> {
   const { secrets, intakeKeyPath } = await findSecrets(config)
-  if (config.databaseUrl) return { ...secrets, databaseUrl: config.databaseUrl, intakeKeyPath, close: async () => {} }
+  if (config.databaseUrl) return { ...secrets, databaseUrl: config.databaseUrl, intakeKeyPath }
   const embedded = await startEmbedded(config.dataDir, log)
-  return { ...secrets, databaseUrl: embedded.url, intakeKeyPath, close: embedded.stop }
+  opened.push(embedded.stop)
+  return { ...secrets, databaseUrl: embedded.url, intakeKeyPath }
 }
 
 /** For commands beside a running service: its database, or an embedded one that is started for the moment. */

@@ -1,13 +1,6 @@
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
-import type { Logger } from 'pino'
-import { createApp } from '../app.ts'
-import { sendCode } from '../auth/code-email.ts'
-import { type Config, readConfig } from '../config.ts'
-import { createContext } from '../context.ts'
-import { migrate } from '../db/migrate.ts'
-import { isUnreachable } from '../db/sql.ts'
-import { startWorker } from '../jobs/queue.ts'
+import { readConfig } from '../config.ts'
 import { createLog } from '../log.ts'
 import { announce } from './announce.ts'
 import { find } from './find.ts'
@@ -15,18 +8,24 @@ import { find } from './find.ts'
 /** "SIGTERM: stop accepting, finish what runs, close, within 10 s." A little is left for the closing itself. */
 const PATIENCE_MS = 9_000
 
+const HELP = `Usage: npm run courtside -- serve
+
+Runs the service; settings come from the environment.`
+
 /** `courtside serve`: runs until SIGTERM or SIGINT. */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { help: { type: 'boolean' } } })
-  if (values.help)
-    return console.log('Usage: npm run courtside -- serve\n\nRuns the service; settings come from the environment.')
+  if (values.help) return console.log(HELP)
   const config = readConfig(process.env)
-  const log = createLog(config.logLevel)
+  const log = await createLog(config.logLevel)
   const stopped = stopSignal()
   // What was opened, newest last; closed in reverse, whatever happens in between.
   const opened: (() => Promise<unknown>)[] = []
   try {
-    await open(config, log, opened)
+    // The code of the service is read while the database starts.
+    const [found, { openService }] = await Promise.all([find(config, log, opened), import('../service.ts')])
+    const address = await openService(config, log, found, opened)
+    announce(log, config, address, found.intakeKeyPath)
     await stopped
     log.info('stopping')
   } finally {
@@ -35,37 +34,6 @@ export async function run(args: string[]): Promise<void> {
     clearTimeout(late)
   }
   log.info('stopped')
-}
-
-async function open(config: Config, log: Logger, opened: (() => Promise<unknown>)[]): Promise<void> {
-  const found = await find(config, log)
-  opened.push(found.close)
-  await migrated(found.databaseUrl, log)
-  const ctx = createContext(config, log, found)
-  opened.push(ctx.close)
-  if (config.works) {
-    const worker = await startWorker(found.databaseUrl, { send_code: sendCode(ctx) }, { log })
-    opened.push(worker.stop)
-  }
-  const app = await createApp(ctx)
-  opened.push(() => app.close())
-  const address = await app.listen({ host: config.host, port: config.port })
-  announce(log, config, address, found.intakeKeyPath)
-}
-
-/** Brings the schema up to date; a database that is still starting is waited for. */
-async function migrated(databaseUrl: string, log: Logger): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      const applied = await migrate(databaseUrl)
-      if (applied.length > 0) log.info({ applied }, 'migrated')
-      return
-    } catch (error) {
-      if (!isUnreachable(error) || attempt >= 30) throw error
-      log.warn({ attempt }, 'the database cannot be reached yet')
-      await new Promise(resolve => setTimeout(resolve, 1_000))
-    }
-  }
 }
 
 /** Resolves at the first SIGTERM or SIGINT; a second one ends the process at once. */

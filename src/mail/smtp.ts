@@ -1,4 +1,4 @@
-import { createTransport, type NodemailerError } from 'nodemailer'
+import type { NodemailerError, Transporter } from 'nodemailer'
 import { type Mail, type Mailer, MailFailure, refuseUnsafe } from './mailer.ts'
 
 // A server that accepts and stays silent is left after this long, at whatever step.
@@ -13,21 +13,27 @@ const DEADLINE_MS = 20_000
  * @param from the sender, as `Name <address>`
  */
 export function createSmtpMailer(url: string, from: string): Mailer {
-  const transport = createTransport({
-    url,
-    dnsTimeout: SILENCE_MS,
-    connectionTimeout: SILENCE_MS,
-    greetingTimeout: SILENCE_MS,
-    socketTimeout: SILENCE_MS,
-    disableFileAccess: true,
-    disableUrlAccess: true,
-  })
+  let transport: Promise<Transporter> | undefined
+  // The library takes its time to load; most starts with the development mailbox never need it.
+  const load = async () => {
+    const { createTransport } = await import('nodemailer')
+    return createTransport({
+      url,
+      dnsTimeout: SILENCE_MS,
+      connectionTimeout: SILENCE_MS,
+      greetingTimeout: SILENCE_MS,
+      socketTimeout: SILENCE_MS,
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    })
+  }
   return {
     async send(mail: Mail): Promise<void> {
       refuseUnsafe(mail)
       const { to, subject, text, html } = mail
       try {
-        await transport.sendMail({
+        transport ??= load()
+        await (await transport).sendMail({
           from,
           // Never a string: that would be read as a list, and mail everybody on it.
           to: { name: '', address: to },

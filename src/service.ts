@@ -1,0 +1,45 @@
+import type { Logger } from 'pino'
+import { createApp } from './app.ts'
+import { sendCode } from './auth/code-email.ts'
+import type { Config } from './config.ts'
+import { createContext, type Found } from './context.ts'
+import { migrate } from './db/migrate.ts'
+import { isUnreachable } from './db/sql.ts'
+import { startWorker } from './jobs/queue.ts'
+
+/**
+ * Opens a node: migrates the database, starts the worker and listens, as far as its role goes.
+ * @param opened gets what is to be closed later, newest last
+ * @returns the address it listens at
+ */
+export async function openService(
+  config: Config,
+  log: Logger,
+  found: Found,
+  opened: (() => Promise<unknown>)[],
+): Promise<string> {
+  const ctx = createContext(config, log, found)
+  opened.push(ctx.close)
+  const [app] = await Promise.all([createApp(ctx), migrated(found.databaseUrl, log)])
+  opened.push(() => app.close())
+  if (config.works) {
+    const worker = await startWorker(found.databaseUrl, { send_code: sendCode(ctx) }, { log })
+    opened.push(worker.stop)
+  }
+  return app.listen({ host: config.host, port: config.port })
+}
+
+/** Brings the schema up to date; a database that is still starting is waited for. */
+async function migrated(databaseUrl: string, log: Logger): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const applied = await migrate(databaseUrl)
+      if (applied.length > 0) log.info({ applied }, 'migrated')
+      return
+    } catch (error) {
+      if (!isUnreachable(error) || attempt >= 30) throw error
+      log.warn({ attempt }, 'the database cannot be reached yet')
+      await new Promise(resolve => setTimeout(resolve, 1_000))
+    }
+  }
+}
