@@ -17,6 +17,7 @@ import type { App } from './http/route.ts'
 import { compileValidator } from './http/validation.ts'
 import { levelRoutes } from './levels/routes.ts'
 import { mailboxRoutes } from './mail/mailbox-routes.ts'
+import { notificationRoutes } from './notifications/routes.ts'
 
 // "the usual security headers": what a JSON API should say by itself; pages say their own.
 const SECURITY_HEADERS = {
@@ -69,6 +70,7 @@ export async function createApp(ctx: Context): Promise<App> {
   if (ctx.config.serves) {
     authRoutes(app, ctx, tokens, userId => eraseUser(ctx.sql, userId))
     levelRoutes(app, ctx)
+    notificationRoutes(app, ctx)
     referenceRoutes(app)
     if (ctx.mailbox) await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
   }

@@ -64,8 +64,3 @@ export const RefreshResult = Type.Object(
   },
   { title: 'RefreshResult' },
 )
-
-export const Message = Type.Object(
-  { message: Type.String({ description: 'For a person to read.', examples: ['C’est fait.'] }) },
-  { title: 'Message' },
-)

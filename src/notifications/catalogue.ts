@@ -32,6 +32,9 @@ export type Facts = Clock & {
   sets?: string
 }
 
+/** What an actor is called whose name isn't known, or not any more. */
+export const NOBODY: Text = { fr: 'Un joueur', en: 'A player' }
+
 type Entry = Readonly<{
   category: Category
   title: Text
@@ -144,7 +147,7 @@ export function render(type: NotificationType, language: Language, facts: Facts)
 }
 
 function actor({ actorName }: Facts, language: Language): string {
-  return actorName || (language === 'fr' ? 'Un joueur' : 'A player')
+  return actorName || NOBODY[language]
 }
 
 function ofDate({ startsAt, now, timeZone }: Facts, language: Language): string {

@@ -1,0 +1,125 @@
+import type { Sql } from '../db/sql.ts'
+import type { Language } from '../http/language.ts'
+import { NOBODY } from './catalogue.ts'
+import type { NotificationRow } from './schema.ts'
+
+/** Which part of a list is asked for: a page, or what came before a notification already seen. */
+export type Slice = { page: number; perPage: number; beforeId?: number | undefined }
+
+export type Page = { rows: NotificationRow[]; total: number; unreadCount: number }
+
+/**
+ * A slice of a user's notifications, newest first, with the counts of the same instant: one statement. The counts are
+ * joined to the rows, rather than counted over them, so that they are right past the end too.
+ */
+export async function list(sql: Sql, userId: number, { page, perPage, beforeId }: Slice): Promise<Page> {
+  // The database's bigint ends where no user's notifications ever will.
+  const offset = Math.min((page - 1) * perPage, Number.MAX_SAFE_INTEGER)
+  const before = beforeId ?? Number.MAX_SAFE_INTEGER
+  const rows = await sql<NotificationRow & { total: number; unread_count: number }>`
+    with counts as (
+      select
+        (select count(*) from notification where user_id = ${userId}) as total,
+        (select count(*) from notification where user_id = ${userId} and read_at is null) as unread_count
+    ), slice as (
+      select id, type, title, message, data, read_at, created_at
+      from notification
+      where user_id = ${userId} and id < ${before}
+      order by id desc
+      limit ${perPage} offset ${offset}
+    )
+    select id, type, title, message, data, read_at, created_at, total, unread_count
+    from counts left join slice on true
+    order by id desc`
+  const { total, unread_count: unreadCount } = rows[0]!
+  return { rows: rows.filter(row => row.id !== null), total, unreadCount }
+}
+
+export async function countUnread(sql: Sql, userId: number): Promise<number> {
+  const [row] = await sql<{ count: number }>`
+    select count(*) from notification where user_id = ${userId} and read_at is null`
+  return row!.count
+}
+
+/** Marks one as read, keeping the first time. @returns undefined when the user has no such notification */
+export async function markRead(sql: Sql, userId: number, id: number, now: Date): Promise<NotificationRow | undefined> {
+  const [row] = await sql<NotificationRow>`
+    update notification
+    set read_at = coalesce(read_at, ${now}), updated_at = case when read_at is null then ${now} else updated_at end
+    where user_id = ${userId} and id = ${id}
+    returning id, type, title, message, data, read_at, created_at`
+  return row
+}
+
+/** Marks the unread ones as read, all of them or those of `ids`. @returns how many it changed */
+export async function markAllRead(sql: Sql, userId: number, ids: number[] | undefined, now: Date): Promise<number> {
+  const [row] = await sql<{ count: number }>`
+    with changed as (
+      update notification set read_at = ${now}, updated_at = ${now}
+      where user_id = ${userId} and read_at is null and (${ids ?? null}::bigint[] is null or id = any(${ids ?? null}))
+      returning id
+    )
+    select count(*) from changed`
+  return row!.count
+}
+
+/** Deletes one. @returns whether the user had it */
+export async function remove(sql: Sql, userId: number, id: number): Promise<boolean> {
+  const removed = await sql`delete from notification where user_id = ${userId} and id = ${id} returning id`
+  return removed.length > 0
+}
+
+/** Whether anybody has a notification of this id: the one look-up that doesn't say whose. */
+export async function exists(sql: Sql, id: number): Promise<boolean> {
+  const [row] = await sql<{ found: boolean }>`select exists (select from notification where id = ${id}) as found`
+  return row!.found
+}
+
+/** One to be stored. `fact` is what brought it about: a user gets one of each. */
+export type NewNotification = {
+  userId: number
+  fact: string
+  type: string
+  title: string
+  message: string
+  data: Record<string, unknown>
+  locale: Language
+  actorId: number | null
+  /** How many characters of the message's start are the actor's name, as PostgreSQL counts them; 0 when none are. */
+  actorNameLength: number
+}
+
+/**
+ * Stores notifications in one insert. Whoever has that fact already gets it no second time, and users that don't exist
+ * are skipped.
+ * @returns how many were stored
+ */
+export async function deliver(sql: Sql, notifications: NewNotification[], now: Date): Promise<number> {
+  if (notifications.length === 0) return 0
+  const column = <K extends keyof NewNotification>(name: K) => notifications.map(notification => notification[name])
+  const [row] = await sql<{ count: number }>`
+    with stored as (
+      insert into notification (user_id, type, title, message, data, fact, actor_id, locale, actor_name_length,
+        created_at, updated_at)
+      select user_id, type, title, message, data, fact, actor_id, new.locale, actor_name_length, ${now}, ${now}
+      from unnest(${column('userId')}::bigint[], ${column('type')}::text[], ${column('title')}::text[],
+          ${column('message')}::text[], ${column('data').map(data => JSON.stringify(data))}::json[],
+          ${column('fact')}::text[], ${column('actorId')}::bigint[], ${column('locale')}::text[],
+          ${column('actorNameLength')}::smallint[])
+        as new (user_id, type, title, message, data, fact, actor_id, locale, actor_name_length)
+        join app_user on app_user.id = new.user_id
+      on conflict on constraint notification_fact_key do nothing
+      returning id
+    )
+    select count(*) from stored`
+  return row!.count
+}
+
+/** "Deleting a user turns their name into 'Un joueur' in others' notifications": the name is how their messages start. */
+export async function forgetActor(sql: Sql, userId: number): Promise<void> {
+  await sql`
+    update notification
+    set message = case locale when 'en' then ${NOBODY.en} else ${NOBODY.fr} end || substr(message, actor_name_length + 1),
+      actor_name_length = 0
+    where actor_id = ${userId} and actor_name_length > 0`
+}

@@ -1,0 +1,116 @@
+import { Type } from 'typebox'
+import type { Context } from '../context.ts'
+import type { Sql } from '../db/sql.ts'
+import { forbidden, invalid, notFound, same } from '../errors.ts'
+import { preferredLanguage } from '../http/language.ts'
+import { Message } from '../http/message.ts'
+import type { App } from '../http/route.ts'
+import * as notifications from './notifications.ts'
+import { Notification, NotificationPath, PageQuery, PaginationMeta, ReadAllBody, toNotification } from './schema.ts'
+
+export function notificationRoutes(app: App, { sql, now }: Pick<Context, 'sql' | 'now'>): void {
+  app.route({
+    method: 'GET',
+    url: '/api/v1/notifications',
+    schema: {
+      operationId: 'listNotifications',
+      tags: ['Notifications'],
+      summary: 'One’s own notifications, newest first',
+      querystring: PageQuery,
+      response: { 200: Type.Object({ data: Type.Array(Notification), meta: PaginationMeta }) },
+    },
+    handler: async request => {
+      const { page = 1, per_page: perPage = 20, before_id: beforeId } = request.query
+      if (beforeId !== undefined && request.query.page !== undefined) {
+        throw invalid({
+          before_id: [{ fr: 'before_id et page ne vont pas ensemble.', en: 'before_id and page do not go together.' }],
+        })
+      }
+      const { rows, total, unreadCount } = await notifications.list(sql, request.caller.userId, {
+        page,
+        perPage,
+        beforeId,
+      })
+      const last_page = Math.max(1, Math.ceil(total / perPage))
+      return {
+        data: rows.map(toNotification),
+        meta: { current_page: page, last_page, per_page: perPage, total, unread_count: unreadCount },
+      }
+    },
+  })
+
+  app.route({
+    method: 'GET',
+    url: '/api/v1/notifications/unread-count',
+    schema: {
+      operationId: 'countUnreadNotifications',
+      tags: ['Notifications'],
+      summary: 'How many of them are unread',
+      response: { 200: Type.Object({ unread_count: Type.Integer() }) },
+    },
+    handler: async request => ({ unread_count: await notifications.countUnread(sql, request.caller.userId) }),
+  })
+
+  app.route({
+    method: 'POST',
+    url: '/api/v1/notifications/:id/read',
+    schema: {
+      operationId: 'readNotification',
+      tags: ['Notifications'],
+      summary: 'Mark one as read',
+      params: NotificationPath,
+      response: { 200: Type.Object({ data: Notification }) },
+    },
+    handler: async request => {
+      const { id } = request.params
+      const row = await notifications.markRead(sql, request.caller.userId, id, now())
+      if (!row) throw await notTheirs(sql, id)
+      return { data: toNotification(row) }
+    },
+  })
+
+  app.route({
+    method: 'POST',
+    url: '/api/v1/notifications/read-all',
+    schema: {
+      operationId: 'readAllNotifications',
+      tags: ['Notifications'],
+      summary: 'Mark all as read, or those that were on the screen',
+      body: ReadAllBody,
+      response: { 200: Type.Object({ message: Type.String(), count: Type.Integer() }) },
+    },
+    handler: async request => {
+      const count = await notifications.markAllRead(sql, request.caller.userId, request.body.ids, now())
+      return { message: READ[preferredLanguage(request.headers['accept-language'])], count }
+    },
+  })
+
+  app.route({
+    method: 'DELETE',
+    url: '/api/v1/notifications/:id',
+    schema: {
+      operationId: 'deleteNotification',
+      tags: ['Notifications'],
+      summary: 'Delete one',
+      params: NotificationPath,
+      response: { 200: Message },
+    },
+    handler: async request => {
+      const { id } = request.params
+      if (!(await notifications.remove(sql, request.caller.userId, id))) throw await notTheirs(sql, id)
+      return { message: DELETED[preferredLanguage(request.headers['accept-language'])] }
+    },
+  })
+}
+
+/** Why a notification could not be touched. The sentence is a literal of the specification. */
+async function notTheirs(sql: Sql, id: number) {
+  const isAnothers = await notifications.exists(sql, id)
+  return isAnothers ? forbidden(same('Cette notification ne vous appartient pas.')) : notFound()
+}
+
+const READ = {
+  fr: 'Les notifications ont été marquées comme lues.',
+  en: 'The notifications were marked as read.',
+}
+const DELETED = { fr: 'La notification a été supprimée.', en: 'The notification was deleted.' }

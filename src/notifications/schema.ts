@@ -1,0 +1,66 @@
+import { Type } from 'typebox'
+import { timestamp } from '../http/timestamp.ts'
+import { NOTIFICATION_TYPES, type NotificationType } from './catalogue.ts'
+
+const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
+const Instant = Type.String({ format: 'date-time', examples: ['2026-01-17T14:30:00+00:00'] })
+
+export const Notification = Type.Object(
+  {
+    id: Id,
+    type: Type.Enum([...NOTIFICATION_TYPES]),
+    title: Type.String(),
+    message: Type.String(),
+    data: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
+    is_read: Type.Boolean(),
+    read_at: Type.Union([Instant, Type.Null()]),
+    created_at: Instant,
+  },
+  { title: 'Notification' },
+)
+
+export const PaginationMeta = Type.Object(
+  {
+    current_page: Type.Integer(),
+    last_page: Type.Integer(),
+    per_page: Type.Integer(),
+    total: Type.Integer(),
+    unread_count: Type.Integer(),
+  },
+  { title: 'PaginationMeta' },
+)
+
+export const PageQuery = Type.Object({
+  page: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+  per_page: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+  before_id: Type.Optional(Id),
+})
+
+export const NotificationPath = Type.Object({ id: Id })
+
+export const ReadAllBody = Type.Object({
+  ids: Type.Optional(Type.Array(Id, { maxItems: 100, description: 'only these; absent: all' })),
+})
+
+export type NotificationRow = {
+  id: number
+  type: NotificationType
+  title: string
+  message: string
+  data: Record<string, unknown> | null
+  read_at: Date | null
+  created_at: Date
+}
+
+export function toNotification({ id, type, title, message, data, read_at, created_at }: NotificationRow) {
+  return {
+    id,
+    type,
+    title,
+    message,
+    data,
+    is_read: read_at !== null,
+    read_at: read_at && timestamp(read_at),
+    created_at: timestamp(created_at),
+  }
+}

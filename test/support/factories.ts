@@ -1,0 +1,50 @@
+import { createTokens } from '../../src/auth/jwt.ts'
+import * as sessions from '../../src/auth/sessions.ts'
+import * as notifications from '../../src/notifications/notifications.ts'
+import type { Harness } from './app.ts'
+
+let made = 0
+
+/** A user straight from the database, with a token of a session of theirs. */
+export async function makeUser(
+  { ctx, database: { sql } }: Harness,
+  { firstName = 'Marie', locale = 'fr' }: { firstName?: string; locale?: 'fr' | 'en' } = {},
+): Promise<{ id: number; email: string; token: string }> {
+  made += 1
+  const email = `made${made}@example.com`
+  const now = ctx.now()
+  const [user] = await sql<{ id: number }>`
+    insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
+    values (${email}, ${firstName}, 'Durand', ${locale}, '1', ${now}, ${now}, ${now})
+    returning id`
+  return { id: user!.id, email, token: await sessions.start(sql, createTokens(ctx.keys), user!.id, now) }
+}
+
+/** Notifications of a user's, the oldest first. @returns their ids */
+export async function makeNotifications(
+  { ctx, database: { sql } }: Harness,
+  userId: number,
+  count: number,
+  more: Partial<notifications.NewNotification> = {},
+): Promise<number[]> {
+  made += 1
+  const stored = await notifications.deliver(
+    sql,
+    Array.from({ length: count }, (_, index) => ({
+      userId,
+      fact: `made ${made} ${index}`,
+      type: 'game_full',
+      title: 'Partie complète',
+      message: `Numéro ${index}`,
+      data: { game_id: index },
+      locale: 'fr' as const,
+      actorId: null,
+      actorNameLength: 0,
+      ...more,
+    })),
+    ctx.now(),
+  )
+  const rows = await sql<{ id: number }>`
+    select id from notification where user_id = ${userId} order by id desc limit ${stored}`
+  return rows.map(row => row.id).reverse()
+}
