@@ -3,15 +3,16 @@
 create table game (
   -- The identifier of the service that reports; a game is its id alone.
   id bigint constraint game_pkey primary key,
-  creator_id bigint not null,
+  -- Null once that user is deleted.
+  creator_id bigint,
   player_ids bigint[] not null,
   starts_at timestamptz,
   place text,
-  -- The `time` of the newest fact applied; -infinity while only a score has made the game known.
-  fact_time timestamptz not null,
-  -- Whether the present filling has been told of.
-  full_told boolean not null default false,
-  cancelled_at timestamptz,
+  -- The `time` of the newest fact applied; null while only a score has made the game known.
+  fact_time timestamptz,
+  -- The `time` of the fact by which the present four were told that they are; null while nobody was.
+  filled_at timestamptz,
+  cancelled boolean not null default false,
   updated_at timestamptz not null
 );
 
@@ -27,15 +28,15 @@ create table game_notice (
   constraint game_notice_pkey primary key (game_id, notice)
 );
 
--- Each event once. The digest tells a repeat from another content under the same name.
+-- Each event once. It holds nothing but hashes of what was sent, hence nothing about a person.
 create table event (
-  source text not null,
-  id text not null,
-  digest bytea not null,
+  -- Of source and id: a hash, so that both may be of any length.
+  key text collate "C" constraint event_pkey primary key,
+  -- Of the content: tells a repeat from another content under the same name.
+  digest text not null,
   type text not null,
   notifications integer not null default 0,
-  received_at timestamptz not null,
-  constraint event_pkey primary key (source, id)
+  received_at timestamptz not null
 );
 
 create index event_received on event (received_at);

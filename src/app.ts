@@ -6,6 +6,7 @@ import { createTokens } from './auth/jwt.ts'
 import { authRoutes } from './auth/routes.ts'
 import type { Context } from './context.ts'
 import { eraseUser } from './erasure.ts'
+import { intakeRoutes } from './games/routes.ts'
 import { type BodyRule, JSON_BODY, readBody } from './http/body.ts'
 import { trustedProxies, watchUndeclaredProxy } from './http/client-address.ts'
 import { answerFailure, answerParserFailure } from './http/failure.ts'
@@ -70,6 +71,7 @@ export async function createApp(ctx: Context): Promise<App> {
   if (ctx.config.serves) {
     authRoutes(app, ctx, tokens, userId => eraseUser(ctx.sql, userId))
     levelRoutes(app, ctx)
+    intakeRoutes(app, ctx)
     notificationRoutes(app, ctx)
     referenceRoutes(app)
     if (ctx.mailbox) await app.register(mailboxRoutes, { mailbox: ctx.mailbox })

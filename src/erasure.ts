@@ -1,5 +1,7 @@
 import * as codes from './auth/codes.ts'
 import type { Database } from './db/sql.ts'
+import { forgetPlayer } from './games/games.ts'
+import * as notifications from './notifications/notifications.ts'
 import * as users from './users/users.ts'
 
 /**
@@ -8,9 +10,12 @@ import * as users from './users/users.ts'
  */
 export async function eraseUser(sql: Database, userId: number): Promise<boolean> {
   return sql.begin(async tx => {
+    // Games first, then people: the order in which the intake takes their locks.
+    await forgetPlayer(tx, userId)
     const email = await users.remove(tx, userId)
     if (email === undefined) return false
     await codes.forget(tx, email)
+    await notifications.forgetActor(tx, userId)
     return true
   })
 }

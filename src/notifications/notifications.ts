@@ -90,8 +90,8 @@ export type NewNotification = {
 }
 
 /**
- * Stores notifications in one insert. Whoever has that fact already gets it no second time, and users that don't exist
- * are skipped.
+ * Stores notifications in one insert; their ids rise in the order given. Whoever has that fact already gets it no second
+ * time, and users that don't exist are skipped.
  * @returns how many were stored
  */
 export async function deliver(sql: Sql, notifications: NewNotification[], now: Date): Promise<number> {
@@ -105,9 +105,10 @@ export async function deliver(sql: Sql, notifications: NewNotification[], now: D
       from unnest(${column('userId')}::bigint[], ${column('type')}::text[], ${column('title')}::text[],
           ${column('message')}::text[], ${column('data').map(data => JSON.stringify(data))}::json[],
           ${column('fact')}::text[], ${column('actorId')}::bigint[], ${column('locale')}::text[],
-          ${column('actorNameLength')}::smallint[])
-        as new (user_id, type, title, message, data, fact, actor_id, locale, actor_name_length)
+          ${column('actorNameLength')}::smallint[]) with ordinality
+        as new (user_id, type, title, message, data, fact, actor_id, locale, actor_name_length, position)
         join app_user on app_user.id = new.user_id
+      order by position
       on conflict on constraint notification_fact_key do nothing
       returning id
     )

@@ -35,6 +35,16 @@ export async function find(sql: Sql, userId: number): Promise<UserRow | undefine
   return user
 }
 
+/** How to speak of somebody, and to them. */
+export type Person = { firstName: string; locale: Language }
+
+/** Who of these have an account. Until the transaction ends none of them can be deleted. */
+export async function hold(sql: Sql, userIds: readonly number[]): Promise<Map<number, Person>> {
+  const rows = await sql<{ id: number; first_name: string; locale: Language }>`
+    select id, first_name, locale from app_user where id = any(${userIds}::bigint[]) order by id for key share`
+  return new Map(rows.map(row => [row.id, { firstName: row.first_name, locale: row.locale }]))
+}
+
 /** Chooses a level, in place of an earlier choice. @returns undefined when there is no such level (or user) */
 export async function chooseLevel(sql: Sql, userId: number, levelId: number, now: Date): Promise<UserRow | undefined> {
   const [user] = await sql<UserRow>`

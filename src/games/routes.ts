@@ -1,0 +1,109 @@
+import { Type } from 'typebox'
+import type { Context } from '../context.ts'
+import { AppError, invalid } from '../errors.ts'
+import { type BodyRule, mediaType, tooLarge, unstorable } from '../http/body.ts'
+import { failure } from '../http/failure.ts'
+import { type Language, preferredLanguage } from '../http/language.ts'
+import type { App } from '../http/route.ts'
+import { type Fact, mismatch, readFact } from './fact.ts'
+import { type Outcome, report } from './facts.ts'
+import { BatchResult, CloudEvent, EventResult } from './schema.ts'
+
+const BATCH = 'application/cloudevents-batch+json'
+const MAX_EVENTS = 100
+const EVENT_BYTES = 64 * 1024
+
+const BODY: BodyRule = {
+  maxBytes: EVENT_BYTES,
+  types: ['application/cloudevents+json', 'application/json', BATCH],
+  batch: { type: BATCH, maxBytes: 1024 * 1024 },
+}
+
+export function intakeRoutes(app: App, { sql, now, config }: Pick<Context, 'sql' | 'now' | 'config'>): void {
+  app.route({
+    method: 'POST',
+    url: '/internal/v1/events',
+    config: { access: 'producer', body: BODY },
+    // What each type of event demands is more than the document's schema says, so that the handler itself checks.
+    validatorCompiler: () => value => ({ value }),
+    schema: {
+      tags: ['Events'],
+      operationId: 'reportEvents',
+      summary: 'Report facts about games and scores',
+      description:
+        'A CloudEvent 1.0, or a batch of up to 100 that are answered one by one and take effect in their order. ' +
+        '`source` and `id` name a fact: a repeat is a `duplicate` without effect, so that sending again is always safe.',
+      body: {
+        content: {
+          'application/cloudevents+json': { schema: CloudEvent },
+          'application/json': { schema: CloudEvent },
+          [BATCH]: { schema: Type.Array(CloudEvent, { maxItems: MAX_EVENTS }) },
+        },
+      },
+      response: { 200: Type.Union([EventResult, BatchResult]), 202: EventResult },
+    },
+    handler: async (request, reply) => {
+      const clock = { now: now(), timeZone: config.timeZone }
+      const take: Take = async facts => {
+        const { outcomes, skipped } = await report(sql, facts, clock)
+        if (skipped > 0) request.log.debug({ skipped }, 'unknown recipients skipped')
+        return outcomes
+      }
+      if (mediaType(request.headers['content-type']) === BATCH) {
+        const language = preferredLanguage(request.headers['accept-language'])
+        return { results: await takeBatch(itemsOf(request.body), take, clock.now, language) }
+      }
+      const fact = readFact(request.body, clock.now)
+      if (fact instanceof AppError) throw fact
+      const [outcome] = await take([fact])
+      if (outcome!.status === 'mismatch') throw mismatch()
+      return reply.code(outcome!.status === 'accepted' ? 202 : 200).send({ id: fact.id, ...outcome! })
+    },
+  })
+}
+
+type Take = (facts: readonly Fact[]) => Promise<Outcome[]>
+
+/** Every item gets its own answer, in order; a refused one costs the others nothing. */
+async function takeBatch(items: readonly unknown[], take: Take, now: Date, language: Language) {
+  const read = items.map(item => readItem(item, now))
+  const facts = read.filter((fact): fact is Fact => !(fact instanceof AppError))
+  const outcomes = facts.length > 0 ? await take(facts) : []
+  const outcomeOf = new Map(facts.map((fact, index) => [fact, outcomes[index]!]))
+  return read.map((fact, index) => {
+    if (fact instanceof AppError) return rejected(items[index], fact, language)
+    const outcome = outcomeOf.get(fact)!
+    return outcome.status === 'mismatch' ? rejected(items[index], mismatch(), language) : { id: fact.id, ...outcome }
+  })
+}
+
+function itemsOf(body: unknown): unknown[] {
+  if (!Array.isArray(body)) {
+    throw invalid({ body: [{ fr: 'Le corps doit être une liste JSON.', en: 'The body must be a JSON array.' }] })
+  }
+  if (body.length > MAX_EVENTS) {
+    const text = { fr: `Le corps a plus de ${MAX_EVENTS} éléments.`, en: `The body has more than ${MAX_EVENTS} items.` }
+    throw invalid({ body: [text] })
+  }
+  return body
+}
+
+function readItem(item: unknown, now: Date): Fact | AppError {
+  if (bytesOf(item) > EVENT_BYTES) return tooLarge(EVENT_BYTES)
+  return unstorable(item) ?? readFact(item, now)
+}
+
+/** As compact JSON; of what nests deeper than calls may, Infinity. */
+function bytesOf(item: unknown): number {
+  try {
+    return Buffer.byteLength(JSON.stringify(item))
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
+
+function rejected(item: unknown, error: AppError, language: Language) {
+  const id = (item as { id?: unknown } | null)?.id
+  const usable = typeof id === 'string' && id !== '' && unstorable(id) === undefined
+  return { id: usable ? id : null, status: 'rejected' as const, ...failure(error, language) }
+}

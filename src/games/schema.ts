@@ -1,0 +1,126 @@
+import { type Static, Type } from 'typebox'
+import { ONE_LINE } from '../http/validation.ts'
+import { NOTIFICATION_TYPES } from '../notifications/catalogue.ts'
+
+/** The types of notification, and two that "notify nobody but keep the game known". */
+export const FACT_TYPES = [...NOTIFICATION_TYPES, 'game_created', 'game_updated'] as const
+
+export type FactType = (typeof FACT_TYPES)[number]
+
+const id = (example: number, description?: string) =>
+  Type.Integer({
+    minimum: 1,
+    maximum: Number.MAX_SAFE_INTEGER,
+    examples: [example],
+    ...(description && { description }),
+  })
+
+const instant = (example: string, description: string) =>
+  Type.String({
+    format: 'date-time',
+    description,
+    examples: [example],
+    rule: {
+      fr: 'La date doit être un instant RFC 3339, tel que 2026-01-17T18:00:00+01:00.',
+      en: 'The date must be an RFC 3339 instant such as 2026-01-17T18:00:00+01:00.',
+    },
+  })
+
+const line = (field: string, maxLength: number, example: string, description: string) =>
+  Type.String({
+    maxLength,
+    pattern: ONE_LINE,
+    description,
+    examples: [example],
+    rule: {
+      fr: `Le champ ${field} doit tenir sur une ligne, en ${maxLength} caractères au plus.`,
+      en: `The ${field} field must be one line of at most ${maxLength} characters.`,
+    },
+  })
+
+const Score = Type.Object(
+  { id: Type.Optional(id(3)), sets: line('data.score.sets', 100, '6-4 6-3', 'One line.') },
+  { title: 'Score' },
+)
+
+const ACTOR = id(43, 'Who did it; required when a player joined or left: that player.')
+const STARTS_AT = instant('2026-01-17T18:00:00+01:00', 'When the game starts; required on game events.')
+
+const state = {
+  game_id: id(12),
+  creator_id: id(42),
+  player_ids: Type.Array(id(42), {
+    maxItems: 4,
+    uniqueItems: true,
+    description: 'The players, each once.',
+    examples: [[42, 43]],
+  }),
+  actor_id: Type.Optional(ACTOR),
+  by_id: Type.Optional(id(42, 'Who did it for the actor, such as a creator who removes a player.')),
+  starts_at: Type.Optional(STARTS_AT),
+  place: Type.Optional(line('data.place', 120, 'Court 2', 'One line.')),
+}
+
+const EventData = Type.Object(
+  { ...state, score: Type.Optional(Score) },
+  { title: 'EventData', description: 'The state of the game after the fact; `score` is required on score events.' },
+)
+const GameData = Type.Object({ ...state, starts_at: STARTS_AT })
+const MoveData = Type.Object({ ...state, starts_at: STARTS_AT, actor_id: ACTOR })
+const ScoreData = Type.Object({ ...state, score: Score })
+
+const verbatim = (description: string, example: string) =>
+  Type.String({ verbatim: true, minLength: 1, description, examples: [example] })
+
+const envelope = {
+  specversion: Type.Literal('1.0', {
+    rule: { fr: 'Le champ specversion doit être « 1.0 ».', en: 'The specversion field must be "1.0".' },
+  }),
+  id: verbatim('With `source` the name of the fact: a repeat has no effect.', 'join-981'),
+  source: verbatim('Who reports.', '/games'),
+  type: Type.Enum([...FACT_TYPES], {
+    description: 'What happened. `game_created` and `game_updated` notify nobody but keep the game known.',
+    examples: ['game_joined'],
+    rule: { fr: 'Ce type d’événement n’existe pas.', en: 'There is no such type of event.' },
+  }),
+  time: instant('2026-01-10T09:00:00Z', 'When it happened; orders the facts of a game.'),
+}
+
+/** A CloudEvent 1.0 as the document shows it. What each type demands of `data` is in `schemaOf`. */
+export const CloudEvent = Type.Object({ ...envelope, data: EventData }, { title: 'CloudEvent' })
+
+/** What an event of this type is held against; of an unknown one everything is that can be. */
+export function schemaOf(type: FactType | undefined) {
+  if (type === undefined) return CloudEvent
+  const moves = type === 'game_joined' || type === 'game_left'
+  return Type.Object({
+    ...envelope,
+    data: type.startsWith('score_') ? ScoreData : moves ? MoveData : GameData,
+  })
+}
+
+/** An event as it is after validation. */
+export type CloudEvent = Static<typeof CloudEvent>
+
+const count = Type.Integer({ description: 'How many notifications the fact brought about.', examples: [3] })
+
+export const EventResult = Type.Object(
+  { id: Type.String({ examples: ['join-981'] }), status: Type.Enum(['accepted', 'duplicate']), notifications: count },
+  { title: 'EventResult' },
+)
+
+const RejectedEvent = Type.Object(
+  {
+    id: Type.Union([Type.String({ examples: ['join-982'] }), Type.Null()]),
+    status: Type.Literal('rejected'),
+    message: Type.String({ examples: ['Le champ data.starts_at est obligatoire.'] }),
+    code: Type.String({ examples: ['validation_failed'] }),
+    errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
+  },
+  { title: 'RejectedEvent' },
+)
+
+export const BatchResult = Type.Object(
+  { results: Type.Array(Type.Union([EventResult, RejectedEvent]), { description: 'In the order of the events.' }) },
+  { title: 'BatchResult' },
+)
