@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, type SpawnOptions, spawn } from 'node:child_process'
-import { chown, readdir } from 'node:fs/promises'
+import { chmod, chown, readdir } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
@@ -75,6 +75,8 @@ function programs(bin: string, wrapper: string[], uid: number | undefined): Prog
     spawn: (name, args, more) => spawn(...command(name, args), { ...options, ...more }),
     async handOver(folder) {
       if (uid === undefined) return
+      // On the way there they may pass, not look; the secrets beside it have a mode of their own.
+      await chmod(dirname(folder), 0o711)
       const inside = await readdir(folder, { recursive: true })
       for (const path of [folder, ...inside.map(name => join(folder, name))]) await chown(path, uid, uid)
     },
