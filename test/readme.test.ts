@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { SETTINGS } from '../src/config.ts'
+import { startService } from './support/service.ts'
+
+const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8')
+const scripts: Record<string, string> = JSON.parse(
+  await readFile(new URL('../package.json', import.meta.url), 'utf8'),
+).scripts
+
+function section(title: string): string {
+  const [, body] = new RegExp(`^## ${title}\n([sS]*?)(?=^## )`, 'm').exec(readme) ?? []
+  assert.ok(body, `README.md has no section "${title}"`)
+  return body
+}
+
+describe('README.md', () => {
+  test('its walk with curl does what it says, in one shell, on a fresh start', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'courtside-readme-'))
+    const service = await startService({ DATA_DIR: join(folder, 'data') })
+    try {
+      const blocks = [...section('Five minutes with curl').matchAll(/```sh\n([\s\S]*?)```/g)].map(
+        ([, commands]) => commands!,
+      )
+      assert.equal(blocks.length, 4)
+      // As written, but for the port: it may be taken where the tests run. The mail takes a moment.
+      const mailed = 'until curl -s http://127.0.0.1:3000/dev/mailbox.json | grep -q marie; do :; done\n'
+      const shell = ['set -e', blocks[0], mailed, ...blocks.slice(1)]
+        .join('\n')
+        .replaceAll('http://127.0.0.1:3000', service.address)
+      const { stdout } = await promisify(execFile)('bash', ['-c', shell], { cwd: folder })
+      assert.match(stdout, /"email":"marie@example.com","first_name":"Marie"/)
+      assert.match(stdout, /\{"id":"1","status":"accepted","notifications":1\}/)
+      assert.match(
+        stdout,
+        /"message":"Un joueur a rejoint la partie du samedi 19\sjanvier 2030 à 18\sh\s00 \(2\/4\)\."/,
+      )
+    } finally {
+      await service.stop()
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+
+  test('lists every setting with its default', () => {
+    for (const [name, { default: value, doc }] of Object.entries(SETTINGS)) {
+      assert.ok(
+        readme.includes(`| \`${name}\` | ${value && `\`${value}\``} | ${doc} |\n`),
+        `${name} is missing or differs`,
+      )
+    }
+  })
+
+  test('lists every endpoint of the API', async () => {
+    const document = JSON.parse(await readFile(new URL('../docs/openapi.json', import.meta.url), 'utf8'))
+    for (const [path, operations] of Object.entries(document.paths)) {
+      for (const method of Object.keys(operations as object)) {
+        assert.ok(readme.includes(`| ${method.toUpperCase()} | \`${path}\` |`), `${method} ${path} is missing`)
+      }
+    }
+  })
+
+  test('names only scripts and files that exist', async () => {
+    for (const [, name] of readme.matchAll(/npm run (?:--silent )?([\w:]+)/g))
+      assert.ok(name! in scripts, `npm run ${name}`)
+    for (const [, path] of readme.matchAll(/\]\((?!http)([^)#]+)\)/g)) {
+      await assert.doesNotReject(readFile(new URL(`../${path}`, import.meta.url)), `${path} is missing`)
+    }
+  })
+})
