@@ -14,7 +14,7 @@ const scripts: Record<string, string> = JSON.parse(
 ).scripts
 
 function section(title: string): string {
-  const [, body] = new RegExp(`^## ${title}\n([sS]*?)(?=^## )`, 'm').exec(readme) ?? []
+  const body = readme.split(/^## /m).find(part => part.startsWith(`${title}\n`))
   assert.ok(body, `README.md has no section "${title}"`)
   return body
 }
