@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { harness } from './support/app.ts'
+import { at, event, four, gameRow, happens, newGame, send, toldTo, typesTold } from './support/games.ts'
+
+const h = harness()
+
+type Ids = readonly number[]
+
+/** A game of Anna's; each step takes a type, the players after it, a minute and what else `data` holds. */
+async function newStory() {
+  const all = await four(h)
+  const game_id = newGame()
+  const step = (type: string, player_ids: Ids, minute: number, more: Record<string, unknown> = {}) =>
+    happens(h, event(type, { game_id, creator_id: all[0], player_ids, ...more }, at(minute)))
+  return { all, game_id, step, three: all.slice(0, 3), told: () => typesTold(h, ...all) }
+}
+
+function fulls(told: string[][]): number[] {
+  return told.map(types => types.filter(type => type === 'game_full').length)
+}
+
+describe('game_full', () => {
+  for (const type of ['game_joined', 'game_created', 'game_updated']) {
+    test(`follows by itself from ${type} that makes four, once`, async () => {
+      const { all, three, step, told } = await newStory()
+      await step('game_created', three, 1)
+      assert.equal(await step(type, all, 2, { actor_id: all[3] }), type === 'game_joined' ? 7 : 4)
+      assert.deepEqual(fulls(await told()), [1, 1, 1, 1])
+      assert.equal(await step('game_updated', all, 3, { place: 'Court 2' }), 0)
+    })
+
+    test(`follows from ${type} by which the game is heard of for the first time`, async () => {
+      const { all, step, told } = await newStory()
+      await step(type, all, 1, { actor_id: all[3] })
+      assert.deepEqual(fulls(await told()), [1, 1, 1, 1])
+    })
+  }
+
+  test('a producer’s own for the same filling adds nothing, in either order, at the same time or another', async () => {
+    for (const [joined, full] of [
+      [2, 2],
+      [2, 3],
+      [3, 2],
+    ] as const) {
+      const first = await newStory()
+      await first.step('game_joined', first.all, joined, { actor_id: first.all[3] })
+      assert.equal(await first.step('game_full', first.all, full), 0)
+      const second = await newStory()
+      assert.equal(await second.step('game_full', second.all, full), 4)
+      await second.step('game_joined', second.all, joined, { actor_id: second.all[3] })
+      for (const story of [first, second]) assert.deepEqual(fulls(await story.told()), [1, 1, 1, 1])
+    }
+  })
+
+  test('a leave and a refill is a new fact, by the same player or another', async () => {
+    const { all, three, step, told } = await newStory()
+    await step('game_joined', all, 1, { actor_id: all[3] })
+    await step('game_left', three, 2, { actor_id: all[3] })
+    await step('game_joined', all, 3, { actor_id: all[3] })
+    await step('game_full', all, 4)
+    assert.deepEqual(fulls(await told()), [2, 2, 2, 2])
+  })
+
+  test('a refill that is known before the leave it follows is told all the same', async () => {
+    const same = await newStory()
+    await same.step('game_joined', same.all, 1, { actor_id: same.all[3] })
+    assert.equal(await same.step('game_joined', same.all, 3, { actor_id: same.all[3] }), 3)
+    assert.equal(await same.step('game_left', same.three, 2, { actor_id: same.all[3] }), 3 + 4)
+    assert.deepEqual(fulls(await same.told()), [2, 2, 2, 2])
+
+    const other = await newStory()
+    const [eve] = await four(h)
+    const withEve = [...other.three, eve]
+    await other.step('game_joined', other.all, 1, { actor_id: other.all[3] })
+    assert.equal(await other.step('game_joined', withEve, 3, { actor_id: eve }), 3 + 4)
+    assert.equal(await other.step('game_left', other.three, 2, { actor_id: other.all[3] }), 4)
+    assert.deepEqual(fulls(await typesTold(h, ...other.all, eve)), [2, 2, 2, 1, 1])
+  })
+
+  test('a filling that is over when it is heard of isn’t told', async () => {
+    const { all, three, step, told } = await newStory()
+    await step('game_left', three, 2, { actor_id: all[3] })
+    await step('game_joined', all, 1, { actor_id: all[3] })
+    await step('game_full', all, 1)
+    assert.deepEqual(fulls(await told()), [0, 0, 0, 0])
+  })
+
+  test('a deleted notification isn’t brought back by a repeat or by the producer’s own', async () => {
+    const { all, game_id, step, told } = await newStory()
+    const joined = event('game_joined', { game_id, creator_id: all[0], player_ids: all, actor_id: all[3] }, at(1))
+    await happens(h, joined)
+    await h.database.sql`delete from notification where user_id = any(${all})`
+    assert.deepEqual((await send(h, joined)).body, { id: joined.id, status: 'duplicate', notifications: 7 })
+    assert.equal(await step('game_full', all, 2), 0)
+    assert.deepEqual((await told()).flat(), [])
+  })
+})
+
+describe('game_reminder and game_started', () => {
+  for (const type of ['game_reminder', 'game_started']) {
+    test(`${type} of a producer is told once a starts_at, deleted or not`, async () => {
+      const { all, step } = await newStory()
+      assert.equal(await step(type, all, 1), 4)
+      await h.database.sql`delete from notification where user_id = ${all[0]}`
+      assert.equal(await step(type, all, 2), 0)
+      assert.equal(await step(type, all, 3, { starts_at: '2027-01-16T17:00:00Z' }), 0)
+      assert.equal(await step(type, all, 4, { starts_at: '2027-01-17T18:00:00+01:00' }), 4)
+    })
+
+    test(`${type}, late: the players of now, or nobody once the game has moved`, async () => {
+      const { all, step, told } = await newStory()
+      await step('game_updated', all.slice(2), 5)
+      assert.equal(await step(type, all, 4), 2)
+      assert.deepEqual(await told(), [[], [], [type], [type]])
+      const moved = await newStory()
+      await moved.step('game_updated', moved.three, 5, { starts_at: '2027-02-01T18:00:00Z' })
+      assert.equal(await moved.step(type, moved.all, 4), 0)
+    })
+  }
+})
+
+describe('late facts', () => {
+  test('older than what is known: the projection stays', async () => {
+    const { all, game_id, step } = await newStory()
+    await step('game_updated', all.slice(0, 2), 5, { place: 'Court 5', starts_at: '2027-03-01T18:00:00Z' })
+    const known = await gameRow(h, game_id)
+    await step('game_joined', all.slice(0, 3), 4, { actor_id: all[2], place: 'Court 4' })
+    await step('game_updated', [], 3)
+    assert.deepEqual(await gameRow(h, game_id), known)
+  })
+
+  test('a late join or leave of a live game still notifies, telling of the game as it is known now', async () => {
+    const { all, step } = await newStory()
+    await step('game_updated', all.slice(0, 2), 5, { starts_at: '2027-03-01T18:00:00Z' })
+    assert.equal(await step('game_joined', all.slice(0, 3), 4, { actor_id: all[2] }), 2)
+    assert.equal(await step('game_left', [all[0]], 3, { actor_id: all[3] }), 2)
+    const [joined, left] = await toldTo(h, all[0])
+    assert.match(joined!.message, /du lundi 1er\u00a0mars 2027 à 19\u00a0h\u00a000 \(2\/4\)\.$/)
+    assert.match(left!.message, /du lundi 1er\u00a0mars .* Il reste 2 places\.$/)
+    assert.equal(joined!.data.starts_at, '2027-03-01T18:00:00+00:00')
+  })
+
+  test('among equal times the later arrival wins; times differ to the microsecond', async () => {
+    const { all, game_id, step } = await newStory()
+    await step('game_updated', [all[0]], 5, { place: 'first' })
+    await step('game_updated', [all[0]], 5, { place: 'second' })
+    assert.equal((await gameRow(h, game_id))!.place, 'second')
+    const update = (place: string, time: string) =>
+      happens(h, event('game_updated', { game_id, creator_id: all[0], player_ids: [], place }, { time }))
+    await update('later', '2026-11-28T09:30:00.000002Z')
+    await update('earlier', '2026-11-28T09:30:00.000001Z')
+    assert.equal((await gameRow(h, game_id))!.place, 'later')
+  })
+
+  test('a game is its game_id alone, whatever the source', async () => {
+    const { all, game_id, step } = await newStory()
+    await step('game_updated', all.slice(0, 2), 5)
+    await happens(
+      h,
+      event(
+        'game_left',
+        { game_id, creator_id: all[0], player_ids: [all[0]], actor_id: all[1] },
+        { ...at(6), source: '/other' },
+      ),
+    )
+    assert.deepEqual((await gameRow(h, game_id))!.player_ids, [all[0]])
+  })
+})
+
+describe('a cancellation', () => {
+  test('applies whatever its time', async () => {
+    const { all, game_id, step } = await newStory()
+    await step('game_updated', [all[0], all[1]], 5)
+    assert.equal(await step('game_cancelled', [all[0], all[2]], 1, { actor_id: all[0] }), 2)
+    const row = await gameRow(h, game_id)
+    assert.deepEqual([row!.cancelled, row!.player_ids], [true, [all[0], all[1]]])
+  })
+
+  test('is final: no later fact revives the game or notifies of it, scores aside', async () => {
+    const { all, game_id, step, told } = await newStory()
+    await step('game_cancelled', [], 1, { actor_id: all[0] })
+    const types = [
+      'game_created',
+      'game_updated',
+      'game_joined',
+      'game_left',
+      'game_full',
+      'game_reminder',
+      'game_started',
+    ]
+    for (const type of [...types, 'game_cancelled']) {
+      assert.equal(await step(type, all, 2, { actor_id: all[1] }), 0, type)
+      assert.equal(await step(type, all, 0, { actor_id: all[1] }), 0, type)
+    }
+    assert.equal((await gameRow(h, game_id))!.cancelled, true)
+    assert.deepEqual((await told()).flat(), [])
+    assert.equal(await step('score_finalized', all, 3, { score: { sets: '6-0 6-0' } }), 4)
+  })
+
+  test('of a game never heard of', async () => {
+    const { all, step } = await newStory()
+    assert.equal(await step('game_cancelled', all, 1, { actor_id: all[0] }), 3)
+    assert.equal(await step('game_joined', all, 2, { actor_id: all[3] }), 0)
+  })
+})
+
+describe('score events', () => {
+  const score = { sets: '6-4 6-3' }
+
+  test('make a game known', async () => {
+    const { all, game_id, step } = await newStory()
+    await step('score_submitted', all, 1, { actor_id: all[1], score })
+    assert.deepEqual((await gameRow(h, game_id))!.player_ids, all)
+  })
+
+  test('change nothing of one already known, by a game event or by a score', async () => {
+    for (const type of ['game_created', 'score_submitted']) {
+      const { all, game_id, step } = await newStory()
+      await step(type, [all[0]], 1, { actor_id: all[0], score, place: 'Court 1' })
+      const known = await gameRow(h, game_id)
+      assert.equal(await step('score_validated', all, 2, { actor_id: all[1], score, place: 'Court 2' }), 3)
+      assert.deepEqual(await gameRow(h, game_id), known)
+    }
+  })
+
+  test('nor do they hold back an older game event, or a filling', async () => {
+    const { all, game_id, step } = await newStory()
+    await step('score_submitted', all, 5, { actor_id: all[1], score })
+    assert.equal(await step('game_joined', all, 1, { actor_id: all[3], place: 'Court 3' }), 7)
+    assert.equal((await gameRow(h, game_id))!.place, 'Court 3')
+  })
+
+  test('a game known without its date: no date in the text', async () => {
+    const { all, step } = await newStory()
+    await step('score_finalized', [all[0]], 1, { score, starts_at: undefined })
+    assert.equal((await toldTo(h, all[0]))[0]!.message, 'Le score de la partie est définitif\u00a0: 6-4 6-3.')
+  })
+})

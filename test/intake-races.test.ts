@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { eraseUser } from '../src/erasure.ts'
+import { harness } from './support/app.ts'
+import { at, event, four, gameRow, newGame, person, send, sendBatch, toldTo, typesTold } from './support/games.ts'
+
+const ROUNDS = 50
+
+const h = harness()
+
+type Answers = Awaited<ReturnType<typeof send>>[]
+
+async function rounds(race: (round: number) => Promise<void>): Promise<void> {
+  for (let round = 0; round < ROUNDS; round += 1) await race(round)
+}
+
+function counted(values: (string | number)[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const value of values) counts[value] = (counts[value] ?? 0) + 1
+  return counts
+}
+
+function noFaults(answers: Answers): void {
+  for (const { status, text } of answers) assert.ok(status < 500, text)
+}
+
+describe('repeats', () => {
+  test('fifty of one fact at once: one is accepted, with one effect', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const [anna, bob] = await four(h)
+      const body = event('game_joined', {
+        game_id: newGame(),
+        creator_id: anna,
+        player_ids: [anna, bob],
+        actor_id: bob,
+      })
+      const answers = await Promise.all(Array.from({ length: 50 }, () => send(h, body)))
+      assert.deepEqual(counted(answers.map(answer => answer.status)), { 200: 49, 202: 1 })
+      for (const answer of answers) assert.equal(answer.body.notifications, 1)
+      assert.deepEqual(await typesTold(h, anna, bob), [['game_joined'], []])
+    }
+  })
+
+  test('alone and in batches at once: one is accepted', () =>
+    rounds(async () => {
+      const [anna, bob] = await four(h)
+      const state = { creator_id: anna, player_ids: [anna, bob], actor_id: bob }
+      const one = event('game_joined', { game_id: newGame(), ...state })
+      const two = event('game_left', { game_id: newGame(), ...state })
+      const [alone, again, ...batches] = await Promise.all([
+        send(h, one),
+        send(h, two),
+        sendBatch(h, [one, two]),
+        sendBatch(h, [two, one]),
+        sendBatch(h, [two, one, two]),
+      ])
+      noFaults([alone!, again!, ...batches])
+      const results = [alone!.body, again!.body, ...batches.flatMap(({ body }) => body.results)]
+      const accepted = results.filter(result => result.status === 'accepted').map(result => result.id)
+      assert.deepEqual(accepted.sort(), [one.id, two.id].sort())
+      assert.deepEqual((await typesTold(h, anna))[0]!.toSorted(), ['game_joined', 'game_left'])
+    }))
+
+  test('one name for two contents at once: one is accepted, the other a mismatch, never half of each', () =>
+    rounds(async () => {
+      const games = [newGame(), newGame()]
+      const [here, there] = games.map(game_id => event('game_created', { game_id, creator_id: 1, player_ids: [] }))
+      const bodies = [here, { ...there, id: here!.id }]
+      const answers = await Promise.all([...bodies, ...bodies].map(body => send(h, body)))
+      assert.deepEqual(counted(answers.map(answer => answer.body.status ?? answer.body.code)), {
+        accepted: 1,
+        duplicate: 1,
+        event_mismatch: 2,
+      })
+      const rows = await Promise.all(games.map(game_id => gameRow(h, game_id)))
+      assert.equal(rows.filter(row => row !== undefined).length, 1)
+    }))
+
+  test('batches that claim one another’s names for other contents, in opposite orders, don’t wait for each other', () =>
+    rounds(async () => {
+      const [first, second] = [0, 1].map(() =>
+        Array.from({ length: 10 }, () => event('game_created', { game_id: newGame(), creator_id: 1, player_ids: [] })),
+      )
+      const thefts = second!.map((body, index) => ({ ...body, id: first![9 - index]!.id }))
+      noFaults(await Promise.all([sendBatch(h, first), sendBatch(h, thefts)]))
+    }))
+})
+
+describe('facts of one game at once', () => {
+  test('three join at once: the latest state stands, four are told once that they are', () =>
+    rounds(async () => {
+      const all = await four(h)
+      const state = { game_id: newGame(), creator_id: all[0] }
+      const joins = [2, 3, 4].map(count =>
+        event('game_joined', { ...state, player_ids: all.slice(0, count), actor_id: all[count - 1] }, at(count)),
+      )
+      noFaults(
+        await Promise.all(
+          [...joins, event('game_full', { ...state, player_ids: all }, at(5))].map(body => send(h, body)),
+        ),
+      )
+      assert.deepEqual((await gameRow(h, state.game_id))!.player_ids, all)
+      for (const types of await typesTold(h, ...all)) {
+        assert.equal(types.filter(type => type === 'game_full').length, 1)
+      }
+    }))
+
+  test('reminders and starts of one starts_at under several names: told once', () =>
+    rounds(async () => {
+      const all = await four(h)
+      const state = { game_id: newGame(), creator_id: all[0], player_ids: all }
+      const types = ['game_started', 'game_reminder', 'game_started', 'game_reminder', 'game_started']
+      noFaults(await Promise.all(types.map(type => send(h, event(type, state)))))
+      for (const told of await typesTold(h, ...all)) assert.deepEqual(told.sort(), ['game_reminder', 'game_started'])
+    }))
+
+  test('a cancellation beside joins: nobody is told of a join after it', () =>
+    rounds(async () => {
+      const [anna, bob] = await four(h)
+      const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, bob] }
+      const join = () => send(h, event('game_joined', { ...state, actor_id: bob }))
+      noFaults(await Promise.all([join(), join(), send(h, event('game_cancelled', state)), join(), join()]))
+      const [told] = await typesTold(h, anna)
+      assert.equal(told!.at(-1), 'game_cancelled')
+      assert.equal((await gameRow(h, state.game_id))!.cancelled, true)
+    }))
+})
+
+describe('batches', () => {
+  test('over the same games in opposite orders, known or not, never stop each other', () =>
+    rounds(async () => {
+      const ids = Array.from({ length: 20 }, () => newGame())
+      const items = (games: number[]) =>
+        games.map(game_id => event('game_updated', { game_id, creator_id: 1, player_ids: [2, 3] }))
+      await sendBatch(h, items(ids.filter((_, index) => index % 3 === 0)))
+      const answers = await Promise.all([
+        sendBatch(h, items(ids)),
+        sendBatch(h, items(ids.toReversed())),
+        sendBatch(h, items([...ids.slice(10), ...ids.slice(0, 10)])),
+        ...ids.slice(5, 9).map(game_id => send(h, event('game_updated', { game_id, creator_id: 1, player_ids: [2] }))),
+      ])
+      noFaults(answers)
+      for (const { body } of answers.slice(0, 3)) {
+        assert.deepEqual(counted(body.results.map((result: { status: string }) => result.status)), { accepted: 20 })
+      }
+    }))
+})
+
+describe('a user who is deleted', () => {
+  test('beside facts about them: nothing fails, and nothing names them afterwards', () =>
+    rounds(async round => {
+      const [anna, gone] = [await person(h, 'Anna'), await person(h, 'Gaspard')]
+      const games = [newGame(), newGame(), newGame()]
+      const join = (game_id: number) =>
+        event('game_joined', { game_id, creator_id: anna, player_ids: [anna, gone], actor_id: gone })
+      // Written backwards, so that they don't lie in the order of their ids.
+      for (const game_id of games.slice(1).toReversed()) await send(h, join(game_id))
+      const facts = [
+        () => sendBatch(h, games.map(join).toReversed()),
+        () => eraseUser(h.database.sql, gone),
+        () => send(h, event('game_left', { game_id: games[1], creator_id: gone, player_ids: [gone], actor_id: anna })),
+      ]
+      const start = round % facts.length
+      await Promise.all([...facts.slice(start), ...facts.slice(0, start)].map(fact => fact())).then(answers =>
+        noFaults(answers.filter(answer => typeof answer === 'object')),
+      )
+      assert.deepEqual(await toldTo(h, gone), [])
+      for (const { message } of await toldTo(h, anna)) assert.doesNotMatch(message, /Gaspard/)
+    }))
+
+  test('between a fact and its notifications: is skipped', async () => {
+    const [anna, gone] = await four(h)
+    const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, gone], actor_id: 900_001 }
+    const answer = await h.database.sql.begin(async sql => {
+      await sql`delete from app_user where id = ${gone}`
+      const waiting = send(h, event('game_joined', state))
+      for (let held = false; !held; ) {
+        const [row] = await h.database.sql<{ held: boolean }>`
+          select exists (
+            select from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock' and query ~ 'app_user'
+          ) as held`
+        held = row!.held
+      }
+      return { waiting }
+    })
+    const { status, body } = await answer.waiting
+    assert.deepEqual([status, body.notifications], [202, 1])
+  })
+})
