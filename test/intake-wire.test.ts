@@ -123,6 +123,12 @@ describe('422, naming the field', () => {
     assert.deepEqual((await h.call('POST', EVENTS, { token: INTAKE_KEY })).body, body)
   })
 
+  test('a list of thousands of faults is answered in a few lines', async () => {
+    const { status, text } = await send(h, event('game_created', state({ player_ids: Array(10_000).fill('a') })))
+    assert.equal(status, 422)
+    assert.ok(text.length < 1000, text)
+  })
+
   test('a time more than 5 minutes ahead', async () => {
     const ahead = (ms: number) => ({ time: new Date(h.clock.now().getTime() + ms).toISOString() })
     assert.equal((await send(h, event('game_created', state(), ahead(300_000)))).status, 202)

@@ -21,6 +21,7 @@ type Schema = {
   type?: string
   properties?: Record<string, Schema>
   items?: Schema
+  maxItems?: number
   verbatim?: boolean
   rule?: Text
   title?: string
@@ -84,7 +85,9 @@ function tidy(schema: Schema, input: unknown, part: Part): unknown {
   }
   if (schema.type === 'array' && schema.items && Array.isArray(input)) {
     // Inside a list null is a wrong item, not an absent one: dropping it would move the others.
-    return input.map(item => (item === null ? null : tidy(schema.items!, item, part)))
+    // One item too many says that a list is too long; thousands of wrong ones need no text each.
+    const items = input.slice(0, (schema.maxItems ?? input.length) + 1)
+    return items.map(item => (item === null ? null : tidy(schema.items!, item, part)))
   }
   if (typeof input !== 'string') return input
   if (schema.type === 'integer' && part !== 'body') return spelledInteger(input)
