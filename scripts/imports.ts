@@ -26,9 +26,10 @@ const RULES: Rule[] = [
   {
     refuses: ({ from, to, typeOnly }) =>
       [...FEATURES, ...GROUND].includes(placeOf(from)) &&
-      ['app', 'cli', 'main', 'erasure'].includes(placeOf(to)) &&
+      ['app', 'cli', 'main', 'personal-data', 'retention', 'service'].includes(placeOf(to)) &&
       !typeOnly,
-    because: 'app, cli, erasure and main compose the features; a feature that reached up would be composed by itself',
+    because:
+      'app, cli, service and their like compose the features; a feature that reached up would be composed by itself',
   },
   {
     refuses: ({ from, to }) => placeOf(from) !== 'context' && placeOf(from) !== 'cli' && /mail\/(smtp)\.ts$/.test(to),

@@ -5,7 +5,6 @@ import { createGuards } from './auth/guard.ts'
 import { createTokens } from './auth/jwt.ts'
 import { authRoutes } from './auth/routes.ts'
 import type { Context } from './context.ts'
-import { eraseUser } from './erasure.ts'
 import { intakeRoutes } from './games/routes.ts'
 import { type BodyRule, JSON_BODY, readBody } from './http/body.ts'
 import { trustedProxies, watchUndeclaredProxy } from './http/client-address.ts'
@@ -18,7 +17,9 @@ import type { App } from './http/route.ts'
 import { compileValidator } from './http/validation.ts'
 import { levelRoutes } from './levels/routes.ts'
 import { mailboxRoutes } from './mail/mailbox-routes.ts'
+import { metricsRoutes } from './metrics/routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
+import { eraseUser } from './personal-data.ts'
 
 // "the usual security headers": what a JSON API should say by itself; pages say their own.
 const SECURITY_HEADERS = {
@@ -38,7 +39,7 @@ export async function createApp(ctx: Context): Promise<App> {
   const paths = pathTable()
   const tokens = createTokens(ctx.keys)
   const guards = createGuards(ctx, tokens)
-  const undeclaredProxy = watchUndeclaredProxy(trustedProxies(ctx.config.trustProxy))
+  const undeclaredProxy = watchUndeclaredProxy(trustedProxies(ctx.config.trustProxy), ctx.metrics.undeclaredProxy)
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
@@ -65,9 +66,14 @@ export async function createApp(ctx: Context): Promise<App> {
   app.setNotFoundHandler(request => {
     throw paths.refusal(request.url)
   })
-  app.addHook('onResponse', logAnswer)
+  app.addHook('onResponse', async (request, reply) => {
+    const route = request.routeOptions.url
+    ctx.metrics.answered(request.method, route, reply.statusCode, reply.elapsedTime / 1000)
+    logAnswer(request, reply)
+  })
 
   healthRoutes(app, ctx.sql, undeclaredProxy)
+  if (ctx.exposeMetrics) metricsRoutes(app, ctx.sql, ctx.exposeMetrics)
   if (ctx.config.serves) {
     authRoutes(app, ctx, tokens, userId => eraseUser(ctx.sql, userId))
     levelRoutes(app, ctx)
@@ -89,7 +95,11 @@ const EXPOSED_HEADERS = [
   'X-Request-Id',
 ]
 
-function createServer({ config, log }: Context): App {
+function createServer({ config, log, metrics }: Context): App {
+  const fail = (thrown: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const code = answerFailure(thrown, request, reply)
+    metrics.refused(request.routeOptions?.url, code)
+  }
   const app = Fastify({
     loggerInstance: log,
     // `logAnswer` below says all of it in one line.
@@ -105,7 +115,7 @@ function createServer({ config, log }: Context): App {
     return503OnClosing: false,
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
-      answerFailure(error, request as FastifyRequest, reply as FastifyReply)
+      fail(error, request as FastifyRequest, reply as FastifyReply)
     },
     clientErrorHandler: answerParserFailure,
   }) as App
@@ -113,7 +123,7 @@ function createServer({ config, log }: Context): App {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
 
   app.setValidatorCompiler(({ schema, httpPart }) => compileValidator({ schema, httpPart }))
-  app.setErrorHandler(answerFailure)
+  app.setErrorHandler(fail)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (request: FastifyRequest, payload: NodeJS.ReadableStream) => {
     const rule = bodyRule(request)
@@ -127,7 +137,7 @@ function bodyRule({ routeOptions }: FastifyRequest): BodyRule | undefined {
 }
 
 /** One line an answer. The route's pattern stands for the path, so that no identifier or address gets into the log. */
-async function logAnswer(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+function logAnswer(request: FastifyRequest, reply: FastifyReply): void {
   request.log.info(
     {
       method: request.method,

@@ -1,3 +1,4 @@
+import { UsageError } from './cli/usage.ts'
 import { ConfigError } from './config.ts'
 
 // EX_CONFIG and EX_USAGE of sysexits.h.
@@ -7,6 +8,10 @@ const BAD_USAGE = 64
 /** Each command is a file that is loaded only when it is asked for. */
 const COMMANDS: Record<string, { about: string; load: () => Promise<{ run: (args: string[]) => Promise<void> }> }> = {
   serve: { about: 'run the service (what `npm start` does)', load: () => import('./cli/serve.ts') },
+  levels: { about: 'list the game levels, or import a scale', load: () => import('./cli/levels.ts') },
+  users: { about: 'show, sign out, unlock, delete or export an account', load: () => import('./cli/users.ts') },
+  emit: { about: 'send events from a file to a running node', load: () => import('./cli/emit.ts') },
+  prune: { about: 'delete what is past its retention', load: () => import('./cli/prune.ts') },
   migrate: { about: 'bring the database to the newest schema', load: () => import('./cli/migrate.ts') },
   secret: { about: 'print a fresh secret for JWT_SECRET or INTAKE_KEYS', load: () => import('./cli/secret.ts') },
   openapi: { about: 'print the OpenAPI document', load: () => import('./cli/openapi.ts') },
@@ -26,10 +31,11 @@ try {
   await (await command.load()).run(args)
 } catch (error) {
   process.exitCode = exitCode(error)
-  console.error(process.env.LOG_LEVEL === 'debug' ? error : (error as Error).message)
+  const { message, code } = error as NodeJS.ErrnoException
+  console.error(process.env.LOG_LEVEL === 'debug' ? error : message || code)
 }
 
 function exitCode(error: unknown): number {
   if (error instanceof ConfigError) return BAD_CONFIG
-  return (error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS') ? BAD_USAGE : 1
+  return error instanceof UsageError ? BAD_USAGE : 1
 }

@@ -6,6 +6,7 @@ import { createContext, type Found } from './context.ts'
 import { migrate } from './db/migrate.ts'
 import { isUnreachable } from './db/sql.ts'
 import { startWorker } from './jobs/queue.ts'
+import { startPruning } from './retention.ts'
 
 /**
  * Opens a node: migrates the database, starts the worker and listens, as far as its role goes.
@@ -24,7 +25,7 @@ export async function openService(
   opened.push(() => app.close())
   if (config.works) {
     const worker = await startWorker(found.databaseUrl, { send_code: sendCode(ctx) }, { log })
-    opened.push(worker.stop)
+    opened.push(worker.stop, startPruning(ctx.sql, config, ctx.now, log).stop)
   }
   return app.listen({ host: config.host, port: config.port })
 }

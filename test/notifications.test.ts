@@ -288,7 +288,7 @@ describe('deleting the one who acted', () => {
           actorNameLength: [...firstName].length,
         })
       }
-      const { eraseUser } = await import('../src/erasure.ts')
+      const { eraseUser } = await import('../src/personal-data.ts')
       assert.equal(await eraseUser(h.database.sql, actor.id), true)
       const messages = (await list(reader.token)).body.data.map((item: { message: string }) => item.message)
       assert.deepEqual(messages, [

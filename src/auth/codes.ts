@@ -10,6 +10,9 @@ const LIFETIME_MS = 15 * 60_000
 /** How long a sign-up whose code wasn't used can still be resumed with the address alone (decisions.md, "pending"). */
 const PENDING_MS = 24 * 3_600_000
 
+/** How long the wrong guesses at an address are remembered that nobody signs in to. */
+const GUESSES_MS = 30 * 86_400_000
+
 // A guess at nothing writes to one of these rows (see migrations/0001), spread so that none is fought over.
 const MISSED_SLOTS = 64
 
@@ -17,7 +20,7 @@ const MISSED_SLOTS = 64
 export type Lane = { email: string; sessionId: string | undefined }
 
 export type Requested =
-  | { outcome: 'sent' }
+  | { outcome: 'sent'; decoy: boolean }
   /** A sign-up with an address that has an account. */
   | { outcome: 'registered' }
   | { outcome: 'wait'; seconds: number }
@@ -107,7 +110,7 @@ export async function request(
         -- Only a request that lost the race to another just now sees neither.
         ${now}::timestamptz) - ${now}::timestamptz)))::int as wait_seconds
     from send`
-  if (result!.sent) return { outcome: 'sent' }
+  if (result!.sent) return { outcome: 'sent', decoy: result!.purpose === 'decoy' }
   if (result!.purpose === 'registered') return { outcome: 'registered' }
   return { outcome: 'wait', seconds: result!.wait_seconds }
 }
@@ -193,4 +196,29 @@ export async function unlock(sql: Sql, email: string): Promise<void> {
 /** Takes away all that is kept of an address: codes, waits, pending sign-ups. */
 export async function forget(sql: Sql, email: string): Promise<void> {
   await sql`delete from sign_in_address where email = ${email}`
+}
+
+/**
+ * Deletes addresses, with their codes, that nobody has asked about for a day; those with wrong guesses for 30 days, since
+ * these count "since its last success". @returns how many
+ */
+export async function prune(sql: Sql, now: Date, limit: number): Promise<number> {
+  const gone = await sql`
+    delete from sign_in_address where email in (
+      select email from sign_in_address as address
+      where sent_at < ${new Date(now.getTime() - PENDING_MS)} and not exists (
+        select from sign_in_code as code
+        where code.email = address.email and wrong_guesses > 0
+          and code.sent_at > ${new Date(now.getTime() - GUESSES_MS)})
+      limit ${limit})
+    returning email`
+  return gone.length
+}
+
+/** What is held on a user here (`users export`); the hash of a code says nothing to anybody. */
+export async function exportOf(sql: Sql, userId: number) {
+  return sql`
+    select sign_in_code.email, session_id, purpose, attempts, wrong_guesses, sent_at, expires_at
+    from sign_in_code join app_user on app_user.email = sign_in_code.email
+    where app_user.id = ${userId}`
 }

@@ -143,3 +143,19 @@ function claimsOf({ userId, sessionId, generation, issuedAt, expiresAt }: Issued
   const exp = Math.min(iat + TOKEN_SECONDS, Math.floor(expiresAt.getTime() / 1000))
   return { sub: userId, sid: sessionId, generation, iat, nbf: iat, exp }
 }
+
+/** Deletes sessions that earn no lane any more. @returns how many */
+export async function prune(sql: Sql, now: Date, limit: number): Promise<number> {
+  const gone = await sql`
+    delete from session where id in (
+      select id from session where created_at <= ${new Date(now.getTime() - LANE_MS)} limit ${limit})
+    returning id`
+  return gone.length
+}
+
+/** What is held on a user here (`users export`). */
+export async function exportOf(sql: Sql, userId: number) {
+  return sql`
+    select id, created_at, expires_at, ended_at, end_reason, issued_at
+    from session where user_id = ${userId} order by created_at`
+}

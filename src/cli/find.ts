@@ -1,7 +1,9 @@
 import type { FastifyBaseLogger } from 'fastify'
-import type { Config } from '../config.ts'
+import { pino } from 'pino'
+import { type Config, readConfig } from '../config.ts'
 import type { Found } from '../context.ts'
 import { runningEmbedded, startEmbedded } from '../db/embedded.ts'
+import { connect, type Database } from '../db/sql.ts'
 import { keptSecret } from '../secrets.ts'
 
 /**
@@ -21,18 +23,36 @@ export async function find(
   return { ...secrets, databaseUrl: embedded.url, intakeKeyPath }
 }
 
-/** For commands beside a running service: its database, or an embedded one that is started for the moment. */
-export async function findDatabase(
-  config: Config,
-  log: FastifyBaseLogger,
-): Promise<{ url: string; close(): Promise<void> }> {
+/**
+ * Runs a command's work on the database of the settings: an external one, or the embedded one of a running service, or an
+ * embedded one that is started for the moment.
+ */
+export async function withDatabaseUrl<T>(work: (url: string, config: Config) => Promise<T>): Promise<T> {
+  const config = readConfig(process.env)
   const running = config.databaseUrl ?? (await runningEmbedded(config.dataDir))
-  if (running) return { url: running, close: async () => {} }
-  const embedded = await startEmbedded(config.dataDir, log)
-  return { url: embedded.url, close: embedded.stop }
+  if (running) return work(running, config)
+  const embedded = await startEmbedded(config.dataDir, pino({ level: 'silent' }))
+  try {
+    return await work(embedded.url, config)
+  } finally {
+    await embedded.stop()
+  }
 }
 
-async function findSecrets({ jwtSecrets, intakeKeys, dataDir }: Config) {
+/** The same with a connection to it. */
+export async function withDatabase<T>(work: (sql: Database, config: Config) => Promise<T>): Promise<T> {
+  return withDatabaseUrl(async (url, config) => {
+    const sql = connect(url, { max: 1, name: 'courtside-command' })
+    try {
+      return await work(sql, config)
+    } finally {
+      await sql.close()
+    }
+  })
+}
+
+/** Those of the settings, else those made and kept in the data folder. */
+export async function findSecrets({ jwtSecrets, intakeKeys, dataDir }: Config) {
   const jwt = jwtSecrets.length > 0 ? jwtSecrets : [(await keptSecret(dataDir, 'jwt-secret')).secret]
   if (intakeKeys.length > 0) return { secrets: { jwtSecrets: jwt, intakeKeys }, intakeKeyPath: undefined }
   const kept = await keptSecret(dataDir, 'intake-key')

@@ -1,15 +1,14 @@
-import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { createApp } from '../app.ts'
 import { readConfig } from '../config.ts'
 import { createContext } from '../context.ts'
 import { type OpenApiDocument, openapiDocument } from '../http/openapi.ts'
 import { newSecret } from '../secrets.ts'
+import { readArguments } from './usage.ts'
 
 /** `courtside openapi`: prints the OpenAPI document. It is JSON anyway, so that `--json` changes nothing. */
 export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { json: { type: 'boolean' }, help: { type: 'boolean' } } })
-  if (values.help) return console.log('Usage: npm run courtside -- openapi [--json]\n\nPrints the OpenAPI document.')
+  if (!readArguments(args, 'openapi [--json]', 'Prints the OpenAPI document.')) return
   console.log(JSON.stringify(await describe(), null, 2))
 }
 

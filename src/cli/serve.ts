@@ -1,21 +1,16 @@
 import { once } from 'node:events'
-import { parseArgs } from 'node:util'
 import { readConfig } from '../config.ts'
 import { createLog } from '../log.ts'
 import { announce } from './announce.ts'
 import { find } from './find.ts'
+import { readArguments } from './usage.ts'
 
 /** "SIGTERM: stop accepting, finish what runs, close, within 10 s." A little is left for the closing itself. */
 const PATIENCE_MS = 9_000
 
-const HELP = `Usage: npm run courtside -- serve
-
-Runs the service; settings come from the environment.`
-
 /** `courtside serve`: runs until SIGTERM or SIGINT. */
 export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { help: { type: 'boolean' } } })
-  if (values.help) return console.log(HELP)
+  if (!readArguments(args, 'serve', 'Runs the service; settings come from the environment.')) return
   const config = readConfig(process.env)
   const log = await createLog(config.logLevel)
   const stopped = stopSignal()

@@ -40,3 +40,11 @@ export async function keepCounts(sql: Sql, counts: ReadonlyMap<string, number>):
     from unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::integer[]) as counted (key, notifications)
     where event.key = counted.key`
 }
+
+/** Forgets facts reported before an instant; a repeat of one would count as new. @returns how many */
+export async function prune(sql: Sql, before: Date, limit: number): Promise<number> {
+  const gone = await sql`
+    delete from event where key in (select key from event where received_at < ${before} order by received_at limit ${limit})
+    returning key`
+  return gone.length
+}

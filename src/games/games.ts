@@ -108,3 +108,12 @@ function toJson(games: Iterable<Game>): string {
   }))
   return JSON.stringify(rows)
 }
+
+/** What is held on a user here (`users export`). */
+export async function exportOf(sql: Sql, userId: number) {
+  return sql`
+    select id, creator_id = ${userId} as created, player_ids @> array[${userId}]::bigint[] as plays, starts_at, place, cancelled
+    from game
+    where player_ids @> array[${userId}]::bigint[] or creator_id = ${userId}
+    order by id`
+}

@@ -1,8 +1,40 @@
 import type { Static } from 'typebox'
 import type { Sql } from '../db/sql.ts'
-import type { GameLevel } from './schema.ts'
+import type { GameLevel, NewLevel } from './schema.ts'
 
 /** All levels, in the order in which they are shown. */
 export async function list(sql: Sql): Promise<Static<typeof GameLevel>[]> {
   return sql`select id, slug, name, description, position from game_level order by position, id`
+}
+
+/**
+ * Replaces the scale. Levels are known by their slug, so that choices of those that stay are kept.
+ * @param force also removes levels that somebody has chosen, and with them the choice
+ * @throws when such a level would go, and `force` isn't given; nothing is changed then
+ */
+export async function replace(
+  sql: Sql,
+  scale: NewLevel[],
+  force: boolean,
+): Promise<{ levels: number; removed: number }> {
+  return sql.begin(async tx => {
+    const slugs = scale.map(level => level.slug)
+    const chosen = await tx<{ slug: string }>`
+      select slug from game_level
+      where slug <> all(${slugs}::text[]) and exists (select from app_user where game_level_id = game_level.id)
+      order by position`
+    if (chosen.length > 0 && !force) {
+      const names = chosen.map(level => level.slug).join(', ')
+      throw new Error(`Somebody has chosen ${names}. Nothing was changed; --force takes their choice away.`)
+    }
+    const removed = await tx`delete from game_level where slug <> all(${slugs}::text[]) returning id`
+    await tx`
+      insert into game_level (slug, name, description, position)
+      select slug, name, description, position
+      from jsonb_to_recordset(${JSON.stringify(scale)}::jsonb)
+        as level (slug text, name text, description text, position integer)
+      on conflict on constraint game_level_slug_key do update
+        set name = excluded.name, description = excluded.description, position = excluded.position`
+    return { levels: scale.length, removed: removed.length }
+  })
 }

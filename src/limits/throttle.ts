@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type pg from 'pg'
 import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
-import { isUnreachable } from '../db/sql.ts'
+import { isUnreachable, type Sql } from '../db/sql.ts'
 import { AppError, unavailable } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
 
@@ -55,4 +55,12 @@ function tooMany(seconds: number, endsAtMs: number): AppError {
     { fr: 'Trop de tentatives. Réessayez dans un instant.', en: 'Too many attempts. Try again shortly.' },
     { headers: { 'retry-after': String(seconds), 'x-ratelimit-reset': String(Math.ceil(endsAtMs / 1000)) } },
   )
+}
+
+/** Deletes counters whose window is over. @returns how many */
+export async function pruneThrottle(sql: Sql, now: Date, limit: number): Promise<number> {
+  const gone = await sql`
+    delete from throttle where key in (select key from throttle where expire < ${now.getTime()} limit ${limit})
+    returning key`
+  return gone.length
 }

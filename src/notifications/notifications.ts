@@ -124,3 +124,39 @@ export async function forgetActor(sql: Sql, userId: number): Promise<void> {
       actor_name_length = 0
     where actor_id = ${userId} and actor_name_length > 0`
 }
+
+/**
+ * Deletes what was created before the given instants: `read` for the read ones, `any` for all, null for never. It walks the
+ * table in the order of ids, which is nearly that of creation, a slice a statement.
+ * @returns how many it deleted
+ */
+export async function prune(sql: Sql, { read, any }: { read: Date | null; any: Date | null }, slice: number) {
+  const newest = Math.max(read?.getTime() ?? 0, any?.getTime() ?? 0)
+  let deleted = 0
+  for (let after = 0; ; ) {
+    const [seen] = await sql<{ last: number | null; oldest: Date | null; deleted: number }>`
+      with slice as (
+        select user_id, id, read_at, created_at from notification where id > ${after} order by id limit ${slice}
+      ), gone as (
+        delete from notification using slice
+        where notification.user_id = slice.user_id and notification.id = slice.id
+          and (slice.created_at < ${any} or (slice.read_at is not null and slice.created_at < ${read}))
+        returning notification.id
+      )
+      select max(id) as last, min(created_at) as oldest, (select count(*) from gone) as deleted from slice`
+    deleted += seen!.deleted
+    // A slice with nothing old enough is where the young ones begin.
+    if (seen!.last === null || seen!.oldest!.getTime() >= newest) return deleted
+    after = seen!.last
+  }
+}
+
+/** What is held on a user here (`users export`): what they were told, and what others were told of them. */
+export async function exportOf(sql: Sql, userId: number) {
+  const received = await sql`
+    select id, type, title, message, data, read_at, created_at
+    from notification where user_id = ${userId} order by id`
+  const naming = await sql`
+    select type, message, created_at from notification where actor_id = ${userId} and actor_name_length > 0 order by id`
+  return { received, naming }
+}

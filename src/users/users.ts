@@ -35,6 +35,12 @@ export async function find(sql: Sql, userId: number): Promise<UserRow | undefine
   return user
 }
 
+/** The same, by address. */
+export async function findByEmail(sql: Sql, email: string): Promise<UserRow | undefined> {
+  const [user] = await sql<{ id: number }>`select id from app_user where email = ${email}`
+  return user && find(sql, user.id)
+}
+
 /** How to speak of somebody, and to them. */
 export type Person = { firstName: string; locale: Language }
 
@@ -60,4 +66,14 @@ export async function chooseLevel(sql: Sql, userId: number, levelId: number, now
 export async function remove(sql: Sql, userId: number): Promise<string | undefined> {
   const [removed] = await sql<{ email: string }>`delete from app_user where id = ${userId} returning email`
   return removed?.email
+}
+
+/** What is held on a user here (`users export`). */
+export async function exportOf(sql: Sql, userId: number) {
+  const [user] = await sql`
+    select app_user.id, email, first_name, last_name, locale, game_level.slug as game_level, terms_version,
+      terms_accepted_at, created_at, updated_at
+    from app_user left join game_level on game_level.id = game_level_id
+    where app_user.id = ${userId}`
+  return user
 }

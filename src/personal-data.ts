@@ -1,6 +1,7 @@
 import * as codes from './auth/codes.ts'
+import * as sessions from './auth/sessions.ts'
 import type { Database } from './db/sql.ts'
-import { forgetPlayer } from './games/games.ts'
+import * as games from './games/games.ts'
 import * as notifications from './notifications/notifications.ts'
 import * as users from './users/users.ts'
 
@@ -11,11 +12,22 @@ import * as users from './users/users.ts'
 export async function eraseUser(sql: Database, userId: number): Promise<boolean> {
   return sql.begin(async tx => {
     // Games first, then people: the order in which the intake takes their locks.
-    await forgetPlayer(tx, userId)
+    await games.forgetPlayer(tx, userId)
     const email = await users.remove(tx, userId)
     if (email === undefined) return false
     await codes.forget(tx, email)
     await notifications.forgetActor(tx, userId)
     return true
   })
+}
+
+/** All that is held on a user, in plain JSON; only what would let a reader act for them (hashes, secrets) is left out. */
+export async function exportUser(sql: Database, userId: number): Promise<Record<string, unknown>> {
+  return {
+    account: await users.exportOf(sql, userId),
+    sessions: await sessions.exportOf(sql, userId),
+    codes: await codes.exportOf(sql, userId),
+    notifications: await notifications.exportOf(sql, userId),
+    games: await games.exportOf(sql, userId),
+  }
 }

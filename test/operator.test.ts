@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { harness, INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { makeNotifications, makeUser } from './support/factories.ts'
+import { newEmail } from './support/scenario.ts'
+import { courtside, type Service, startService } from './support/service.ts'
+
+const h = harness()
+
+let folder: string
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'courtside-operator-'))
+})
+after(() => rm(folder, { recursive: true, force: true }))
+
+function command(...args: string[]) {
+  return courtside(args, { DATABASE_URL: h.database.url, DEV_MAILBOX: 'on', JWT_SECRET, INTAKE_KEYS: INTAKE_KEY })
+}
+
+async function json(...args: string[]) {
+  const { code, output, errors } = await command(...args, '--json')
+  assert.equal(code, 0, errors)
+  return JSON.parse(output)
+}
+
+async function file(name: string, content: unknown): Promise<string> {
+  const path = join(folder, name)
+  await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
+  return path
+}
+
+describe('every command', () => {
+  const commands = [
+    ...['serve', 'migrate', 'secret', 'openapi', 'prune', 'emit', 'levels list', 'levels import'],
+    ...['show', 'sign-out', 'unlock', 'delete', 'export'].map(action => `users ${action}`),
+  ]
+  for (const name of commands) {
+    test(`${name} --help says how it goes; a wrong option is 64`, async () => {
+      const help = await command(...name.split(' '), '--help')
+      assert.equal(help.code, 0)
+      assert.match(help.output, new RegExp(`^Usage: npm run courtside -- ${name}`))
+      const wrong = await command(...name.split(' '), '--wrong')
+      assert.equal(wrong.code, 64)
+      assert.match(wrong.errors, /--wrong/)
+    })
+  }
+
+  test('help lists them; a missing word is 64', async () => {
+    const { code, output } = await courtside(['--help'])
+    assert.equal(code, 0)
+    for (const name of commands) assert.ok(output.includes(`  ${name.split(' ')[0]} `))
+    for (const args of [
+      ['users', 'show'],
+      ['users'],
+      ['levels'],
+      ['levels', 'import'],
+      ['emit'],
+      ['users', 'show', 'no address'],
+    ]) {
+      assert.equal((await command(...args)).code, 64, args.join(' '))
+    }
+  })
+})
+
+describe('users', () => {
+  test('show, by any spelling of the address', async () => {
+    const user = await makeUser(h)
+    const shown = await json('users', 'show', user.email.toUpperCase())
+    assert.deepEqual([shown.id, shown.email, shown.game_level], [user.id, user.email, null])
+    assert.match((await command('users', 'show', user.email)).output, /first_name {3}Marie/)
+  })
+
+  test('an unknown address: exit 1', async () => {
+    const { code, errors } = await command('users', 'show', 'nobody@example.com')
+    assert.deepEqual([code, errors], [1, 'There is no account of nobody@example.com.\n'])
+  })
+
+  test('sign-out ends every session', async () => {
+    const user = await makeUser(h)
+    assert.deepEqual(await json('users', 'sign-out', user.email), { ended: 1 })
+    const [session] = await h.database.sql`select end_reason from session where user_id = ${user.id}`
+    assert.equal(session!.end_reason, 'operator')
+  })
+
+  test('unlock forgets wrong guesses and the wait', async () => {
+    const user = await makeUser(h)
+    const ask = () => h.call('POST', '/api/v1/auth/request-otp', { body: { email: user.email } })
+    await ask()
+    await h.database.sql`update sign_in_code set wrong_guesses = 50 where email = ${user.email}`
+    assert.equal((await ask()).status, 429)
+    assert.deepEqual(await json('users', 'unlock', user.email), { unlocked: true })
+    assert.equal((await ask()).status, 200)
+  })
+
+  test('delete asks, and takes --yes; then nothing is left', async () => {
+    const user = await makeUser(h)
+    await h.call('POST', '/api/v1/auth/request-otp', { body: { email: user.email } })
+    const asked = await command('users', 'delete', user.email)
+    assert.equal(asked.code, 64)
+    assert.match(asked.errors, /--yes/)
+    assert.equal((await command('users', 'show', user.email)).code, 0)
+    assert.deepEqual(await json('users', 'delete', user.email, '--yes'), { deleted: true })
+    assert.equal((await command('users', 'show', user.email)).code, 1)
+    const left = await h.database.sql`select email from sign_in_address where email = ${user.email}`
+    assert.deepEqual(left, [])
+  })
+
+  test('export gives all that is held', async () => {
+    const user = await makeUser(h, { firstName: 'Zoé' })
+    const other = await makeUser(h)
+    await makeNotifications(h, user.id, 2)
+    await makeNotifications(h, other.id, 1, { message: 'Zoé a quitté', actorId: user.id, actorNameLength: 3 })
+    await h.call('POST', '/api/v1/auth/request-otp', { body: { email: user.email } })
+    await h.database.sql`
+      insert into game (id, creator_id, player_ids, updated_at) values (1, ${user.id}, ${[user.id, other.id]}, now())`
+    const exported = await json('users', 'export', user.email)
+    assert.equal(exported.account.email, user.email)
+    assert.equal(exported.sessions.length, 1)
+    assert.equal(exported.codes.length, 1)
+    assert.equal(exported.notifications.received.length, 2)
+    assert.deepEqual(
+      exported.notifications.naming.map((row: { message: string }) => row.message),
+      ['Zoé a quitté'],
+    )
+    assert.deepEqual([exported.games[0].created, exported.games[0].plays], [true, true])
+    // Every table that knows a user or an address is spoken for.
+    const tables = await h.database.sql<{ table: string }>`
+      select distinct table_name as table from information_schema.columns
+      where table_schema = 'public' and column_name in ('user_id', 'email', 'creator_id', 'actor_id', 'player_ids')
+      order by 1`
+    assert.deepEqual(
+      tables.map(row => row.table),
+      ['app_user', 'game', 'notification', 'session', 'sign_in_address', 'sign_in_code'],
+    )
+  })
+})
+
+describe('levels', () => {
+  const scale = [
+    { slug: 'intermediaire', name: 'Intermédiaire', description: 'Autre', position: 2 },
+    { slug: 'bronze', name: 'Bronze', description: '', position: 1 },
+  ].map(level => ({ ...level, description: level.description || 'Pour commencer' }))
+
+  test('import replaces the scale, keeps the choices of those that stay, refuses to take others away', async () => {
+    const user = await makeUser(h)
+    const before = await json('levels', 'list')
+    const choose = (id: number) =>
+      h.call('POST', '/api/v1/auth/level-assessment', { token: user.token, body: { game_level_id: id } })
+    await choose(before.find((level: { slug: string }) => level.slug === 'expert').id)
+    const path = await file('levels.json', scale)
+    const refused = await command('levels', 'import', path)
+    assert.equal(refused.code, 1)
+    assert.match(refused.errors, /chosen expert\. Nothing was changed/)
+    assert.deepEqual(await json('levels', 'list'), before)
+
+    const kept = before.find((level: { slug: string }) => level.slug === 'intermediaire')
+    await choose(kept.id)
+    assert.deepEqual(await json('levels', 'import', path), { levels: 2, removed: 7 })
+    const now = await json('levels', 'list')
+    assert.deepEqual(
+      now.map((level: { slug: string }) => level.slug),
+      ['bronze', 'intermediaire'],
+    )
+    const me = await h.call('GET', '/api/v1/auth/me', { token: user.token })
+    assert.deepEqual(me.body.data.game_level, { ...scale[0], id: kept.id })
+    assert.deepEqual(await json('levels', 'import', await file('one.json', [scale[1]]), '--force'), {
+      levels: 1,
+      removed: 1,
+    })
+  })
+
+  test('every fault of a file is told', async () => {
+    const path = await file('bad.json', [{ slug: 'A B', name: 'x', description: 'y', position: 1 }, { slug: 'ok' }])
+    const { code, errors } = await command('levels', 'import', path)
+    assert.equal(code, 1)
+    assert.match(errors, /level 1: .*slug[\s\S]*level 2: .*name[\s\S]*level 2: .*position/)
+  })
+})
+
+describe('emit', () => {
+  let service: Service
+  before(async () => {
+    service = await startService({
+      DATABASE_URL: h.database.url,
+      DEV_MAILBOX: 'on',
+      JWT_SECRET,
+      INTAKE_KEYS: INTAKE_KEY,
+    })
+  })
+  after(() => service.stop())
+
+  const event = (id: string, type = 'game_created') => ({
+    specversion: '1.0',
+    id,
+    source: '/emit',
+    type,
+    time: '2026-01-17T10:00:00Z',
+    data: { game_id: 77, creator_id: 1, player_ids: [], starts_at: '2026-01-19T18:00:00+01:00' },
+  })
+
+  test('one event, an array, or one a line; more than a batch holds; a refused one is exit 1', async () => {
+    const emit = (path: string) => command('emit', path, '--url', service.address, '--json')
+    for (const content of [
+      event('1'),
+      [event('2'), event('3')],
+      `${JSON.stringify(event('4'))}\n\n${JSON.stringify(event('5'))}\n`,
+    ]) {
+      const { code, output, errors } = await emit(await file('events', content))
+      assert.equal(code, 0, errors)
+      for (const result of JSON.parse(output)) assert.equal(result.status, 'accepted')
+    }
+    const many = await emit(
+      await file(
+        'many',
+        Array.from({ length: 205 }, (_, index) => event(`many ${index}`)),
+      ),
+    )
+    assert.equal(JSON.parse(many.output).length, 205)
+    const refused = await emit(await file('refused', [event('6'), event('7', 'game_eaten')]))
+    assert.equal(refused.code, 1)
+    assert.deepEqual(
+      JSON.parse(refused.output).map((result: { status: string }) => result.status),
+      ['accepted', 'rejected'],
+    )
+  })
+
+  test('no node there: said plainly', async () => {
+    const { code, errors } = await command('emit', await file('event', event('8')), '--url', 'http://127.0.0.1:9')
+    assert.deepEqual([code, errors], [1, 'No node answers at http://127.0.0.1:9.\n'])
+  })
+})
+
+test('commands work beside a running embedded node, and on its data when it is stopped', async () => {
+  const dataDir = join(folder, 'data')
+  const service = await startService({ DATA_DIR: dataDir })
+  const email = newEmail()
+  const show = () => courtside(['levels', 'list', '--json'], { DATA_DIR: dataDir })
+  assert.equal(JSON.parse((await show()).output).length, 8)
+  assert.equal((await courtside(['users', 'show', email], { DATA_DIR: dataDir })).code, 1)
+  assert.equal((await fetch(`${service.address}/readyz`)).status, 200)
+  await service.stop()
+  assert.equal(JSON.parse((await show()).output).length, 8)
+  await assert.rejects(readFile(join(dataDir, 'postgres/postmaster.pid')))
+})

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { prune } from '../src/retention.ts'
+import { harness } from './support/app.ts'
+import { makeNotifications, makeUser } from './support/factories.ts'
+import { newEmail, otherThan, queuedCode, signUp } from './support/scenario.ts'
+
+const h = harness()
+
+const DAY_MS = 86_400_000
+const DEFAULTS = { retentionReadDays: 90, retentionDays: 365 }
+
+function pruneNow(config = DEFAULTS) {
+  return prune(h.database.sql, config, h.clock.now())
+}
+
+describe('notifications', () => {
+  test('read ones go after 90 days, any after 365, others stay; 0 keeps', async () => {
+    const user = await makeUser(h)
+    const ids = await makeNotifications(h, user.id, 2_500)
+    await h.database
+      .sql`update notification set read_at = now() where user_id = ${user.id} and id = any(${ids.slice(0, 1_500)})`
+    const left = async () => (await h.database.sql`select id from notification where user_id = ${user.id}`).length
+    h.clock.advance(90 * DAY_MS)
+    assert.equal((await pruneNow()).notification, 0)
+    h.clock.advance(1)
+    const young = await makeNotifications(h, user.id, 10)
+    assert.equal((await pruneNow({ retentionReadDays: 0, retentionDays: 365 })).notification, 0)
+    assert.equal((await pruneNow()).notification, 1_500)
+    assert.equal(await left(), 1_010)
+    h.clock.advance(275 * DAY_MS)
+    assert.equal((await pruneNow({ retentionReadDays: 90, retentionDays: 0 })).notification, 0)
+    assert.equal((await pruneNow()).notification, 1_000)
+    assert.equal(await left(), young.length)
+  })
+})
+
+describe('codes', () => {
+  test('an address nobody asks about goes after a day, one with wrong guesses after 30', async () => {
+    const [idle, guessed] = [newEmail(), newEmail()]
+    for (const email of [idle, guessed]) await h.call('POST', '/api/v1/auth/request-otp', { body: { email } })
+    const wrong = otherThan(await queuedCode(h, guessed))
+    await h.call('POST', '/api/v1/auth/verify-otp', { body: { email: guessed, code: wrong } })
+    const left = async () =>
+      (await h.database.sql`select email from sign_in_address where email in (${idle}, ${guessed})`).map(
+        row => row.email,
+      )
+    h.clock.advance(DAY_MS)
+    await pruneNow()
+    assert.deepEqual((await left()).sort(), [idle, guessed].sort())
+    h.clock.advance(1)
+    await pruneNow()
+    assert.deepEqual(await left(), [guessed])
+    h.clock.advance(29 * DAY_MS)
+    await pruneNow()
+    assert.deepEqual(await left(), [])
+  })
+})
+
+describe('sessions, counters, facts', () => {
+  test('sessions go when they earn no lane any more', async () => {
+    await signUp(h)
+    h.clock.advance(90 * DAY_MS - 1)
+    const { email } = await signUp(h)
+    h.clock.advance(1)
+    await pruneNow()
+    const left = await h.database.sql`select email from session join app_user on app_user.id = user_id`
+    assert.deepEqual(
+      left.map(row => row.email),
+      [email],
+    )
+  })
+
+  test('counters go when their window is over, facts after 90 days', async () => {
+    await h.call('POST', '/api/v1/auth/verify-otp', { body: {}, remoteAddress: '192.0.2.77' })
+    await h.database.sql`
+      insert into event (key, digest, type, received_at) values ('\\x01', '\\x02', 'game_full', ${h.clock.now()})`
+    await pruneNow()
+    const counts = async () => [
+      (await h.database.sql`select key from throttle where key like '%192.0.2.77'`).length,
+      (await h.database.sql`select key from event`).length,
+    ]
+    assert.deepEqual(await counts(), [1, 1])
+    h.clock.advance(60_001)
+    await pruneNow()
+    assert.deepEqual(await counts(), [0, 1])
+    h.clock.advance(90 * DAY_MS)
+    await pruneNow()
+    assert.deepEqual(await counts(), [0, 0])
+  })
+})
+
+test('two at once and writers beside them do no harm', async () => {
+  const user = await makeUser(h)
+  await makeNotifications(h, user.id, 3_000)
+  h.clock.advance(366 * DAY_MS)
+  const [one, two, young] = await Promise.all([pruneNow(), pruneNow(), makeNotifications(h, user.id, 500)])
+  assert.equal(one.notification + two.notification, 3_000)
+  const left = await h.database.sql`select id from notification where user_id = ${user.id}`
+  assert.equal(left.length, young.length)
+})
