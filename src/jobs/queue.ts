@@ -3,6 +3,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { type JobHelpers, Logger, runTaskList, type WorkerPool } from 'graphile-worker'
 import type pg from 'pg'
 import { connect, isUnreachable } from '../db/sql.ts'
+import { faultOf } from '../log.ts'
 import { Presence } from './presence.ts'
 
 export type Task = (payload: unknown) => Promise<void>
@@ -120,7 +121,7 @@ function reported(name: string, task: Task, { log, presence, patient }: Around) 
     try {
       await task(payload)
     } catch (error) {
-      const fault = kind(error)
+      const fault = faultOf(error)
       log.warn({ task: name, job: job.id, attempt: job.attempts, ...fault }, 'a job failed and will be tried again')
       // The library waits e^attempts seconds. That is too long for a code that lives 15 min, so it is held at 20 s; a job
       // that fails for a day is a fault of ours, and may run out of attempts.
@@ -131,23 +132,5 @@ function reported(name: string, task: Task, { log, presence, patient }: Around) 
       })
       throw new Error(fault.reason)
     }
-  }
-}
-
-/**
- * What may be told of a failure: its class and code, and where it was thrown. The message stays out, but for that of a
- * MailFailure, which is made to be kept: others quote addresses and values.
- */
-function kind(thrown: unknown): { reason: string; at: string[] } {
-  const { name, code, message, stack } = thrown as Partial<Error> & { code?: unknown }
-  const reason = [name ?? 'not an error', name === 'MailFailure' ? message : code].filter(part => part).join(' ')
-  // The message heads the stack, and may have lines that look like the rest of it.
-  const at = (stack ?? '').replace(message ?? '', '').split('\n')
-  return {
-    reason,
-    at: at
-      .filter(line => /^ +at /.test(line))
-      .map(line => line.trim())
-      .slice(0, 5),
   }
 }

@@ -4,6 +4,7 @@ import { createApp } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { type Context, createContext } from '../../src/context.ts'
 import type { App } from '../../src/http/route.ts'
+import { logOptions } from '../../src/log.ts'
 import { testClock } from './clock.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 
@@ -36,7 +37,7 @@ export function harness(
   } as Harness
   before(async () => {
     h.database = await testDatabase()
-    h.ctx = createContext(testConfig(h.database.url, env), captureLog(h.logged), found(h.database.url), {
+    h.ctx = createContext(testConfig(h.database.url, env), captureLog(h.logged, env.LOG_LEVEL), found(h.database.url), {
       now: h.clock.now,
       ...overrides,
     })
@@ -93,6 +94,6 @@ async function call(
   }
 }
 
-function captureLog(lines: Record<string, unknown>[]) {
-  return pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) })
+function captureLog(lines: Record<string, unknown>[], level = 'debug') {
+  return pino(logOptions(level as Config['logLevel']), { write: (line: string) => lines.push(JSON.parse(line)) })
 }
