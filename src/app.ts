@@ -66,11 +66,6 @@ export async function createApp(ctx: Context): Promise<App> {
   app.setNotFoundHandler(request => {
     throw paths.refusal(request.url)
   })
-  app.addHook('onResponse', async (request, reply) => {
-    const route = request.routeOptions.url
-    ctx.metrics.answered(request.method, route, reply.statusCode, reply.elapsedTime / 1000)
-    logAnswer(request, reply)
-  })
 
   healthRoutes(app, ctx.sql, undeclaredProxy)
   if (ctx.exposeMetrics) metricsRoutes(app, ctx.sql, ctx.exposeMetrics)
@@ -100,6 +95,10 @@ function createServer({ config, log, metrics }: Context): App {
     const code = answerFailure(thrown, request, reply)
     metrics.refused(request.routeOptions?.url, code)
   }
+  const answered = (request: FastifyRequest, reply: FastifyReply) => {
+    metrics.answered(request.method, request.routeOptions?.url, reply.statusCode, reply.elapsedTime / 1000)
+    logAnswer(request, reply)
+  }
   const app = Fastify({
     loggerInstance: log,
     // `logAnswer` below says all of it in one line.
@@ -113,9 +112,12 @@ function createServer({ config, log, metrics }: Context): App {
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 5_000, requireHostHeader: false },
     // While closing, a connection that is still open gets its answer, then `Connection: close`.
     return503OnClosing: false,
+    // Here no hook is called.
     frameworkErrors: (error, request, reply) => {
-      reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
-      fail(error, request as FastifyRequest, reply as FastifyReply)
+      const [asked, answer] = [request as FastifyRequest, reply as FastifyReply]
+      answer.header('x-request-id', request.id).headers(SECURITY_HEADERS)
+      answer.raw.once('finish', () => answered(asked, answer))
+      fail(error, asked, answer)
     },
     clientErrorHandler: answerParserFailure,
   }) as App
@@ -124,6 +126,7 @@ function createServer({ config, log, metrics }: Context): App {
 
   app.setValidatorCompiler(({ schema, httpPart }) => compileValidator({ schema, httpPart }))
   app.setErrorHandler(fail)
+  app.addHook('onResponse', async (request, reply) => answered(request, reply))
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (request: FastifyRequest, payload: NodeJS.ReadableStream) => {
     const rule = bodyRule(request)
@@ -141,7 +144,7 @@ function logAnswer(request: FastifyRequest, reply: FastifyReply): void {
   request.log.info(
     {
       method: request.method,
-      route: request.routeOptions.url,
+      route: request.routeOptions?.url,
       status: reply.statusCode,
       ms: Math.round(reply.elapsedTime * 10) / 10,
     },

@@ -5,6 +5,7 @@ import { connect, type Database } from './db/sql.ts'
 import { createMailbox, type Mailbox } from './mail/mailbox.ts'
 import type { Mailer } from './mail/mailer.ts'
 import { createSmtpMailer } from './mail/smtp.ts'
+import { createMetrics, type Expose, type Metrics, NO_METRICS } from './metrics/metrics.ts'
 
 /** Everything a process holds open, and the clock. It stops at the route: what lies below takes plain arguments. */
 export type Context = {
@@ -17,6 +18,9 @@ export type Context = {
   mailer: Mailer
   /** Set in development only; it is the mailer then. */
   mailbox: Mailbox | undefined
+  metrics: Metrics
+  /** Set where METRICS_TOKEN is. */
+  exposeMetrics: Expose | undefined
   close(): Promise<void>
 }
 
@@ -32,6 +36,7 @@ export function createContext(
 ): Context {
   const sql = connect(found.databaseUrl)
   const now = overrides.now ?? (() => new Date())
+  const counted = config.metricsToken === undefined ? undefined : createMetrics()
   const mailbox = config.smtpUrl ? undefined : createMailbox(now)
   return {
     config,
@@ -42,6 +47,8 @@ export function createContext(
     intakeKeys: found.intakeKeys,
     mailer: mailbox ?? createSmtpMailer(config.smtpUrl!, config.mailFrom),
     mailbox,
+    metrics: counted?.metrics ?? NO_METRICS,
+    exposeMetrics: counted?.expose,
     close: () => sql.close(),
     ...overrides,
   }

@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
+import { audit } from '../audit.ts'
 import type { Context } from '../context.ts'
 import { forbidden, unauthenticated } from '../errors.ts'
 import type { Access } from '../http/route.ts'
@@ -19,8 +20,9 @@ export function claimsOf(request: FastifyRequest, tokens: Tokens, now: Date): Cl
 }
 
 /** One hook for each kind of access; `public` has none. */
-export function createGuards({ sql, now, intakeKeys }: Context, tokens: Tokens) {
-  const keys = intakeKeys.map(digest)
+export function createGuards({ sql, now, intakeKeys, config }: Context, tokens: Tokens) {
+  const intake = intakeKeys.map(digest)
+  const metrics = config.metricsToken === undefined ? [] : [digest(config.metricsToken)]
   return {
     public: undefined,
 
@@ -32,12 +34,12 @@ export function createGuards({ sql, now, intakeKeys }: Context, tokens: Tokens) 
     },
 
     async producer(request: FastifyRequest): Promise<void> {
-      const sent = digest(bearer(request) ?? '')
-      // Every key is compared, and digests have one length, so that the time tells nothing.
-      if (keys.map(key => timingSafeEqual(key, sent)).some(equal => equal)) return
+      if (holds(request, intake)) return
       const instant = now()
       const claims = tokens.read(bearer(request) ?? '', instant)
-      if (claims && (await sessions.authenticate(sql, claims, instant))) {
+      const caller = claims && (await sessions.authenticate(sql, claims, instant))
+      noteRefusal(request, caller)
+      if (caller) {
         throw forbidden({
           fr: 'Cette opération demande une clé de service.',
           en: 'This operation needs a service key.',
@@ -45,7 +47,24 @@ export function createGuards({ sql, now, intakeKeys }: Context, tokens: Tokens) 
       }
       throw unauthenticated(request.headers.authorization !== undefined)
     },
+
+    async operator(request: FastifyRequest): Promise<void> {
+      if (holds(request, metrics)) return
+      noteRefusal(request)
+      throw unauthenticated(request.headers.authorization !== undefined)
+    },
   } satisfies Record<Access, unknown>
+}
+
+/** Every key is compared, and digests have one length, so that the time tells nothing. */
+function holds(request: FastifyRequest, keys: readonly Buffer[]): boolean {
+  const sent = digest(bearer(request) ?? '')
+  return keys.map(key => timingSafeEqual(key, sent)).some(equal => equal)
+}
+
+/** Notes that a key was tried. Who sends none is no more than lost. */
+function noteRefusal(request: FastifyRequest, caller?: sessions.Caller): void {
+  if (bearer(request) !== undefined) audit(request, 'key_refused', caller)
 }
 
 function digest(key: string): Buffer {

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { audit } from '../audit.ts'
 import type { Context } from '../context.ts'
 import { type Fields, invalid, unauthenticated } from '../errors.ts'
 import { preferredLanguage } from '../http/language.ts'
@@ -18,7 +19,7 @@ type Credentials = { email: string; first_name?: string; last_name?: string; acc
 
 /** @param erase takes away all that is held on a user, in every feature */
 export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userId: number) => Promise<unknown>): void {
-  const { sql, keys, now, config } = ctx
+  const { sql, keys, now, config, metrics } = ctx
   const secrets = { keys, tokens }
 
   app.route({
@@ -39,7 +40,7 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
       const instant = now()
       const language = preferredLanguage(request.headers['accept-language'])
       const { email, profile } = readCredentials(request.body, config.termsVersion, instant)
-      await requestCode(sql, secrets, email, profile, bearer(request), language, instant)
+      metrics.code(await requestCode(sql, secrets, email, profile, bearer(request), language, instant))
       return { message: CODE_SENT[language] }
     },
   })
@@ -61,9 +62,15 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
     handler: async request => {
       const language = preferredLanguage(request.headers['accept-language'])
       const email = readEmail(request.body.email)
-      const result = await verifyCode(sql, secrets, email, request.body.code, bearer(request), language, now())
-      if (!result) throw wrongCode()
-      return result
+      const instant = now()
+      const signed = await verifyCode(sql, secrets, email, request.body.code, bearer(request), language, instant)
+      metrics.code(signed ? 'spent' : 'failed')
+      if (!signed) {
+        audit(request, 'sign_in_failed')
+        throw wrongCode()
+      }
+      audit(request, signed.isNewUser ? 'sign_up' : 'sign_in', signed)
+      return { access_token: signed.token, is_new_user: signed.isNewUser }
     },
   })
 
@@ -81,9 +88,13 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
     },
     handler: async request => {
       const instant = now()
-      const refreshed = await sessions.refresh(sql, tokens, claimsOf(request, tokens, instant), instant)
-      if (refreshed.outcome === 'reuse') request.log.warn('a dead token was refreshed; its session is revoked')
-      if (refreshed.outcome !== 'renewed') throw unauthenticated(true)
+      const claims = claimsOf(request, tokens, instant)
+      const refreshed = await sessions.refresh(sql, tokens, claims, instant)
+      if (refreshed.outcome !== 'renewed') {
+        const whose = { userId: claims.sub, sessionId: claims.sid }
+        audit(request, refreshed.outcome === 'reuse' ? 'refresh_reuse' : 'refresh_refused', whose)
+        throw unauthenticated(true)
+      }
       return { access_token: refreshed.token, token_type: 'bearer' as const, expires_in: refreshed.expiresInSeconds }
     },
   })
@@ -94,6 +105,7 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
     schema: { tags: ['Auth'], operationId: 'logout', summary: 'End this session', response: { 200: Message } },
     handler: async request => {
       await sessions.end(sql, request.caller.sessionId, now())
+      audit(request, 'logout')
       return { message: LOGGED_OUT[preferredLanguage(request.headers['accept-language'])] }
     },
   })
@@ -125,8 +137,14 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
       response: { 200: Message },
     },
     handler: async request => {
-      if (!(await verifyOwner(sql, keys, request.caller, request.body.code, now()))) throw wrongCode()
+      const isOwner = await verifyOwner(sql, keys, request.caller, request.body.code, now())
+      metrics.code(isOwner ? 'spent' : 'failed')
+      if (!isOwner) {
+        audit(request, 'deletion_failed')
+        throw wrongCode()
+      }
       await erase(request.caller.userId)
+      audit(request, 'deletion')
       return { message: DELETED[preferredLanguage(request.headers['accept-language'])] }
     },
   })

@@ -15,13 +15,14 @@ const LANE_MS = 90 * 86_400_000
 export type Caller = { userId: number; sessionId: string; expiresAt: Date }
 
 /** Opens a session and issues its first token. */
-export async function start(sql: Sql, tokens: Tokens, userId: number, now: Date): Promise<string> {
+export async function start(sql: Sql, tokens: Tokens, userId: number, now: Date) {
   const expiresAt = new Date(now.getTime() + SESSION_MS)
   const [session] = await sql<{ id: string }>`
     insert into session (user_id, created_at, expires_at, issued_at)
     values (${userId}, ${now}, ${expiresAt}, ${now})
     returning id`
-  return tokens.sign(claimsOf({ userId, sessionId: session!.id, generation: 1, issuedAt: now, expiresAt }))
+  const sessionId = session!.id
+  return { sessionId, token: tokens.sign(claimsOf({ userId, sessionId, generation: 1, issuedAt: now, expiresAt })) }
 }
 
 /**

@@ -12,6 +12,7 @@ type Secrets = { keys: Keys; tokens: Tokens }
 /**
  * Sends a code to an address, for a sign-up (with a profile) or a sign-in.
  * @param token of the client, if it sent one: a known client has a lane of its own
+ * @returns whether it was a decoy, for the count alone
  * @throws AppError 422 on `email` for a sign-up with a registered address; 429 `wait` before the next send is due
  */
 export async function requestCode(
@@ -22,7 +23,7 @@ export async function requestCode(
   token: string | undefined,
   language: Language,
   now: Date,
-): Promise<void> {
+): Promise<'sent' | 'decoy'> {
   const sessionId = await laneOf(sql, tokens, token, email, now)
   const requested = await codes.request(sql, keys, { email, sessionId }, profile, language, now)
   if (requested.outcome === 'registered') {
@@ -40,10 +41,11 @@ export async function requestCode(
       { headers: { 'retry-after': String(requested.seconds) } },
     )
   }
+  return requested.decoy ? 'decoy' : 'sent'
 }
 
 /** What a right code gives. */
-export type SignedIn = { access_token: string; is_new_user: boolean }
+export type SignedIn = { userId: number; sessionId: string; token: string; isNewUser: boolean }
 
 /**
  * Trades a code for a token, creating the account if it was a sign-up's. Undefined for a wrong, expired, used, exhausted
@@ -67,7 +69,8 @@ export async function verifyCode(
     const created = spent.profile && (await users.create(tx, email, spent.profile, language, now))
     const userId = created ?? (await users.welcomeBack(tx, email, language, now))
     if (userId === undefined) return undefined
-    return { access_token: await sessions.start(tx, tokens, userId, now), is_new_user: created !== undefined }
+    const session = await sessions.start(tx, tokens, userId, now)
+    return { ...session, userId, isNewUser: created !== undefined }
   })
 }
 

@@ -19,7 +19,10 @@ const BODY: BodyRule = {
   batch: { type: BATCH, maxBytes: 1024 * 1024 },
 }
 
-export function intakeRoutes(app: App, { sql, now, config }: Pick<Context, 'sql' | 'now' | 'config'>): void {
+export function intakeRoutes(
+  app: App,
+  { sql, now, config, metrics }: Pick<Context, 'sql' | 'now' | 'config' | 'metrics'>,
+): void {
   app.route({
     method: 'POST',
     url: '/internal/v1/events',
@@ -46,15 +49,25 @@ export function intakeRoutes(app: App, { sql, now, config }: Pick<Context, 'sql'
       const clock = { now: now(), timeZone: config.timeZone }
       const take: Take = async facts => {
         const { outcomes, skipped } = await report(sql, facts, clock)
-        if (skipped > 0) request.log.debug({ skipped }, 'unknown recipients skipped')
+        if (skipped > 0) {
+          request.log.debug({ skipped }, 'unknown recipients skipped')
+          metrics.skippedRecipients(skipped)
+        }
+        outcomes.forEach(({ status }, index) => {
+          metrics.event(facts[index]!.type, status)
+        })
         return outcomes
       }
+      const refuse = () => metrics.event(undefined, 'rejected')
       if (mediaType(request.headers['content-type']) === BATCH) {
         const language = preferredLanguage(request.headers['accept-language'])
-        return { results: await takeBatch(itemsOf(request.body), take, clock.now, language) }
+        return { results: await takeBatch(itemsOf(request.body), take, refuse, clock.now, language) }
       }
       const fact = readFact(request.body, clock.now)
-      if (fact instanceof AppError) throw fact
+      if (fact instanceof AppError) {
+        refuse()
+        throw fact
+      }
       const [outcome] = await take([fact])
       if (outcome!.status === 'mismatch') throw mismatch()
       return reply.code(outcome!.status === 'accepted' ? 202 : 200).send({ id: fact.id, ...outcome! })
@@ -65,9 +78,10 @@ export function intakeRoutes(app: App, { sql, now, config }: Pick<Context, 'sql'
 type Take = (facts: readonly Fact[]) => Promise<Outcome[]>
 
 /** Every item gets its own answer, in order; a refused one costs the others nothing. */
-async function takeBatch(items: readonly unknown[], take: Take, now: Date, language: Language) {
+async function takeBatch(items: readonly unknown[], take: Take, refuse: () => void, now: Date, language: Language) {
   const read = items.map(item => readItem(item, now))
   const facts = read.filter((fact): fact is Fact => !(fact instanceof AppError))
+  for (const fact of read) if (fact instanceof AppError) refuse()
   const outcomes = facts.length > 0 ? await take(facts) : []
   const outcomeOf = new Map(facts.map((fact, index) => [fact, outcomes[index]!]))
   return read.map((fact, index) => {

@@ -24,8 +24,9 @@ export function sendsForwardedHeader(request: FastifyRequest): boolean {
 /**
  * Notices a forwarded header from a peer that is no declared proxy. It is ignored, but an operator must hear of it: a
  * proxy that nobody declared throttles the whole world as one address.
+ * @param count is called for each
  */
-export function watchUndeclaredProxy(isTrusted: (address: string) => boolean) {
+export function watchUndeclaredProxy(isTrusted: (address: string) => boolean, count: () => void) {
   let seen = 0
   let loggedAt = Number.NEGATIVE_INFINITY
   return {
@@ -36,6 +37,7 @@ export function watchUndeclaredProxy(isTrusted: (address: string) => boolean) {
     notice(request: FastifyRequest, now: Date): void {
       if (!sendsForwardedHeader(request) || isTrusted(request.socket.remoteAddress ?? '')) return
       seen += 1
+      count()
       if (now.getTime() - loggedAt < 60_000) return
       loggedAt = now.getTime()
       request.log.error(

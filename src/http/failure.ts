@@ -24,8 +24,8 @@ export const STATUS: Record<Code, number> = {
 /** What every error looks like on the wire. */
 export type Failure = { message: string; code: Code; errors?: Record<string, string[]> }
 
-/** Fastify's error handler. A fault of ours is logged with its cause and told as "Server Error", no more. */
-export function answerFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+/** Answers an error. A fault of ours is logged with its cause and told as "Server Error", no more. @returns its code */
+export function answerFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply): Code {
   const error = known(thrown)
   if (error.code === 'server_error') request.log.error({ err: thrown }, 'request failed')
   if (error.code === 'unavailable') request.log.warn({ err: error.cause }, 'database unreachable')
@@ -33,6 +33,7 @@ export function answerFailure(thrown: unknown, request: FastifyRequest, reply: F
     .code(STATUS[error.code])
     .headers(error.headers)
     .send(failure(error, preferredLanguage(request.headers['accept-language'])))
+  return error.code
 }
 
 export function failure(error: AppError, language: Language): Failure {

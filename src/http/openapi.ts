@@ -44,7 +44,7 @@ const SECURITY_SCHEMES = {
   intakeKey: { type: 'http', scheme: 'bearer', description: 'One of the service’s intake keys.' },
 } as const
 
-const SECURITY = { public: [], user: [{ bearer: [] }], producer: [{ intakeKey: [] }] }
+const SECURITY = { public: [], user: [{ bearer: [] }], producer: [{ intakeKey: [] }], operator: [] }
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -17,7 +17,8 @@ export async function makeUser(
     insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
     values (${email}, ${firstName}, 'Durand', ${locale}, '1', ${now}, ${now}, ${now})
     returning id`
-  return { id: user!.id, email, token: await sessions.start(sql, createTokens(ctx.keys), user!.id, now) }
+  const { token } = await sessions.start(sql, createTokens(ctx.keys), user!.id, now)
+  return { id: user!.id, email, token }
 }
 
 /** Notifications of a user's, the oldest first. @returns their ids */

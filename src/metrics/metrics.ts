@@ -1,0 +1,112 @@
+import { createRequire } from 'node:module'
+import type { Code } from '../errors.ts'
+
+/** What is counted, as plain functions, so that nobody who calls them knows a metrics library. Labels come from closed lists. */
+export type Metrics = {
+  /** @param route its pattern; undefined for a path that has none */
+  answered(method: string, route: string | undefined, status: number, seconds: number): void
+  refused(route: string | undefined, code: Code): void
+  /** `sent`: put into the outbox. A `decoy` is what an unknown address gets. */
+  code(outcome: 'sent' | 'decoy' | 'spent' | 'failed'): void
+  /** @param type one of the known types; undefined where none could be read */
+  event(type: string | undefined, outcome: 'accepted' | 'duplicate' | 'mismatch' | 'rejected'): void
+  skippedRecipients(count: number): void
+  undeclaredProxy(): void
+  /** @param lateSeconds after its time */
+  fired(type: 'game_reminder' | 'game_started', outcome: 'told' | 'dropped', lateSeconds: number): void
+  /** 1 when one opens, -1 when it ends. */
+  stream(change: 1 | -1): void
+}
+
+const nothing = () => {}
+
+/** For a process that nobody asks. */
+export const NO_METRICS: Metrics = {
+  answered: nothing,
+  refused: nothing,
+  code: nothing,
+  event: nothing,
+  skippedRecipients: nothing,
+  undeclaredProxy: nothing,
+  fired: nothing,
+  stream: nothing,
+}
+
+/** What is read at a scrape rather than counted. */
+export type Gauges = {
+  pool: { total: number; idle: number; waiting: number }
+  /** Undefined when the database cannot be asked. */
+  mails: { waiting: number; oldestSeconds: number } | undefined
+}
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const LATE_SECONDS = [0.1, 0.5, 1, 2.5, 5, 15, 60, 300, 900, 3600, 21_600]
+
+/**
+ * The metrics of one process, with a registry of their own.
+ * @returns `metrics`, to be called by whoever has something to count, and `expose`, all of them in Prometheus' text format
+ */
+export function createMetrics() {
+  // Loaded only here: it takes its time, and most starts have no METRICS_TOKEN.
+  const client: typeof import('prom-client') = createRequire(import.meta.url)('prom-client')
+  const registry = new client.Registry()
+  const registers = [registry]
+  const counter = (name: string, help: string, labelNames: string[] = []) =>
+    new client.Counter({ name: `courtside_${name}`, help, labelNames, registers })
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new client.Gauge({ name: `courtside_${name}`, help, labelNames, registers })
+  const histogram = (name: string, help: string, labelNames: string[], buckets: number[]) =>
+    new client.Histogram({ name: `courtside_${name}`, help, labelNames, buckets, registers })
+
+  client.collectDefaultMetrics({ register: registry })
+  const requests = counter('http_requests_total', 'Answers, by route and status', ['method', 'route', 'status'])
+  const seconds = histogram('http_request_duration_seconds', 'Until answered', ['method', 'route'], REQUEST_SECONDS)
+  const refusals = counter('refusals_total', 'Answers with an error, by its code', ['route', 'code'])
+  const codes = counter('codes_total', 'One-time codes, by what became of them', ['outcome'])
+  const events = counter('events_total', 'Reported events, by outcome', ['type', 'outcome'])
+  const skipped = counter('recipients_skipped_total', 'Users named in events that are unknown here')
+  const undeclared = counter('undeclared_forwarded_total', 'Forwarded headers from peers not in TRUST_PROXY')
+  const fired = counter('reminders_total', 'Reminders and start notices that fired', ['type', 'outcome'])
+  const lateness = histogram('reminder_lateness_seconds', 'How late they fired', ['type'], LATE_SECONDS)
+  const streams = gauge('streams_open', 'Open notification streams')
+  const pool = gauge('pool_connections', 'The pool to the database; waiting are requests', ['state'])
+  const up = gauge('database_up', 'Whether the database answered at this scrape')
+  const waiting = gauge('mails_waiting', 'Jobs of the outbox, of all processes; absent while the database is down')
+  const oldest = gauge('mails_oldest_seconds', 'Age of the oldest of them, 0 without any')
+
+  const metrics: Metrics = {
+    answered(method, route = 'unknown', status, elapsed) {
+      const known = METHODS.includes(method) ? method : 'other'
+      requests.inc({ method: known, route, status })
+      seconds.observe({ method: known, route }, elapsed)
+    },
+    refused: (route = 'unknown', code) => refusals.inc({ route, code }),
+    code: outcome => codes.inc({ outcome }),
+    event: (type = 'unknown', outcome) => events.inc({ type, outcome }),
+    skippedRecipients: count => skipped.inc(count),
+    undeclaredProxy: () => undeclared.inc(),
+    fired(type, outcome, late) {
+      fired.inc({ type, outcome })
+      lateness.observe({ type }, Math.max(0, late))
+    },
+    stream: change => streams.inc(change),
+  }
+
+  async function expose(now: Gauges): Promise<{ type: string; text: string }> {
+    for (const [state, count] of Object.entries(now.pool)) pool.set({ state }, count)
+    up.set(now.mails ? 1 : 0)
+    if (now.mails) {
+      waiting.set(now.mails.waiting)
+      oldest.set(now.mails.oldestSeconds)
+    } else {
+      waiting.remove()
+      oldest.remove()
+    }
+    return { type: registry.contentType, text: await registry.metrics() }
+  }
+
+  return { metrics, expose }
+}
+
+export type Expose = ReturnType<typeof createMetrics>['expose']

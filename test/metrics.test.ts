@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { suite, test } from 'node:test'
+import { createApp } from '../src/app.ts'
+import type { Config } from '../src/config.ts'
+import { createContext } from '../src/context.ts'
+import { createMetrics } from '../src/metrics/metrics.ts'
+import { found, harness, testConfig } from './support/app.ts'
+import { event, four, newGame, person, send, sendBatch } from './support/games.ts'
+import { newEmail, otherThan, queuedCode, signUp } from './support/scenario.ts'
+
+const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
+
+/** The samples by name and labels, as they are written. */
+function samples(text: string): Map<string, number> {
+  const lines = text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
+  return new Map(
+    lines.map(line => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
+  )
+}
+
+async function scrape() {
+  const answer = await h.call('GET', '/metrics', { token: METRICS_TOKEN })
+  assert.equal(answer.status, 200, answer.text)
+  return samples(answer.text)
+}
+
+/** What `work` adds to the samples, of those that are ours and count something. */
+async function added(work: () => Promise<unknown>): Promise<Record<string, number>> {
+  const before = await scrape()
+  await work()
+  const after = await scrape()
+  const counted = [...after].filter(
+    ([name]) => /^courtside_\w+_(total|count)\b/.test(name) && !name.includes('/metrics'),
+  )
+  return Object.fromEntries(
+    counted.map(([name, value]) => [name, value - (before.get(name) ?? 0)] as const).filter(([, more]) => more !== 0),
+  )
+}
+
+const h = harness({ METRICS_TOKEN, TRUST_PROXY: '10.0.0.0/8', THROTTLE_VERIFY_OTP: '3' })
+
+/** What another process answers to `GET /metrics`. */
+async function askAnother(config: Config, databaseUrl: string) {
+  const ctx = createContext(config, h.ctx.log, found(databaseUrl), { now: h.clock.now })
+  const app = await createApp(ctx)
+  try {
+    return await app.inject({ url: '/metrics', headers: { authorization: `Bearer ${METRICS_TOKEN}` } })
+  } finally {
+    await app.close()
+    await ctx.close()
+  }
+}
+
+suite('GET /metrics', () => {
+  test('404 without that setting, as an unknown path', async () => {
+    const answer = await askAnother(testConfig(h.database.url), h.database.url)
+    assert.deepEqual([answer.statusCode, answer.body], [404, (await h.call('GET', '/nothing')).text])
+  })
+
+  test('401 without the token, and with any other', async () => {
+    const { token } = await signUp(h)
+    for (const sent of [undefined, 'x', `${METRICS_TOKEN}x`, METRICS_TOKEN.slice(0, -1), token]) {
+      const answer = await h.call('GET', '/metrics', { token: sent })
+      assert.deepEqual([answer.status, answer.body.code], [401, 'unauthenticated'])
+    }
+  })
+
+  test('200 in the text format, not to be kept', async () => {
+    const answer = await h.call('GET', '/metrics', { token: METRICS_TOKEN })
+    assert.equal(answer.headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    assert.match(answer.text, /^# TYPE courtside_http_requests_total counter$/m)
+    assert.match(answer.text, /^process_resident_memory_bytes \d+$/m)
+    assert.match(answer.text, /^nodejs_eventloop_lag_p99_seconds /m)
+  })
+
+  test('requests by the pattern of their route and status, never by their path', async () => {
+    const { token } = await signUp(h)
+    const more = await added(async () => {
+      await h.call('POST', '/api/v1/notifications/4711/read', { token })
+      await h.call('GET', '/api/v1/game-levels')
+      await h.call('GET', '/nobody/4711')
+      await h.call('PROPFIND', '/nobody/4712')
+      await h.call('POST', `/api/v1/notifications/${'9'.repeat(200)}/read`)
+    })
+    assert.deepEqual(more, {
+      'courtside_http_requests_total{method="POST",route="/api/v1/notifications/:id/read",status="404"}': 1,
+      'courtside_http_requests_total{method="GET",route="/api/v1/game-levels",status="200"}': 1,
+      'courtside_http_requests_total{method="GET",route="unknown",status="404"}': 1,
+      'courtside_http_requests_total{method="POST",route="unknown",status="404"}': 1,
+      'courtside_http_requests_total{method="other",route="unknown",status="404"}': 1,
+      'courtside_http_request_duration_seconds_count{method="POST",route="/api/v1/notifications/:id/read"}': 1,
+      'courtside_http_request_duration_seconds_count{method="GET",route="/api/v1/game-levels"}': 1,
+      'courtside_http_request_duration_seconds_count{method="GET",route="unknown"}': 1,
+      'courtside_http_request_duration_seconds_count{method="POST",route="unknown"}': 1,
+      'courtside_http_request_duration_seconds_count{method="other",route="unknown"}': 1,
+      'courtside_refusals_total{route="/api/v1/notifications/:id/read",code="not_found"}': 1,
+      'courtside_refusals_total{route="unknown",code="not_found"}': 3,
+    })
+  })
+
+  test('codes sent, spent and failed, decoys apart; throttled requests', async () => {
+    const email = newEmail()
+    const proxied = { 'x-forwarded-for': '192.0.2.7' }
+    const verify = (code: string) =>
+      h.call('POST', '/api/v1/auth/verify-otp', { body: { email, code }, headers: proxied, remoteAddress: '10.1.1.1' })
+    const more = await added(async () => {
+      const body = { email, first_name: 'Marie', last_name: 'Durand', accept_cgu: true }
+      await h.call('POST', '/api/v1/auth/request-otp', { body })
+      await h.call('POST', '/api/v1/auth/request-otp', { body: { email: newEmail() } })
+      const code = await queuedCode(h, email)
+      assert.equal((await verify(otherThan(code))).status, 422)
+      assert.equal((await verify(code)).status, 200)
+      assert.equal((await verify(code)).status, 422)
+      assert.equal((await verify(code)).status, 429)
+    })
+    const route = '/api/v1/auth/verify-otp'
+    const codes = Object.entries(more).filter(([name]) => /codes_total|refusals_total/.test(name))
+    assert.deepEqual(Object.fromEntries(codes), {
+      'courtside_codes_total{outcome="sent"}': 1,
+      'courtside_codes_total{outcome="decoy"}': 1,
+      'courtside_codes_total{outcome="spent"}': 1,
+      'courtside_codes_total{outcome="failed"}': 2,
+      [`courtside_refusals_total{route="${route}",code="otp_invalid"}`]: 2,
+      [`courtside_refusals_total{route="${route}",code="throttled"}`]: 1,
+    })
+  })
+
+  test('events by type and outcome, and recipients that are unknown here', async () => {
+    const [anna, bob] = await four(h)
+    const facts = [anna, bob].map(actor_id =>
+      event('game_joined', { game_id: newGame(), creator_id: anna, player_ids: [anna, bob, 987_654], actor_id }),
+    )
+    const more = await added(async () => {
+      await send(h, facts[0])
+      await sendBatch(h, [
+        facts[0],
+        facts[1],
+        { ...facts[1], data: facts[0]!.data },
+        { id: 'x', type: 'zq_unheard_of' },
+      ])
+      await send(h, { type: 'zq_unheard_of' })
+    })
+    const events = Object.entries(more).filter(([name]) => /events_total|skipped/.test(name))
+    assert.deepEqual(Object.fromEntries(events), {
+      'courtside_events_total{type="game_joined",outcome="accepted"}': 2,
+      'courtside_events_total{type="game_joined",outcome="duplicate"}': 1,
+      'courtside_events_total{type="game_joined",outcome="mismatch"}': 1,
+      'courtside_events_total{type="unknown",outcome="rejected"}': 2,
+      courtside_recipients_skipped_total: 2,
+    })
+  })
+
+  test('forwarded headers from undeclared peers', async () => {
+    const more = await added(async () => {
+      await h.call('GET', '/healthz', { headers: { 'x-forwarded-for': '192.0.2.1' } })
+      await h.call('GET', '/healthz', { headers: { 'x-forwarded-for': '192.0.2.1' }, remoteAddress: '10.1.1.1' })
+    })
+    assert.equal(more.courtside_undeclared_forwarded_total, 1)
+  })
+
+  test('the outbox: how many wait, and for how long the oldest has; the pool', async () => {
+    const { sql } = h.database
+    await sql`delete from graphile_worker._private_jobs`
+    const empty = await scrape()
+    assert.deepEqual([empty.get('courtside_mails_waiting'), empty.get('courtside_mails_oldest_seconds')], [0, 0])
+
+    await sql`select graphile_worker.add_job('send_code'), graphile_worker.add_job('send_code'), graphile_worker.add_job('other')`
+    await sql`update graphile_worker._private_jobs set created_at = now() - interval '90 seconds' where id = (
+      select min(id) from graphile_worker._private_jobs)`
+    const waiting = await scrape()
+    assert.equal(waiting.get('courtside_mails_waiting'), 2)
+    const oldest = waiting.get('courtside_mails_oldest_seconds')!
+    assert.ok(oldest >= 90 && oldest < 120, String(oldest))
+    assert.equal(waiting.get('courtside_database_up'), 1)
+    assert.ok(waiting.get('courtside_pool_connections{state="total"}')! >= 1)
+    assert.equal(waiting.get('courtside_pool_connections{state="waiting"}'), 0)
+  })
+
+  test('while the database is down it still answers, without the outbox', async () => {
+    // A port on which nobody listens.
+    const url = 'postgres://nobody@127.0.0.1:9/nothing'
+    const answer = await askAnother(testConfig(url, { METRICS_TOKEN }), url)
+    assert.equal(answer.statusCode, 200)
+    const now = samples(answer.body)
+    assert.equal(now.get('courtside_database_up'), 0)
+    assert.ok(!now.has('courtside_mails_waiting') && !now.has('courtside_mails_oldest_seconds'))
+  })
+
+  test('nothing in it tells accounts apart', async () => {
+    const email = 'zqmark@example.com'
+    const id = await person(h, 'Zqname')
+    await signUp(h, email)
+    const { text } = await h.call('GET', '/metrics', { token: METRICS_TOKEN })
+    assert.doesNotMatch(text, /zqmark|Zqname|zq_unheard_of|4711|192\.0\.2|example\.com/)
+    assert.ok(!text.includes(`"${id}"`))
+  })
+})
+
+suite('createMetrics', () => {
+  test('reminders with their lateness, open streams; each process has its own', async () => {
+    const [one, other] = [createMetrics(), createMetrics()]
+    one.metrics.fired('game_reminder', 'told', 0.7)
+    one.metrics.fired('game_started', 'dropped', 1000)
+    for (const change of [1, 1, -1] as const) one.metrics.stream(change)
+    const pool = { total: 0, idle: 0, waiting: 0 }
+    const now = samples((await one.expose({ pool, mails: undefined })).text)
+    assert.equal(now.get('courtside_reminders_total{type="game_reminder",outcome="told"}'), 1)
+    assert.equal(now.get('courtside_reminder_lateness_seconds_bucket{le="0.5",type="game_reminder"}'), 0)
+    assert.equal(now.get('courtside_reminder_lateness_seconds_bucket{le="1",type="game_reminder"}'), 1)
+    assert.equal(now.get('courtside_reminder_lateness_seconds_sum{type="game_started"}'), 1000)
+    assert.equal(now.get('courtside_streams_open'), 1)
+    assert.equal(samples((await other.expose({ pool, mails: undefined })).text).get('courtside_streams_open'), 0)
+  })
+
+  test('docs/operations.md lists each metric with its labels', async () => {
+    const text = await readFile(new URL('../docs/operations.md', import.meta.url), 'utf8')
+    const { expose } = createMetrics()
+    const exposed = (await expose({ pool: { total: 0, idle: 0, waiting: 0 }, mails: undefined })).text
+    const names = [...exposed.matchAll(/^# TYPE (courtside_\w+) /gm)].map(([, name]) => name!)
+    assert.ok(names.length > 10)
+    for (const name of names) assert.ok(text.includes(`| \`${name}\` |`), `${name} is missing`)
+  })
+})
