@@ -36,8 +36,14 @@ export async function migrate(url: string): Promise<string[]> {
 /** Whether every migration this program knows has been applied. One statement, for `/readyz`. */
 export async function isMigrated(sql: Sql): Promise<boolean> {
   const files = await migrationFiles()
-  const [landed] = await sql<{ count: number }>`select count(*) from migration where name = any(${files}::text[])`
-  return landed!.count === files.length
+  try {
+    const [landed] = await sql<{ count: number }>`select count(*) from migration where name = any(${files}::text[])`
+    return landed!.count === files.length
+  } catch (error) {
+    // undefined_table: not even begun.
+    if ((error as { code?: string }).code === '42P01') return false
+    throw error
+  }
 }
 
 async function pending(client: pg.Client): Promise<string[]> {

@@ -1,5 +1,6 @@
 import { isMigrated } from '../db/migrate.ts'
 import type { Database } from '../db/sql.ts'
+import { unavailable } from '../errors.ts'
 import type { UndeclaredProxyWatch } from './client-address.ts'
 import type { App } from './route.ts'
 
@@ -18,15 +19,19 @@ export function healthRoutes(app: App, sql: Database, undeclaredProxy: Undeclare
     url: '/readyz',
     config: { access: 'public' },
     schema: { hide: true },
-    handler: async (_request, reply) => {
-      const migrated = await isMigrated(sql)
-      if (!migrated) reply.code(503).header('retry-after', '5')
+    handler: async () => {
+      if (!(await isMigrated(sql))) throw unavailable(new NotMigrated())
       return {
-        status: migrated ? 'ready' : 'not migrated',
+        status: 'ready',
         ...(undeclaredProxy.seen > 0 && {
           warning: `${undeclaredProxy.seen} request(s) with a forwarded header came from a peer that is not in TRUST_PROXY`,
         }),
       }
     },
   })
+}
+
+/** For the log; the answer is that of a database which cannot be reached. */
+class NotMigrated extends Error {
+  override name = 'NotMigrated'
 }

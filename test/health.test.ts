@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createApp } from '../src/app.ts'
+import { createContext } from '../src/context.ts'
+import { startThrowAway } from '../src/db/embedded.ts'
+import { migrate } from '../src/db/migrate.ts'
+import { found, harness, testConfig } from './support/app.ts'
+
+const h = harness()
+
+test('/healthz and /readyz say 200 to anybody', async () => {
+  for (const [path, status] of [
+    ['/healthz', 'ok'],
+    ['/readyz', 'ready'],
+  ] as const) {
+    const answer = await h.call('GET', path)
+    assert.deepEqual([answer.status, answer.body], [200, { status }])
+  }
+})
+
+test('the database goes away: /readyz 503 in the shape of every error, like the API; /healthz 200', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'courtside-health-'))
+  const cluster = await startThrowAway(folder, process.env.TEST_PG_BIN, h.ctx.log)
+  await migrate(cluster.url)
+  const ctx = createContext(testConfig(cluster.url), h.ctx.log, found(cluster.url), { now: h.clock.now })
+  const app = await createApp(ctx)
+  try {
+    assert.equal((await app.inject('/readyz')).statusCode, 200)
+    await cluster.stop()
+    for (const url of ['/readyz', '/readyz', '/api/v1/game-levels']) {
+      const answer = await app.inject({ url, headers: { 'accept-language': 'en' } })
+      assert.deepEqual([answer.statusCode, answer.headers['retry-after']], [503, '5'])
+      assert.deepEqual(answer.json(), { message: 'Service unavailable. Try again soon.', code: 'unavailable' })
+    }
+    assert.equal((await app.inject('/healthz')).statusCode, 200)
+  } finally {
+    await app.close()
+    await ctx.close()
+    await cluster.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+})
+
+test('/readyz says 503 too when a migration is missing, or all of them', async () => {
+  await h.database.sql`delete from migration where name like '0001%'`
+  const behind = await h.call('GET', '/readyz')
+  await h.database.sql`drop table migration`
+  for (const answer of [behind, await h.call('GET', '/readyz')]) {
+    assert.deepEqual([answer.status, answer.headers['retry-after'], answer.body.code], [503, '5', 'unavailable'])
+  }
+})
