@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import pg from 'pg'
+import { pino } from 'pino'
+import { sendCode } from '../src/auth/code-email.ts'
+import { startWorker } from '../src/jobs/queue.ts'
+import { logOptions } from '../src/log.ts'
+import { MailFailure } from '../src/mail/mailer.ts'
+import { harness, INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { BATCH, EVENTS, event } from './support/games.ts'
+import { queuedCode } from './support/scenario.ts'
+
+const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
+const EMAIL = 'zqaddress@zqdomain.example'
+const PROFILE = { email: EMAIL, first_name: 'Zqfirst', last_name: 'Zqlast', accept_cgu: true }
+const PLACE = 'Zqplace'
+
+const h = harness({ METRICS_TOKEN, LOG_LEVEL: 'trace', CORS_ORIGINS: 'https://app.example.com' })
+/** What must not be found again, beside all that has "zq" in it. */
+const secrets = new Set([INTAKE_KEY, JWT_SECRET, METRICS_TOKEN])
+
+/** The log as text, without what is random or a number of its own and may hold four digits by chance. */
+function logText(): string {
+  const lines = h.logged.map(({ time, reqId, session_id, ms, ...line }) => JSON.stringify(line))
+  return lines.join('\n').replace(/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, 'uuid')
+}
+
+function assertNothingPersonal(): void {
+  const text = logText()
+  assert.doesNotMatch(text, /zq/i)
+  for (const secret of secrets) {
+    const found = /^\d{4}$/.test(secret) ? new RegExp(`(?<![\\d:.])${secret}(?!\\d)`).test(text) : text.includes(secret)
+    assert.ok(!found, `a secret is in the log: ${secret}`)
+  }
+}
+
+function keep(secret: string): string {
+  secrets.add(secret)
+  for (const part of secret.split('.')) if (part.length > 20) secrets.add(part)
+  return secret
+}
+
+async function ask(body: unknown, token?: string) {
+  h.clock.advance(60_000)
+  return h.call('POST', '/api/v1/auth/request-otp', { body, token })
+}
+
+async function verify(code: string) {
+  return h.call('POST', '/api/v1/auth/verify-otp', { body: { email: EMAIL, code } })
+}
+
+/** Every endpoint, with good input and bad. @returns the token of the person */
+async function visitAll(): Promise<string> {
+  assert.equal((await ask(PROFILE)).status, 200)
+  const signedUp = await verify(keep(await queuedCode(h, EMAIL)))
+  assert.equal(signedUp.status, 200)
+  const token = keep(signedUp.body.access_token)
+  const me = await h.call('GET', '/api/v1/auth/me', { token })
+  const fact = event('game_joined', {
+    game_id: 7,
+    creator_id: me.body.data.id,
+    player_ids: [me.body.data.id],
+    actor_id: 987_654,
+    place: PLACE,
+  })
+  const told = await h.call('POST', EVENTS, { token: INTAKE_KEY, body: fact })
+  assert.deepEqual([told.status, told.body.notifications], [202, 1])
+  const odd: [string, string, unknown?, string?][] = [
+    ['GET', '/api/v1/game-levels?who=zqquery'],
+    ['GET', '/api/v1/zqpath/zqaddress%40zqdomain.example'],
+    ['GET', '/api/v1/notifications?page=zqpage'],
+    ['GET', '/api/v1/notifications/%zq'],
+    ['POST', '/api/v1/notifications/zqid/read'],
+    ['POST', '/api/v1/notifications/read-all', { ids: ['zqid'] }],
+    ['DELETE', '/api/v1/notifications/1zq'],
+    ['POST', '/api/v1/auth/level-assessment', { game_level_id: 'zqlevel' }],
+    ['POST', '/api/v1/auth/request-otp', { ...PROFILE, email: 'zq@zq@zq' }],
+    ['POST', '/api/v1/auth/request-otp', { ...PROFILE, first_name: 'Zq\u0000name', zqkey: 'zq\ud800' }],
+    ['POST', '/api/v1/auth/request-otp', PROFILE],
+    ['POST', '/api/v1/auth/request-otp', '{"email": "zqbroken'],
+    ['POST', '/api/v1/auth/verify-otp', { email: EMAIL, code: 'zqzq' }],
+    ['DELETE', '/api/v1/auth/me', { code: '0000' }],
+    ['POST', EVENTS, { ...fact, data: { ...fact.data, place: 'Zqother' } }, INTAKE_KEY],
+    ['POST', EVENTS, { id: 'zq', source: 'zq', type: 'zq' }, INTAKE_KEY],
+    ['POST', EVENTS, fact, 'zq-no-key'],
+    ['GET', '/metrics', undefined, METRICS_TOKEN],
+    ['GET', '/dev/mailbox.json'],
+    ['GET', '/docs'],
+    ['GET', '/api/v1/notifications'],
+    ['GET', '/api/v1/notifications/unread-count'],
+  ]
+  for (const [method, url, body, key] of odd) {
+    const headers = { origin: 'https://zqorigin.example', 'accept-language': 'zq', 'x-forwarded-for': 'zqproxy' }
+    await h.call(method, url, { token: key ?? token, body, headers })
+  }
+  await h.call('POST', EVENTS, { token: INTAKE_KEY, body: [fact, { zq: 1 }], headers: { 'content-type': BATCH } })
+  const renewed = await h.call('POST', '/api/v1/auth/refresh', { token })
+  keep(renewed.body.access_token)
+  await h.call('POST', '/api/v1/auth/refresh', { token: `${token}zq` })
+  return renewed.body.access_token
+}
+
+suite('the log at LOG_LEVEL=trace', () => {
+  test('holds nothing personal after all endpoints were called, well and badly', async () => {
+    await visitAll()
+    assert.ok(h.logged.some(line => line.msg === 'answered'))
+    assertNothingPersonal()
+  })
+
+  test('nor after faults of the database that quote whole rows and values', async () => {
+    const { sql } = h.database
+    const token = keep((await h.call('POST', '/api/v1/auth/refresh', { token: await freshToken() })).body.access_token)
+    // Each of these errors quotes something: a row in `detail`, a value in the message, a statement in `where`.
+    const breakages: [string, string][] = [
+      [
+        `alter table app_user add constraint zqless check (last_name <> 'Zqlast') not valid`,
+        'alter table app_user drop constraint zqless',
+      ],
+      [
+        `create function zqfail() returns trigger language plpgsql as $$ begin
+          raise exception 'no % here', new using detail = 'zqdetail', hint = 'zqhint', errcode = '22P02'; end $$;
+        create trigger zqtrigger before update or insert on app_user for each row execute function zqfail()`,
+        'drop function zqfail cascade',
+      ],
+      [
+        `create function zqfail() returns trigger language plpgsql as $$ begin
+          perform new.first_name::int; return new; end $$;
+        create trigger zqtrigger before update or insert on app_user for each row execute function zqfail()`,
+        'drop function zqfail cascade',
+      ],
+      ['alter table app_user rename to app_user_away', 'alter table app_user_away rename to app_user'],
+    ]
+    for (const [destroy, mend] of breakages) {
+      const before = h.logged.length
+      await sql.pool.query(destroy)
+      const levels = await h.call('POST', '/api/v1/auth/level-assessment', { token, body: { game_level_id: 1 } })
+      await sql.pool.query(mend)
+      assert.deepEqual([levels.status, levels.body], [500, { message: 'Server Error', code: 'server_error' }])
+      const failed = h.logged.slice(before).find(line => line.msg === 'request failed')
+      assert.match((failed!.err as { reason: string }).reason, /^error (23514|22P02|42P01)$/)
+    }
+    const text = logText()
+      .replaceAll('"constraint":"zqless"', '')
+      .replaceAll(/zqfail|zqtrigger/g, '')
+    assert.doesNotMatch(text, /zq/i)
+    h.logged.length = 0
+  })
+
+  test('nor from the worker, when a mail is sent, refused, or fails with words of its own', async () => {
+    const failures = [new Error(`<${EMAIL}> 550 zq`), new MailFailure('EENVELOPE RCPT TO 550', true), undefined]
+    const done = Promise.withResolvers<void>()
+    const mailer = {
+      async send() {
+        const failure = failures.shift()
+        if (failures.length === 0) done.resolve()
+        if (failure) throw failure
+      },
+    }
+    const log = pino(logOptions('trace'), { write: (line: string) => h.logged.push(JSON.parse(line)) })
+    const task = sendCode({ sql: h.ctx.sql, mailer, keys: h.ctx.keys, now: h.ctx.now, log })
+    await h.database.sql`delete from graphile_worker._private_jobs`
+    const worker = await startWorker(h.database.url, { send_code: task }, { log })
+    for (const email of [EMAIL, 'zqother@zqdomain.example', 'zqthird@zqdomain.example'])
+      await ask({ ...PROFILE, email })
+    await done.promise
+    await worker.stop()
+    assert.ok(h.logged.some(line => String(line.msg).includes('will be tried again')))
+    assertNothingPersonal()
+  })
+})
+
+/** Signs the person in again. */
+async function freshToken(): Promise<string> {
+  await ask({ email: EMAIL })
+  return keep((await verify(keep(await queuedCode(h, EMAIL)))).body.access_token)
+}
+
+suite('an error in the log', () => {
+  const lines: Record<string, any>[] = []
+  const log = pino(logOptions('trace'), { write: (line: string) => lines.push(JSON.parse(line)) })
+
+  test('tells its class, code, schema and place, and neither its message nor what is attached to it', () => {
+    const fault = Object.assign(new pg.DatabaseError('duplicate zq\n    at zq', 1, 'error'), {
+      code: '23505',
+      detail: 'Key (email)=(zq) already exists.',
+      where: 'zq',
+      hint: 'zq',
+      internalQuery: 'zq',
+      parameters: ['zq'],
+      table: 'app_user',
+      constraint: 'app_user_email_key',
+    })
+    const outer = new TypeError('zq is no thing', { cause: fault })
+    for (const write of [
+      () => log.error({ err: outer }, 'request failed'),
+      () => log.error({ err: outer }),
+      () => log.error(outer),
+      () => log.child({ reqId: '1' }).error(outer),
+    ]) {
+      lines.length = 0
+      write()
+      assert.doesNotMatch(JSON.stringify(lines), /zq/)
+      const { reason, at, cause } = lines[0]!.err
+      assert.equal(reason, 'TypeError')
+      assert.match(at[0], /log\.test\.ts/)
+      assert.deepEqual([cause.reason, cause.table, cause.constraint], ['error 23505', 'app_user', 'app_user_email_key'])
+    }
+  })
+
+  test('may be anything that was thrown', () => {
+    for (const thrown of ['zq', undefined, null, 7, { zq: 1 }]) log.error({ err: thrown }, 'request failed')
+    assert.doesNotMatch(JSON.stringify(lines), /zq/)
+  })
+})
