@@ -1,19 +1,19 @@
-import { mkdir, mkdtemp, open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { copyFile, open, stat, truncate } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import { keptSecret } from '../secrets.ts'
-import { type Ownership, own } from './ownership.ts'
-import { findPostmaster, isAlive, type Postmaster } from './postmaster.ts'
+import { createCluster, passwordOf, SUPERUSER } from './cluster.ts'
+import { own } from './ownership.ts'
+import { clearStaleLock, endPostmaster, findPostmaster, type Postmaster } from './postmaster.ts'
 import { embeddedPrograms, findPrograms, type Programs } from './programs.ts'
 
-const SUPERUSER = 'courtside'
 const READY_MS = 60_000
 const LOG_BYTES = 5_000_000
+const LOG_CHECK_MS = 10 * 60_000
 
-// Durable as always; small, since it shares a machine with us. Statements and values of failed statements stay out of its log:
-// they hold addresses.
+// Durable as always; small, since it shares a machine with us. Its log tells how it fares; failed statements and their values
+// stay out of it: they hold addresses.
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   // A socket's path may be 107 bytes long; a data folder's is as long as it is.
@@ -25,10 +25,16 @@ const SETTINGS = {
   jit: 'off',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  log_min_messages: 'fatal',
+  // "log" ranks above "error" here.
+  log_min_messages: 'log',
+  log_checkpoints: 'off',
   log_min_error_statement: 'panic',
   log_error_verbosity: 'terse',
 }
+
+// Case by Unicode's rules, order by code point; PostgreSQL's own tables since 17, so the same on every platform.
+const LOCALE = ['--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8', '--locale', 'C']
+const LOCALE_ELSEWHERE = ['--locale', 'C.UTF-8']
 
 type Options = {
   /** A folder with the programs of another PostgreSQL. */
@@ -48,22 +54,33 @@ export async function startEmbedded(
   { bin, settings = {} }: Options = {},
 ): Promise<{ url: string; stop(): Promise<void> }> {
   const folder = resolve(dataDir)
-  const { secret, path } = await keptSecret(folder, 'postgres-password')
-  const programs = await findPrograms(bin ?? embeddedPrograms())
   const cluster = join(folder, 'postgres')
-  await createCluster(programs, cluster, path)
-  const postmaster = await running(cluster, log, () => startPostmaster(programs, folder, { ...SETTINGS, ...settings }))
-  const url = urlOf(postmaster, secret)
-  const ownership = await own(url, folder, log)
-  return { url, stop: () => stop(postmaster, ownership) }
+  const logPath = join(folder, 'postgres.log')
+  const programs = await findPrograms(bin ?? embeddedPrograms())
+  await createCluster(programs, cluster, bin ? LOCALE_ELSEWHERE : LOCALE)
+  const start = async () => {
+    await clearStaleLock(cluster)
+    await trim(logPath)
+    return startPostmaster(programs, cluster, logPath, { ...SETTINGS, ...settings })
+  }
+  const password = await passwordOf(cluster)
+  const { postmaster, url, ownership } = await owned(cluster, password, log, start)
+  const trimming = setInterval(() => void trim(logPath).catch(() => {}), LOG_CHECK_MS).unref()
+  return {
+    url,
+    async stop() {
+      clearInterval(trimming)
+      // Our lock ends with the server, not before: nobody can adopt one that is about to be ended.
+      if (ownership.resign()) await endPostmaster(cluster, postmaster)
+    },
+  }
 }
 
 /** The URL of the embedded database that runs on this data folder now, or undefined. */
 export async function runningEmbedded(dataDir: string): Promise<string | undefined> {
-  const folder = resolve(dataDir)
-  const postmaster = await findPostmaster(join(folder, 'postgres'))
-  if (postmaster?.status !== 'ready') return undefined
-  return urlOf(postmaster, (await keptSecret(folder, 'postgres-password')).secret)
+  const cluster = join(resolve(dataDir), 'postgres')
+  const postmaster = await findPostmaster(cluster)
+  return postmaster?.status === 'ready' ? urlOf(postmaster, await passwordOf(cluster)) : undefined
 }
 
 /** A cluster for tests: quick, and lost with the machine. @returns a superuser's URL */
@@ -75,37 +92,19 @@ function urlOf({ port }: Postmaster, password: string): string {
   return `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/courtside`
 }
 
-/** Made under another name and moved into place whole, so that an interruption leaves nothing half done. */
-async function createCluster(programs: Programs, cluster: string, passwordPath: string): Promise<void> {
-  if (await exists(cluster)) return
-  const draft = await mkdtemp(`${cluster}-`)
-  await programs.handOver(draft)
-  const password = await readable(programs, passwordPath, draft)
-  try {
-    await programs.run('initdb', [
-      ...['--pgdata', join(draft, 'cluster'), '--username', SUPERUSER, '--pwfile', password],
-      // Our texts are sorted nowhere; this locale is the one that every platform has.
-      ...['--auth', 'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C', '--no-instructions'],
-    ])
-    await rename(join(draft, 'cluster'), cluster).catch(error => {
-      // Another process was quicker.
-      if (!['ENOTEMPTY', 'EEXIST'].includes(error.code)) throw error
-    })
-  } finally {
-    await rm(draft, { recursive: true, force: true })
+/** Finds or starts a server and becomes its owner. */
+async function owned(cluster: string, password: string, log: FastifyBaseLogger, start: () => Promise<() => boolean>) {
+  for (let attempt = 1; ; attempt += 1) {
+    const postmaster = await running(cluster, log, start)
+    const url = urlOf(postmaster, password)
+    try {
+      return { postmaster, url, ownership: await own(url, dirname(cluster), log) }
+    } catch (error) {
+      // Its owner was just ending it: wait for that, and start another.
+      const now = await findPostmaster(cluster)
+      if ((now?.pid === postmaster.pid && now.status === 'ready') || attempt === 5) throw error
+    }
   }
-}
-
-/** A copy of the password that the user of the programs may read; it goes with the draft. */
-async function readable(programs: Programs, passwordPath: string, draft: string): Promise<string> {
-  const folder = join(draft, 'password')
-  await mkdir(folder, { mode: 0o700 })
-  const path = join(folder, 'file')
-  const file = await open(path, 'wx', 0o600)
-  await file.writeFile(await readFile(passwordPath))
-  await file.close()
-  await programs.handOver(folder)
-  return path
 }
 
 /** Waits for a postmaster that accepts connections, starting one where none runs. */
@@ -124,8 +123,10 @@ async function running(
       return postmaster
     }
     if (!postmaster && !startedStillRuns?.()) {
-      // The port that was free may be taken by now; a few tries are enough, and more would hide another fault.
+      // The port that was free may be taken by now, or the children of a killed server not all gone: a few tries are enough,
+      // and more would hide another fault.
       if (starts === 5) throw new Error(`The embedded database does not start; ${cluster}.log says why.`)
+      await delay(starts * 200)
       starts += 1
       startedStillRuns = await start()
     }
@@ -134,9 +135,14 @@ async function running(
   throw new Error(`The embedded database was not ready within ${READY_MS / 1000} s; ${cluster}.log says why.`)
 }
 
-async function startPostmaster(programs: Programs, folder: string, settings: Record<string, string>) {
-  const cluster = join(folder, 'postgres')
-  const output = await open(await rotated(join(folder, 'postgres.log')), 'a', 0o600)
+async function startPostmaster(
+  programs: Programs,
+  cluster: string,
+  logPath: string,
+  settings: Record<string, string>,
+): Promise<() => boolean> {
+  await programs.handOver(cluster)
+  const output = await open(logPath, 'a', 0o600)
   const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const child = programs.spawn('postgres', ['-D', cluster, '-p', String(await freePort()), ...args], {
     // In a session of its own: a Ctrl-C at the terminal must reach us alone, who then stop it in good order.
@@ -150,23 +156,12 @@ async function startPostmaster(programs: Programs, folder: string, settings: Rec
   return () => child.pid !== undefined && child.exitCode === null && child.signalCode === null
 }
 
-async function rotated(path: string): Promise<string> {
-  const size = await stat(path).then(
-    stats => stats.size,
-    () => 0,
-  )
-  if (size > LOG_BYTES) await rename(path, `${path}.1`)
-  return path
-}
-
-async function stop({ pid }: Postmaster, ownership: Ownership): Promise<void> {
-  await ownership.release()
-  // Fast: sessions are ended, nothing is lost. Immediate: as after a crash, with recovery at the next start.
-  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
-    if (!isAlive(pid)) return
-    process.kill(pid, signal)
-    for (let waited = 0; waited < 4_000 && isAlive(pid); waited += 10) await delay(10)
-  }
+/** Keeps the log, and the one before, below a size. It is emptied in place: the server goes on appending to the same file. */
+async function trim(path: string): Promise<void> {
+  const stats = await stat(path).catch(() => undefined)
+  if (!stats || stats.size < LOG_BYTES) return
+  await copyFile(path, `${path}.1`)
+  await truncate(path)
 }
 
 async function freePort(): Promise<number> {
@@ -175,11 +170,4 @@ async function freePort(): Promise<number> {
   const { port } = server.address() as { port: number }
   await new Promise(done => server.close(done))
   return port
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  )
 }

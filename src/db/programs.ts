@@ -1,11 +1,12 @@
 import { type ChildProcess, execFile, type SpawnOptions, spawn } from 'node:child_process'
-import { chmod, chown, readdir } from 'node:fs/promises'
+import { chmod, chown, readdir, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
+const ROOT = 0
 // The user nobody of every Linux.
 const NOBODY = 65_534
 
@@ -14,7 +15,7 @@ export type Programs = {
   /** Runs one to its end. @throws with what it said */
   run(name: 'initdb', args: string[]): Promise<void>
   spawn(name: 'postgres', args: string[], options: SpawnOptions): ChildProcess
-  /** Gives a folder to the user that the programs run as. */
+  /** Gives a folder in the data folder to the user that the programs run as. @throws when that user cannot reach it */
   handOver(folder: string): Promise<void>
 }
 
@@ -37,28 +38,41 @@ export function embeddedPrograms(): string {
  * PostgreSQL refuses to run as root. So root runs it in a user namespace where root is nobody: the files stay root's, and
  * a checkout in a folder closed to others will do. Where namespaces are refused, it runs as the real nobody.
  * @param bin the folder of the programs
- * @throws when neither way is open, with what to do
+ * @throws when no way is open, with what to do
  */
 export async function findPrograms(bin: string): Promise<Programs> {
-  if (process.getuid?.() !== 0) return programs(bin, [], undefined)
+  const plain = programs(bin, [], undefined)
+  if (process.getuid?.() !== ROOT) {
+    await check(plain, bin)
+    return plain
+  }
   const namespace = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`]
-  const unshare = programs(bin, namespace, undefined)
-  if (await works(unshare)) return unshare
-  const nobody = programs(bin, [], NOBODY)
-  if (await works(nobody)) return nobody
+  for (const candidate of [programs(bin, namespace, ROOT), programs(bin, [], NOBODY)]) {
+    const works = await check(candidate, bin).then(
+      () => true,
+      () => false,
+    )
+    if (works) return candidate
+  }
+  await check(plain, bin)
   throw new Error(
     'PostgreSQL refuses to run as root; user namespaces are refused here, and another user cannot reach its programs in ' +
       `${bin}. Start Courtside as an ordinary user, move it to a folder that others can read, or set DATABASE_URL.`,
   )
 }
 
-async function works(candidate: Programs): Promise<boolean> {
-  return candidate.run('initdb', ['--version']).then(
-    () => true,
-    () => false,
-  )
+/** @throws when the programs do not run: another C library, say, or an installation without its scripts */
+async function check(candidate: Programs, bin: string): Promise<void> {
+  await candidate.run('initdb', ['--version']).catch(cause => {
+    throw new Error(
+      `PostgreSQL's programs in ${bin} do not run here: ${cause.message}. Install again, with the packages' scripts ` +
+        'allowed, or set DATABASE_URL to a PostgreSQL of yours.',
+      { cause },
+    )
+  })
 }
 
+/** @param uid whose the files are; also whom root becomes, unless the wrapper does that */
 function programs(bin: string, wrapper: string[], uid: number | undefined): Programs {
   const command = (name: string, args: string[]): [string, string[]] => {
     const [first, ...rest] = [...wrapper, join(bin, name), ...args]
@@ -75,10 +89,23 @@ function programs(bin: string, wrapper: string[], uid: number | undefined): Prog
     spawn: (name, args, more) => spawn(...command(name, args), { ...options, ...more }),
     async handOver(folder) {
       if (uid === undefined) return
-      // On the way there they may pass, not look; the secrets beside it have a mode of their own.
-      await chmod(dirname(folder), 0o711)
+      if (uid === NOBODY) await letPass(dirname(folder))
+      // Either way may have been open at the last start; to a new one the files follow, the folder itself last.
+      if ((await stat(folder)).uid === uid) return
       const inside = await readdir(folder, { recursive: true })
-      for (const path of [folder, ...inside.map(name => join(folder, name))]) await chown(path, uid, uid)
+      for (const path of [...inside.map(name => join(folder, name)), folder]) await chown(path, uid, uid)
     },
+  }
+}
+
+/** Nobody may pass through the data folder, not look; the secrets in it have a mode of their own. */
+async function letPass(dataFolder: string): Promise<void> {
+  await chmod(dataFolder, 0o711)
+  for (let folder = dataFolder; folder !== dirname(folder); folder = dirname(folder)) {
+    if ((await stat(folder)).mode & 0o001) continue
+    throw new Error(
+      'PostgreSQL refuses to run as root; user namespaces are refused here, and another user cannot pass through ' +
+        `${folder}. Start Courtside as an ordinary user, set DATA_DIR to a folder that others can reach, or DATABASE_URL.`,
+    )
   }
 }
