@@ -1,0 +1,168 @@
+// The specification, sentence by sentence: "Errors", "Limits" and "Versioning". The throttle is the default one, so each
+// test begins in a window of its own.
+import assert from 'node:assert/strict'
+import { beforeEach, describe, test } from 'node:test'
+import { harness } from '../support/app.ts'
+import { assertError, ENDPOINTS } from '../support/endpoints.ts'
+import { makeNotifications, makeUser } from '../support/factories.ts'
+import { newEmail, otherThan, payloadOf, profile, queuedCode, signUp } from '../support/scenario.ts'
+
+const h = harness({ THROTTLE_REQUEST_OTP: '', THROTTLE_VERIFY_OTP: '' })
+beforeEach(() => h.clock.advance(60_000))
+
+const MINUTE = 60_000
+
+const ask = (body: unknown, remoteAddress?: string) =>
+  h.call('POST', '/api/v1/auth/request-otp', { body, ...(remoteAddress && { remoteAddress }) })
+const verify = (body: unknown) => h.call('POST', '/api/v1/auth/verify-otp', { body })
+const me = (token?: string) => h.call('GET', '/api/v1/auth/me', { token })
+
+async function asked(): Promise<{ email: string; code: string }> {
+  const email = newEmail()
+  assert.equal((await ask(profile(email))).status, 200)
+  return { email, code: await queuedCode(h, email) }
+}
+
+/** How many requests get through before the first 429. */
+async function lettingThrough(request: () => Promise<{ status: number }>): Promise<number> {
+  for (let count = 0; ; count += 1) if ((await request()).status === 429) return count
+}
+
+describe('Errors', () => {
+  test('"401 | Unauthorized | token absent, expired or invalid"', async () => {
+    const { token } = await makeUser(h)
+    assertError(await me(), 401, 'unauthenticated')
+    assertError(await me(`${token.slice(0, -4)}AAAA`), 401, 'unauthenticated')
+    h.clock.advance(60 * MINUTE)
+    assertError(await me(token), 401, 'unauthenticated')
+  })
+
+  test('"403 | Forbidden | valid token, insufficient permissions"', async () => {
+    const [owner, stranger] = [await makeUser(h), await makeUser(h)]
+    const [id] = await makeNotifications(h, owner.id, 1)
+    const answer = await h.call('DELETE', `/api/v1/notifications/${id}`, { token: stranger.token })
+    assertError(answer, 403, 'forbidden')
+  })
+
+  test('"422 | Unprocessable Entity | validation failed (e-mail, OTP code, sign-up with an existing e-mail, and so on)"', async () => {
+    const { email } = await makeUser(h)
+    assertError(await ask({ email: 'marie@nowhere' }), 422, 'validation_failed', 'email')
+    assertError(await verify({ email, code: '0000' }), 422, 'otp_invalid', 'code')
+    assertError(await ask(profile(email)), 422, 'validation_failed', 'email')
+  })
+
+  test('"429 | Too Many Requests | throttle exceeded"', async () => {
+    await lettingThrough(() => ask({}))
+    const answer = await ask({})
+    assertError(answer, 429, 'throttled')
+    assert.equal(answer.headers['retry-after'], '60')
+  })
+
+  test('"Notification endpoints return errors as an object with a `message` string."', async () => {
+    const { token } = await makeUser(h)
+    for (const [method, path] of ENDPOINTS.filter(([, url]) => url.startsWith('/api/v1/notifications'))) {
+      assertError(await h.call(method, path.replace('{id}', '1')), 401, 'unauthenticated')
+      if (path.includes('{id}'))
+        assertError(await h.call(method, path.replace('{id}', '0'), { token }), 404, 'not_found')
+    }
+    assertError(await h.call('GET', '/api/v1/notifications?page=0', { token }), 422, 'validation_failed', 'page')
+  })
+
+  test('not shown: "Body shapes of 422 and 429", settled as {message, code}, a 422 with errors by field', async () => {
+    const invalid = await ask({ email: 'x', accept_cgu: true })
+    assert.deepEqual(invalid.body, {
+      message: 'L’adresse e-mail n’est pas valide. (et 2 erreur(s) de plus)',
+      code: 'validation_failed',
+      errors: {
+        email: ['L’adresse e-mail n’est pas valide.'],
+        first_name: ['Le champ first_name est obligatoire.'],
+        last_name: ['Le champ last_name est obligatoire.'],
+      },
+    })
+    await lettingThrough(() => ask({}))
+    const message = 'Trop de tentatives. Réessayez dans un instant.'
+    assert.deepEqual((await ask({})).body, { message, code: 'throttled' })
+  })
+})
+
+describe('Limits', () => {
+  test('"OTP length | 4 digits"', async () => assert.match((await asked()).code, /^[0-9]{4}$/))
+
+  test('"OTP lifetime | 15 minutes"', async () => {
+    const [{ email, code }, late] = [await asked(), await asked()]
+    h.clock.advance(15 * MINUTE - 1)
+    assert.equal((await verify({ email, code })).status, 200)
+    h.clock.advance(1)
+    assertError(await verify(late), 422, 'otp_invalid', 'code')
+  })
+
+  test('"OTP verification attempts | 5 before expiry"', async () => {
+    const { email, code } = await asked()
+    for (let guess = 1; guess <= 5; guess += 1) await verify({ email, code: otherThan(code) })
+    assertError(await verify({ email, code }), 422, 'otp_invalid', 'code')
+  })
+
+  test('"Delay between OTP sends | 60 seconds"', async () => {
+    const { email } = await asked()
+    h.clock.advance(59_999)
+    assertError(await ask({ email }), 429, 'wait')
+    h.clock.advance(1)
+    assert.equal((await ask({ email })).status, 200)
+  })
+
+  test('"request-otp throttle | 5 requests per minute"', async () =>
+    assert.equal(await lettingThrough(() => ask({ email: newEmail() })), 5))
+
+  test('"verify-otp throttle | 10 requests per minute"', async () =>
+    assert.equal(await lettingThrough(() => verify({ email: newEmail(), code: '0000' })), 10))
+
+  test('"Access token lifetime | 60 minutes"', async () => {
+    const { iat, exp } = payloadOf((await signUp(h)).token)
+    assert.equal(exp - iat, 60 * 60)
+  })
+
+  test('"Refresh lifetime | 10080 minutes"', async () => {
+    const { token } = await makeUser(h)
+    h.clock.advance(10080 * MINUTE - 1)
+    assert.equal((await h.call('POST', '/api/v1/auth/refresh', { token })).status, 200)
+    h.clock.advance(1)
+    assertError(await h.call('POST', '/api/v1/auth/refresh', { token }), 401, 'unauthenticated')
+  })
+
+  test('"Notifications per page | 20 in the observed response"', async () => {
+    const { id, token } = await makeUser(h)
+    await makeNotifications(h, id, 21)
+    const { data, meta } = (await h.call('GET', '/api/v1/notifications', { token })).body
+    assert.deepEqual([data.length, meta.per_page, meta.last_page], [20, 20, 2])
+  })
+
+  test('not shown: "What the throttle is counted against (address, account)", settled as the client address', async () => {
+    assert.equal(await lettingThrough(() => ask({ email: newEmail() }, '192.0.2.1')), 5)
+    assert.equal((await ask({ email: newEmail() }, '192.0.2.2')).status, 200)
+  })
+
+  test('not shown: "The response when the 60-second delay has not passed", settled as 429 with Retry-After', async () => {
+    const { email } = await asked()
+    h.clock.advance(20_000)
+    const answer = await ask({ email })
+    assertError(answer, 429, 'wait')
+    assert.equal(answer.headers['retry-after'], '40')
+  })
+
+  test('not shown: "Whether the page size can be changed and its maximum", settled as per_page, 1 to 100', async () => {
+    const { id, token } = await makeUser(h)
+    await makeNotifications(h, id, 101)
+    const list = (perPage: number) => h.call('GET', `/api/v1/notifications?per_page=${perPage}`, { token })
+    for (const perPage of [1, 100]) assert.equal((await list(perPage)).body.data.length, perPage)
+    for (const perPage of [0, 101]) assertError(await list(perPage), 422, 'validation_failed', 'per_page')
+  })
+})
+
+describe('Versioning', () => {
+  test('"The version is carried in the path prefix `/api/v1`."', async () => {
+    for (const version of ['', '/api', '/v1', '/api/v2']) {
+      assertError(await h.call('GET', `${version}/game-levels`), 404, 'not_found')
+    }
+    assert.equal((await h.call('GET', '/api/v1/game-levels')).status, 200)
+  })
+})
