@@ -30,5 +30,8 @@ export async function describeSchema(sql: Sql): Promise<string> {
   const tables = [...new Set(columns.map(({ table }) => table))]
   const linesOf = (table: string) =>
     [...columns, ...constraints, ...indexes].filter(row => row.table === table).map(row => row.line)
-  return tables.map(table => [table, ...linesOf(table)].join('\n')).join('\n\n').concat('\n')
+  return tables
+    .map(table => [table, ...linesOf(table)].join('\n'))
+    .join('\n\n')
+    .concat('\n')
 }
