@@ -6,7 +6,7 @@ import { createTokens } from './auth/jwt.ts'
 import { authRoutes } from './auth/routes.ts'
 import type { Context } from './context.ts'
 import { intakeRoutes } from './games/routes.ts'
-import { type BodyRule, JSON_BODY, readBody } from './http/body.ts'
+import { type BodyRule, isMediaType, JSON_BODY, readBody } from './http/body.ts'
 import { trustedProxies, watchUndeclaredProxy } from './http/client-address.ts'
 import { answerFailure, answerParserFailure } from './http/failure.ts'
 import { healthRoutes } from './http/health.ts'
@@ -44,8 +44,11 @@ export async function createApp(ctx: Context): Promise<App> {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
     undeclaredProxy.notice(request, ctx.now())
-    // "An endpoint without input ignores body and content type", also one that Fastify could not read.
-    if (!bodyRule(request)) delete request.headers['content-type']
+    // "An endpoint without input ignores body and content type". Elsewhere `readBody` judges the type, after the size;
+    // Fastify's own look would come first, refuse an empty body with a type it can't read, and call QUERY without one a 400.
+    if (!bodyRule(request) || !isMediaType(request.headers['content-type'])) {
+      request.headers['content-type'] = 'application/octet-stream'
+    }
   })
   if (ctx.config.corsOrigins.length > 0) {
     await app.register(cors, {

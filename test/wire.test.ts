@@ -32,6 +32,7 @@ describe('paths and methods', () => {
     ['GET', '/api/v1/auth/request-otp', 'POST'],
     ['PATCH', '/api/v1/auth/me', 'DELETE, GET, HEAD'],
     ['TRACE', '/api/v1/auth/me', 'DELETE, GET, HEAD'],
+    ['QUERY', '/api/v1/game-levels', 'GET, HEAD'],
   ]
   for (const [method, url, allow] of methods) {
     test(`405 for ${method} ${url}`, async () => {
@@ -80,7 +81,7 @@ describe('bodies', () => {
 
   test('malformed, not an object, not UTF-8: 422 on body', async () => {
     const { token } = await signUp(h)
-    for (const body of ['{', '[]', '"x"', '7', 'null x', 'true', '{"game_level_id":1}x', '\ufeff{}']) {
+    for (const body of ['{', '[]', '"x"', '7', 'null', 'null x', 'true', '{"game_level_id":1}x', '\ufeff{}']) {
       const answer = await level(body, token)
       assert.equal(answer.status, 422, body)
       assert.deepEqual(Object.keys(answer.body.errors), ['body'])
@@ -105,15 +106,19 @@ describe('bodies', () => {
 
   test('a zero-length body is no body, whatever its content type', async () => {
     const { token } = await signUp(h)
-    const answer = await level('', token, { 'content-type': 'text/plain' })
-    assert.deepEqual(Object.keys(answer.body.errors), ['game_level_id'])
+    for (const type of ['text/plain', 'nonsense', '']) {
+      const answer = await level('', token, { 'content-type': type })
+      assert.deepEqual(Object.keys(answer.body.errors), ['game_level_id'])
+    }
   })
 
   test('64 KiB are read, one byte more is 413', async () => {
     const { token } = await signUp(h)
     const fill = (size: number) => `{"game_level_id":1,"x":"${'y'.repeat(size - 26)}"}`
     assert.equal((await level(fill(65_536), token)).status, 200)
-    assert.equal((await level(fill(65_537), token)).status, 413)
+    for (const type of ['application/json', 'text/plain', 'nonsense', '']) {
+      assert.equal((await level(fill(65_537), token, { 'content-type': type })).status, 413)
+    }
   })
 
   test('nested beyond any stack', async () => {

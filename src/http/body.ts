@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { AppError, invalid } from '../errors.ts'
+import type { Text } from './language.ts'
 
 /** How a route reads its body; a route without one ignores body and content type. */
 export type BodyRule = {
@@ -35,11 +36,20 @@ export async function readBody(request: FastifyRequest, payload: NodeJS.Readable
   // UTF-8 that decoded holds neither in the clear, so only an escape can bring them in.
   const refusal = !batch && text.includes('\\u') ? unstorable(value) : undefined
   if (refusal) throw refusal
+  // To the validation null is a body that wasn't sent.
+  if (value === null && !batch) throw invalid({ body: [NOT_AN_OBJECT] })
   return value
 }
 
+export const NOT_AN_OBJECT: Text = { fr: 'Le corps doit être un objet JSON.', en: 'The body must be a JSON object.' }
+
 export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase()
+}
+
+/** Whether it reads as a media type at all, `type/subtype` with or without parameters. */
+export function isMediaType(contentType: string | undefined): boolean {
+  return /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+$/.test(mediaType(contentType))
 }
 
 async function collect(request: FastifyRequest, payload: NodeJS.ReadableStream, maxBytes: number): Promise<Buffer> {

@@ -58,11 +58,6 @@ function known(thrown: unknown): AppError {
     case 'FST_ERR_BAD_URL':
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return notFound()
-    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new AppError('unsupported_media_type', {
-        fr: 'Le type du corps n’est pas lisible.',
-        en: 'The content type of the body cannot be read.',
-      })
     default:
       return new AppError('server_error', same('Server Error'), { cause: thrown })
   }

@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject } from 'ajv'
 import type { TSchema } from 'typebox'
 import { type AppError, type Fields, invalid, notFound } from '../errors.ts'
+import { NOT_AN_OBJECT } from './body.ts'
 import type { Text } from './language.ts'
 import { canonicalInstant } from './timestamp.ts'
 
@@ -176,7 +177,7 @@ const TYPES = {
   array: (name: string) => ({ fr: `Le champ ${name} doit être une liste.`, en: `The ${name} field must be an array.` }),
   object: (name: string) =>
     name === 'body'
-      ? { fr: 'Le corps doit être un objet JSON.', en: 'The body must be a JSON object.' }
+      ? NOT_AN_OBJECT
       : { fr: `Le champ ${name} doit être un objet.`, en: `The ${name} field must be an object.` },
 }
 
