@@ -2,6 +2,7 @@
 // test begins in a window of its own.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
+import { STATUS } from '../../src/http/failure.ts'
 import { harness } from '../support/app.ts'
 import { assertError, ENDPOINTS } from '../support/endpoints.ts'
 import { makeNotifications, makeUser } from '../support/factories.ts'
@@ -58,6 +59,21 @@ describe('Errors', () => {
     assert.equal(answer.headers['retry-after'], '60')
   })
 
+  test('the "Meaning" of a status is its reason phrase on the wire', async () => {
+    const address = await h.app.listen({ port: 0, host: '127.0.0.1' })
+    const { token } = await makeUser(h)
+    const send = async (path: string, sent = '') => {
+      const headers = { authorization: `Bearer ${sent}`, connection: 'close' }
+      const { status, statusText } = await fetch(address + path, { method: 'POST', headers })
+      return `${status} ${statusText}`
+    }
+    assert.equal(await send('/api/v1/notifications/read-all'), '401 Unauthorized')
+    assert.equal(await send('/internal/v1/events', token), '403 Forbidden')
+    assert.equal(await send('/api/v1/auth/verify-otp'), '422 Unprocessable Entity')
+    for (let request = 1; request <= 5; request += 1) await send('/api/v1/auth/request-otp')
+    assert.equal(await send('/api/v1/auth/request-otp'), '429 Too Many Requests')
+  })
+
   test('"Notification endpoints return errors as an object with a `message` string."', async () => {
     const { token } = await makeUser(h)
     for (const [method, path] of ENDPOINTS.filter(([, url]) => url.startsWith('/api/v1/notifications'))) {
@@ -82,6 +98,16 @@ describe('Errors', () => {
     await lettingThrough(() => ask({}))
     const message = 'Trop de tentatives. Réessayez dans un instant.'
     assert.deepEqual((await ask({})).body, { message, code: 'throttled' })
+  })
+
+  test('not shown: "any error code identifiers beyond the HTTP status", settled as a closed list', () => {
+    const statuses = Object.entries(STATUS).map(([code, status]) => `${code} ${status}`)
+    assert.equal(
+      statuses.join(', '),
+      'validation_failed 422, otp_invalid 422, unauthenticated 401, forbidden 403, not_found 404, ' +
+        'method_not_allowed 405, payload_too_large 413, unsupported_media_type 415, event_mismatch 422, ' +
+        'throttled 429, wait 429, unavailable 503, server_error 500',
+    )
   })
 })
 
