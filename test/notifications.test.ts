@@ -88,6 +88,17 @@ describe('GET /notifications', () => {
     })
   })
 
+  test('the greatest identifier, 2^53−1, is listed like any other', async () => {
+    const user = await makeUser(h)
+    const now = h.clock.now()
+    await h.database.sql`
+      insert into notification (id, user_id, type, title, message, fact, locale, created_at, updated_at)
+      overriding system value
+      values (${Number.MAX_SAFE_INTEGER}, ${user.id}, 'game_full', 'x', 'x', 'greatest', 'fr', ${now}, ${now})`
+    const { data } = (await list(user.token)).body
+    assert.deepEqual([data.length, data[0]?.id], [1, Number.MAX_SAFE_INTEGER])
+  })
+
   test('before_id walks without repeats while new ones arrive', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 7)

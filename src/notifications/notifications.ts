@@ -15,7 +15,7 @@ export type Page = { rows: NotificationRow[]; total: number; unreadCount: number
 export async function list(sql: Sql, userId: number, { page, perPage, beforeId }: Slice): Promise<Page> {
   // The database's bigint ends where no user's notifications ever will.
   const offset = Math.min((page - 1) * perPage, Number.MAX_SAFE_INTEGER)
-  const before = beforeId ?? Number.MAX_SAFE_INTEGER
+  const newest = beforeId === undefined ? Number.MAX_SAFE_INTEGER : beforeId - 1
   const rows = await sql<NotificationRow & { total: number; unread_count: number }>`
     with counts as (
       select
@@ -24,7 +24,7 @@ export async function list(sql: Sql, userId: number, { page, perPage, beforeId }
     ), slice as (
       select id, type, title, message, data, read_at, created_at
       from notification
-      where user_id = ${userId} and id < ${before}
+      where user_id = ${userId} and id <= ${newest}
       order by id desc
       limit ${perPage} offset ${offset}
     )
