@@ -97,6 +97,8 @@ describe('GET /notifications', () => {
       values (${Number.MAX_SAFE_INTEGER}, ${user.id}, 'game_full', 'x', 'x', 'greatest', 'fr', ${now}, ${now})`
     const { data } = (await list(user.token)).body
     assert.deepEqual([data.length, data[0]?.id], [1, Number.MAX_SAFE_INTEGER])
+    const deleted = await h.call('DELETE', `/api/v1/notifications/${Number.MAX_SAFE_INTEGER}`, { token: user.token })
+    assert.equal(deleted.status, 200)
   })
 
   test('before_id walks without repeats while new ones arrive', async () => {
