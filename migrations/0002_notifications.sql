@@ -22,6 +22,8 @@ create table notification (
   constraint notification_fact_key unique (user_id, fact)
 );
 
-create index notification_id on notification (id);
+-- Every id is above 0. The condition keeps a page of a list, which doesn't state it, from being read off this index: that
+-- would go through everybody's newer notifications to find the few of somebody who stopped playing.
+create index notification_id on notification (id) where id > 0;
 create index notification_unread on notification (user_id, id) where read_at is null;
 create index notification_actor on notification (actor_id) where actor_name_length > 0;

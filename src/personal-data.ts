@@ -13,10 +13,10 @@ export async function eraseUser(sql: Database, userId: number): Promise<boolean>
   return sql.begin(async tx => {
     // Games first, then people: the order in which the intake takes their locks.
     await games.forgetPlayer(tx, userId)
-    const email = await users.remove(tx, userId)
-    if (email === undefined) return false
-    await codes.forget(tx, email)
+    if (!(await users.lock(tx, userId))) return false
     await notifications.forgetActor(tx, userId)
+    const email = await users.remove(tx, userId)
+    await codes.forget(tx, email!)
     return true
   })
 }

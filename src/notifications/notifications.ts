@@ -51,15 +51,37 @@ export async function markRead(sql: Sql, userId: number, id: number, now: Date):
   return row
 }
 
-/** Marks the unread ones as read, all of them or those of `ids`. @returns how many it changed */
+/**
+ * Marks the unread ones as read, all of them or those of `ids`. Rows are locked in the order of ids, whatever the plan, so
+ * that no two of these wait for each other.
+ * @returns how many it changed
+ */
 export async function markAllRead(sql: Sql, userId: number, ids: number[] | undefined, now: Date): Promise<number> {
-  const [row] = await sql<{ count: number }>`
-    with changed as (
-      update notification set read_at = ${now}, updated_at = ${now}
-      where user_id = ${userId} and read_at is null and (${ids ?? null}::bigint[] is null or id = any(${ids ?? null}))
-      returning id
-    )
-    select count(*) from changed`
+  // Two statements, since a plan made for both would look at every unread one to find the few of `ids`.
+  const [row] = ids
+    ? await sql<{ count: number }>`
+        with mine as (
+          select id from notification
+          where user_id = ${userId} and read_at is null and id = any(${ids}::bigint[])
+          order by id
+          for update
+        ), changed as (
+          update notification set read_at = ${now}, updated_at = ${now}
+          from mine
+          where user_id = ${userId} and notification.id = mine.id
+          returning mine.id
+        )
+        select count(*) from changed`
+    : await sql<{ count: number }>`
+        with mine as (
+          select id from notification where user_id = ${userId} and read_at is null order by id for update
+        ), changed as (
+          update notification set read_at = ${now}, updated_at = ${now}
+          from mine
+          where user_id = ${userId} and notification.id = mine.id
+          returning mine.id
+        )
+        select count(*) from changed`
   return row!.count
 }
 
@@ -69,9 +91,13 @@ export async function remove(sql: Sql, userId: number, id: number): Promise<bool
   return removed.length > 0
 }
 
-/** Whether anybody has a notification of this id: the one look-up that doesn't say whose. */
-export async function exists(sql: Sql, id: number): Promise<boolean> {
-  const [row] = await sql<{ found: boolean }>`select exists (select from notification where id = ${id}) as found`
+/**
+ * Whether somebody else has the notification of this id: the one look-up that can't say whose. One's own, which may have
+ * arrived just now, is none of another's.
+ */
+export async function isAnothers(sql: Sql, userId: number, id: number): Promise<boolean> {
+  const [row] = await sql<{ found: boolean }>`
+    select exists (select from notification where id = ${id} and id > 0 and user_id <> ${userId}) as found`
   return row!.found
 }
 
@@ -116,8 +142,19 @@ export async function deliver(sql: Sql, notifications: NewNotification[], now: D
   return row!.count
 }
 
-/** "Deleting a user turns their name into 'Un joueur' in others' notifications": the name is how their messages start. */
+/**
+ * "Deleting a user turns their name into 'Un joueur' in others' notifications": the name is how their messages start.
+ * To be called with the user locked, so that nothing new speaks of them, and before the account goes and takes their own
+ * notifications along. Those are locked here too, all in the order of ids: two who speak of each other may go at once.
+ */
 export async function forgetActor(sql: Sql, userId: number): Promise<void> {
+  await sql`
+    select count(*) from (
+      select id from notification
+      where user_id = ${userId} or (actor_id = ${userId} and actor_name_length > 0)
+      order by id
+      for update
+    ) as locked`
   await sql`
     update notification
     set message = case locale when 'en' then ${NOBODY.en} else ${NOBODY.fr} end || substr(message, actor_name_length + 1),
@@ -136,7 +173,7 @@ export async function prune(sql: Sql, { read, any }: { read: Date | null; any: D
   for (let after = 0; ; ) {
     const [seen] = await sql<{ last: number | null; oldest: Date | null; deleted: number }>`
       with slice as (
-        select user_id, id, read_at, created_at from notification where id > ${after} order by id limit ${slice}
+        select user_id, id, read_at, created_at from notification where id > ${after} and id > 0 order by id limit ${slice}
       ), gone as (
         delete from notification using slice
         where notification.user_id = slice.user_id and notification.id = slice.id

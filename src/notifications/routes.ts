@@ -62,9 +62,10 @@ export function notificationRoutes(app: App, { sql, now }: Pick<Context, 'sql' |
       response: { 200: Type.Object({ data: Notification }) },
     },
     handler: async request => {
+      const { userId } = request.caller
       const { id } = request.params
-      const row = await notifications.markRead(sql, request.caller.userId, id, now())
-      if (!row) throw await notTheirs(sql, id)
+      const row = await notifications.markRead(sql, userId, id, now())
+      if (!row) throw await notTheirs(sql, userId, id)
       return { data: toNotification(row) }
     },
   })
@@ -96,17 +97,19 @@ export function notificationRoutes(app: App, { sql, now }: Pick<Context, 'sql' |
       response: { 200: Message },
     },
     handler: async request => {
+      const { userId } = request.caller
       const { id } = request.params
-      if (!(await notifications.remove(sql, request.caller.userId, id))) throw await notTheirs(sql, id)
+      if (!(await notifications.remove(sql, userId, id))) throw await notTheirs(sql, userId, id)
       return { message: DELETED[preferredLanguage(request.headers['accept-language'])] }
     },
   })
 }
 
 /** Why a notification could not be touched. The sentence is a literal of the specification. */
-async function notTheirs(sql: Sql, id: number) {
-  const isAnothers = await notifications.exists(sql, id)
-  return isAnothers ? forbidden(same('Cette notification ne vous appartient pas.')) : notFound()
+async function notTheirs(sql: Sql, userId: number, id: number) {
+  return (await notifications.isAnothers(sql, userId, id))
+    ? forbidden(same('Cette notification ne vous appartient pas.'))
+    : notFound()
 }
 
 const READ = {

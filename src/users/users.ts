@@ -62,6 +62,12 @@ export async function chooseLevel(sql: Sql, userId: number, levelId: number, now
   return user
 }
 
+/** Keeps an account for this transaction alone: whoever wants to `hold` it waits. @returns whether it is there */
+export async function lock(sql: Sql, userId: number): Promise<boolean> {
+  const found = await sql`select id from app_user where id = ${userId} for update`
+  return found.length > 0
+}
+
 /** Deletes the account; what hangs on it by foreign key goes too. @returns its address, or undefined when there is none */
 export async function remove(sql: Sql, userId: number): Promise<string | undefined> {
   const [removed] = await sql<{ email: string }>`delete from app_user where id = ${userId} returning email`
