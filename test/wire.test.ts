@@ -33,6 +33,7 @@ describe('paths and methods', () => {
     ['PATCH', '/api/v1/auth/me', 'DELETE, GET, HEAD'],
     ['TRACE', '/api/v1/auth/me', 'DELETE, GET, HEAD'],
     ['QUERY', '/api/v1/game-levels', 'GET, HEAD'],
+    ['POST', '/api/v1/game%2Dlevels?page=1', 'GET, HEAD'],
   ]
   for (const [method, url, allow] of methods) {
     test(`405 for ${method} ${url}`, async () => {

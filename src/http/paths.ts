@@ -14,7 +14,7 @@ export function pathTable() {
 
     /** What to say to a request that met no route. */
     refusal(url: string): AppError {
-      const path = url.split('?', 1)[0]!
+      const path = decoded(url.split('?', 1)[0]!)
       const methods = [...known.values()]
         .filter(({ pattern }) => pattern.test(path))
         .flatMap(entry => [...entry.methods])
@@ -31,4 +31,13 @@ export function pathTable() {
 function patternOf(url: string): RegExp {
   const escaped = url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
   return new RegExp(`^${escaped.replace(/:[^/]+/g, '[^/]+')}$`)
+}
+
+/** As the router reads it, so that a spelling it knows isn't an unknown path here. */
+function decoded(path: string): string {
+  try {
+    return decodeURI(path)
+  } catch {
+    return path
+  }
 }
