@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import { eraseUser } from '../src/personal-data.ts'
+import { harness } from './support/app.ts'
+import { makeNotifications, makeUser } from './support/factories.ts'
+
+const h = harness()
+
+const URL = '/api/v1/notifications'
+const ROUNDS = 200
+
+/** Opens the pools' connections and holds them all, since racers that wait for a connection don't race. */
+async function openConnections() {
+  for (const { pool } of [h.ctx.sql, h.database.sql]) {
+    const clients = await Promise.all(Array.from({ length: 5 }, () => pool.connect()))
+    for (const client of clients) client.release()
+  }
+}
+
+/** Starts all of them together, another one first in each round. */
+async function race<T>(round: number, racers: (() => Promise<T>)[]): Promise<T[]> {
+  const start = round % racers.length
+  const order = [...racers.keys()].map(index => (index + start) % racers.length)
+  const results: T[] = []
+  await Promise.all(
+    order.map(async index => {
+      results[index] = await racers[index]!()
+    }),
+  )
+  return results
+}
+
+describe('at once', () => {
+  before(openConnections)
+
+  test('read, read-all and delete at once: the sums are right', async () => {
+    const user = await makeUser(h)
+    const call = (method: string, path: string, body?: unknown) => () =>
+      h.call(method, `${URL}${path}`, { token: user.token, ...(body !== undefined && { body }) })
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const ids = await makeNotifications(h, user.id, 6)
+      const [all, again, some, read, reread, gone, goneToo, readGone] = await race(round, [
+        call('POST', '/read-all'),
+        call('POST', '/read-all'),
+        call('POST', '/read-all', { ids: ids.slice(2).toReversed() }),
+        call('POST', `/${ids[0]}/read`),
+        call('POST', `/${ids[0]}/read`),
+        call('DELETE', `/${ids[1]}`),
+        call('DELETE', `/${ids[1]}`),
+        call('POST', `/${ids[1]}/read`),
+      ])
+      assert.equal(read!.status, 200)
+      assert.equal(read!.text, reread!.text)
+      assert.deepEqual([gone!.status, goneToo!.status].sort(), [200, 404])
+      assert.ok([200, 404].includes(readGone!.status), readGone!.text)
+      // Four rows nobody else touches; the one that is read and the one that is deleted may have been counted or not.
+      const counted = all!.body.count + again!.body.count + some!.body.count
+      assert.ok(counted >= 4 && counted <= 6, `${counted} counted`)
+      const left = await h.database.sql`select id from notification where user_id = ${user.id} and id >= ${ids[0]}`
+      assert.equal(left.length, 5)
+      const list = (await call('GET', '')()).body.meta
+      assert.deepEqual([list.unread_count, list.total], [0, (round + 1) * 5])
+    }
+  })
+
+  test('read-alls at once, some of them by ids: every row is counted once', async () => {
+    const user = await makeUser(h)
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const ids = await makeNotifications(h, user.id, 20)
+      const bodies = [undefined, { ids: ids.slice(0, 12) }, undefined, { ids: ids.slice(8).toReversed() }]
+      const answers = await race(
+        round,
+        bodies.map(body => () => h.call('POST', `${URL}/read-all`, { token: user.token, ...(body && { body }) })),
+      )
+      const counts = answers.map(answer => answer.body.count)
+      assert.equal(
+        counts.reduce((sum, count) => sum + count, 0),
+        20,
+        `${counts}`,
+      )
+    }
+  })
+
+  test('a list beside changes is of one instant: its rows and its counts agree', async () => {
+    const user = await makeUser(h)
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const ids = await makeNotifications(h, user.id, 5)
+      const list = () => h.call('GET', `${URL}?per_page=100`, { token: user.token })
+      const answers = await race<{ body: any }>(round, [
+        list,
+        () => h.call('POST', `${URL}/read-all`, { token: user.token }),
+        list,
+        () => h.call('DELETE', `${URL}/${ids[0]}`, { token: user.token }),
+        list,
+      ])
+      for (const { data, meta } of [answers[0]!.body, answers[2]!.body, answers[4]!.body]) {
+        assert.equal(meta.total, data.length)
+        assert.equal(meta.unread_count, data.filter((item: { is_read: boolean }) => !item.is_read).length)
+      }
+      await h.database.sql`delete from notification where user_id = ${user.id}`
+    }
+  })
+
+  test('people who speak of each other are deleted at once, while others read: nobody waits for ever', async () => {
+    const { sql } = h.database
+    for (let round = 0; round < 25; round += 1) {
+      const reader = await makeUser(h)
+      const leaving = [await makeUser(h), await makeUser(h), await makeUser(h)]
+      for (const recipient of [...leaving, reader]) {
+        for (const actor of leaving) {
+          const message = 'Marie a rejoint la partie.'
+          await makeNotifications(h, recipient.id, 5, { message, actorId: actor.id, actorNameLength: 5 })
+        }
+      }
+      const erased = await race<unknown>(round, [
+        ...leaving.map(user => () => eraseUser(sql, user.id)),
+        () => h.call('POST', `${URL}/read-all`, { token: reader.token }),
+      ])
+      assert.deepEqual(erased.slice(0, 3), [true, true, true])
+      const left =
+        await sql`select distinct message, read_at is null as unread from notification where user_id = ${reader.id}`
+      assert.deepEqual(left, [{ message: 'Un joueur a rejoint la partie.', unread: false }])
+    }
+  })
+})

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { harness } from './support/app.ts'
+import { makeNotifications, makeUser } from './support/factories.ts'
+
+const h = harness()
+
+function list(token: string, query = '') {
+  return h.call('GET', `/api/v1/notifications${query}`, { token })
+}
+
+const idsOf = (answer: { body: { data: { id: number }[] } }) => answer.body.data.map(item => item.id)
+
+describe('200', () => {
+  test('a notification has exactly the fields of the specification, its data in the order it was given', async () => {
+    const user = await makeUser(h)
+    const [id] = await makeNotifications(h, user.id, 1, { data: { starts_at: 'x', game_id: 9, actor_id: 3 } })
+    const answer = await list(user.token)
+    assert.equal(answer.status, 200)
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    assert.deepEqual(answer.body.data, [
+      {
+        id,
+        type: 'game_full',
+        title: 'Partie complète',
+        message: 'Numéro 0',
+        data: { starts_at: 'x', game_id: 9, actor_id: 3 },
+        is_read: false,
+        read_at: null,
+        created_at: '2026-11-28T10:00:00+00:00',
+      },
+    ])
+    assert.deepEqual(Object.keys(answer.body.data[0].data), ['starts_at', 'game_id', 'actor_id'])
+  })
+
+  test('data is null where none is stored', async () => {
+    const user = await makeUser(h)
+    await makeNotifications(h, user.id, 1)
+    await h.database.sql`update notification set data = null where user_id = ${user.id}`
+    assert.equal((await list(user.token)).body.data[0].data, null)
+  })
+
+  test('newest first, 20 a page, the caller’s own alone', async () => {
+    const user = await makeUser(h)
+    const other = await makeUser(h)
+    const ids = await makeNotifications(h, user.id, 45)
+    await makeNotifications(h, other.id, 3)
+    await h.call('POST', `/api/v1/notifications/${ids[0]}/read`, { token: user.token })
+    const newest = ids.toReversed()
+    for (const page of [1, 2, 3]) {
+      const answer = await list(user.token, page === 1 ? '' : `?page=${page}`)
+      assert.deepEqual(idsOf(answer), newest.slice((page - 1) * 20, page * 20))
+      assert.deepEqual(answer.body.meta, {
+        current_page: page,
+        last_page: 3,
+        per_page: 20,
+        total: 45,
+        unread_count: 44,
+      })
+    }
+  })
+
+  const sizes: [total: number, perPage: number, lastPage: number][] = [
+    [1, 1, 1],
+    [2, 1, 2],
+    [100, 100, 1],
+    [101, 100, 2],
+    [6, 3, 2],
+    [7, 3, 3],
+  ]
+  for (const [total, perPage, lastPage] of sizes) {
+    test(`${total} by ${perPage}: the last page is ${lastPage}, and every one comes once`, async () => {
+      const user = await makeUser(h)
+      const ids = await makeNotifications(h, user.id, total)
+      const walked: number[] = []
+      for (let page = 1; page <= lastPage; page += 1) {
+        const answer = await list(user.token, `?page=${page}&per_page=${perPage}`)
+        assert.equal(answer.body.meta.last_page, lastPage)
+        walked.push(...idsOf(answer))
+      }
+      assert.deepEqual(walked, ids.toReversed())
+    })
+  }
+
+  test('the counts are right past the end, however far', async () => {
+    const user = await makeUser(h)
+    await makeNotifications(h, user.id, 3)
+    for (const page of [2, 1_000_000, Number.MAX_SAFE_INTEGER]) {
+      const answer = await list(user.token, `?page=${page}&per_page=100`)
+      assert.equal(answer.status, 200)
+      assert.deepEqual(answer.body, {
+        data: [],
+        meta: { current_page: page, last_page: 1, per_page: 100, total: 3, unread_count: 3 },
+      })
+    }
+  })
+
+  test('an empty list has one page', async () => {
+    const user = await makeUser(h)
+    assert.deepEqual((await list(user.token)).body, {
+      data: [],
+      meta: { current_page: 1, last_page: 1, per_page: 20, total: 0, unread_count: 0 },
+    })
+  })
+
+  test('the greatest identifier, 2^53−1, is listed like any other', async () => {
+    const user = await makeUser(h)
+    const now = h.clock.now()
+    await h.database.sql`
+      insert into notification (id, user_id, type, title, message, fact, locale, created_at, updated_at)
+      overriding system value
+      values (${Number.MAX_SAFE_INTEGER}, ${user.id}, 'game_full', 'x', 'x', 'greatest', 'fr', ${now}, ${now})`
+    const { data } = (await list(user.token)).body
+    assert.deepEqual([data.length, data[0]?.id], [1, Number.MAX_SAFE_INTEGER])
+    const deleted = await h.call('DELETE', `/api/v1/notifications/${Number.MAX_SAFE_INTEGER}`, { token: user.token })
+    assert.equal(deleted.status, 200)
+  })
+
+  test('before_id walks without repeats while new ones arrive; its own row may be gone', async () => {
+    const user = await makeUser(h)
+    const ids = await makeNotifications(h, user.id, 7)
+    const first = await list(user.token, '?per_page=3')
+    await makeNotifications(h, user.id, 2)
+    const last = first.body.data.at(-1).id
+    await h.call('DELETE', `/api/v1/notifications/${last}`, { token: user.token })
+    const second = await list(user.token, `?per_page=3&before_id=${last}`)
+    assert.deepEqual(idsOf(second), ids.toReversed().slice(3, 6))
+    assert.deepEqual(second.body.meta, { current_page: 1, last_page: 3, per_page: 3, total: 8, unread_count: 8 })
+  })
+
+  test('before_id from either end of what is allowed', async () => {
+    const user = await makeUser(h)
+    const ids = await makeNotifications(h, user.id, 2)
+    assert.deepEqual(idsOf(await list(user.token, '?before_id=1')), [])
+    assert.deepEqual(idsOf(await list(user.token, `?before_id=${Number.MAX_SAFE_INTEGER}`)), ids.toReversed())
+  })
+
+  test('an empty value counts as absent, unknown parameters are ignored', async () => {
+    const user = await makeUser(h)
+    assert.equal((await list(user.token, '?page=&x=1&per_page=&before_id=')).body.meta.per_page, 20)
+  })
+})
+
+describe('401', () => {
+  test('without a token', async () => {
+    const answer = await h.call('GET', '/api/v1/notifications')
+    assert.deepEqual([answer.status, answer.body], [401, { message: 'Unauthenticated.', code: 'unauthenticated' }])
+  })
+})
+
+describe('422', () => {
+  const badPages = ['0', '-1', '1.5', 'x', '1e3', '0x10', '+1', '01', '9007199254740992', '9'.repeat(30), '١', '\0']
+  const bad: [query: string, field: string][] = [
+    ...badPages.map((value): [string, string] => [`?page=${encodeURIComponent(value)}`, 'page']),
+    ['?page=1&page=2', 'page'],
+    ['?page[]=1&page=x', 'page'],
+    ['?per_page=0', 'per_page'],
+    ['?per_page=101', 'per_page'],
+    ['?per_page=x', 'per_page'],
+    ['?before_id=0', 'before_id'],
+    ['?before_id=x', 'before_id'],
+    ['?before_id=9007199254740992', 'before_id'],
+    ['?before_id=3&page=1', 'before_id'],
+  ]
+  for (const [query, field] of bad) {
+    test(`for ${query}`, async () => {
+      const user = await makeUser(h)
+      const answer = await list(user.token, query)
+      assert.equal(answer.status, 422, answer.text)
+      assert.equal(answer.body.code, 'validation_failed')
+      assert.deepEqual(Object.keys(answer.body.errors), [field])
+    })
+  }
+})

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { isAnothers } from '../src/notifications/notifications.ts'
+import { harness } from './support/app.ts'
+import { makeNotifications, makeUser } from './support/factories.ts'
+import { ODD_IDS } from './support/odd-ids.ts'
+
+const h = harness()
+
+function read(token: string | undefined, id: unknown, language = 'fr') {
+  return h.call('POST', `/api/v1/notifications/${id}/read`, { token, headers: { 'accept-language': language } })
+}
+
+describe('200', () => {
+  test('is_read and read_at; repeated, the same bytes', async () => {
+    const user = await makeUser(h)
+    const [id, untouched] = await makeNotifications(h, user.id, 2)
+    h.clock.advance(1_000)
+    const readAt = `${h.clock.now().toISOString().slice(0, 19)}+00:00`
+    const first = await read(user.token, id)
+    assert.equal(first.status, 200)
+    assert.deepEqual(Object.keys(first.body), ['data'])
+    assert.deepEqual([first.body.data.id, first.body.data.is_read, first.body.data.read_at], [id, true, readAt])
+    h.clock.advance(60_000)
+    assert.equal((await read(user.token, id)).text, first.text)
+    const unread = await h.database.sql`select id from notification where user_id = ${user.id} and read_at is null`
+    assert.deepEqual(unread, [{ id: untouched }])
+  })
+
+  test('"No body": one that is sent anyway is ignored', async () => {
+    const user = await makeUser(h)
+    const [id] = await makeNotifications(h, user.id, 1)
+    const answer = await h.call('POST', `/api/v1/notifications/${id}/read`, {
+      token: user.token,
+      body: 'not json',
+      headers: { 'content-type': 'text/plain' },
+    })
+    assert.equal(answer.status, 200)
+  })
+})
+
+describe('401', () => {
+  test('without a token, whether there is such a notification or not', async () => {
+    const user = await makeUser(h)
+    const [id] = await makeNotifications(h, user.id, 1)
+    for (const any of [id, 999_999_999]) {
+      assert.deepEqual((await read(undefined, any)).body, { message: 'Unauthenticated.', code: 'unauthenticated' })
+    }
+  })
+})
+
+describe('403', () => {
+  for (const language of ['fr', 'en', 'de', '*']) {
+    test(`another’s, read or not: the sentence as it is written, in ${language}; nothing is changed`, async () => {
+      const user = await makeUser(h)
+      const other = await makeUser(h)
+      const [id] = await makeNotifications(h, other.id, 1)
+      const before = await h.database.sql`select * from notification where id = ${id}`
+      const answer = await read(user.token, id, language)
+      const refused = { message: 'Cette notification ne vous appartient pas.', code: 'forbidden' }
+      assert.deepEqual([answer.status, answer.body], [403, refused])
+      assert.deepEqual(await h.database.sql`select * from notification where id = ${id}`, before)
+      await read(other.token, id)
+      assert.deepEqual((await read(user.token, id, language)).body, refused)
+    })
+  }
+
+  test('one’s own that arrived between the two look-ups is not another’s', async () => {
+    const user = await makeUser(h)
+    const other = await makeUser(h)
+    const [id] = await makeNotifications(h, user.id, 1)
+    assert.equal(await isAnothers(h.database.sql, user.id, id!), false)
+    assert.equal(await isAnothers(h.database.sql, other.id, id!), true)
+  })
+})
+
+describe('404', () => {
+  for (const id of ODD_IDS) {
+    test(`for ${id.slice(0, 40)}`, async () => {
+      const user = await makeUser(h)
+      await makeNotifications(h, user.id, 1)
+      const answer = await read(user.token, id)
+      assert.deepEqual([answer.status, answer.body], [404, { message: 'Introuvable.', code: 'not_found' }])
+      assert.equal((await read(user.token, id, 'en')).body.message, 'Not found.')
+      const unread = await h.database.sql`select id from notification where user_id = ${user.id} and read_at is null`
+      assert.equal(unread.length, 1)
+    })
+  }
+})

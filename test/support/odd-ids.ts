@@ -1,0 +1,19 @@
+/** Path segments that name no notification: unknown, out of range, not an integer, not decodable. */
+export const ODD_IDS = [
+  '999999999',
+  '0',
+  '-1',
+  '1.5',
+  'x',
+  '9007199254740991',
+  '9007199254740992',
+  '9223372036854775808',
+  '9'.repeat(30),
+  '9'.repeat(200),
+  '%31%zz',
+  '%00',
+  '١',
+  '01',
+  '+1',
+  '1e1',
+]
