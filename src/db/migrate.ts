@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { Logger, runMigrations } from 'graphile-worker'
 import pg from 'pg'
+import { Client } from './client.ts'
 import type { Sql } from './sql.ts'
 
 const folder = new URL('../../migrations/', import.meta.url)
@@ -17,7 +18,9 @@ const quiet = new Logger(() => () => {})
  * @throws if a landed file is missing here, that is, the database is newer than this program
  */
 export async function migrate(url: string): Promise<string[]> {
-  const client = new pg.Client({ connectionString: url, application_name: 'courtside-migrate' })
+  const client = new Client({ connectionString: url, application_name: 'courtside-migrate' })
+  // What breaks the connection is seen by the statement that runs.
+  client.on('error', () => {})
   await client.connect()
   try {
     await client.query('select pg_advisory_lock($1)', [LOCK])
@@ -26,11 +29,18 @@ export async function migrate(url: string): Promise<string[]> {
     const applied = await pending(client)
     for (const name of applied) await apply(client, name)
     // The queue brings its own schema; under our lock, it too is migrated by one process at a time.
-    await runMigrations({ connectionString: url, logger: quiet })
+    await migrateQueue(url)
     return applied
   } finally {
     await client.end()
   }
+}
+
+async function migrateQueue(url: string): Promise<void> {
+  const pool = new pg.Pool({ connectionString: url, Client: Client as unknown as typeof pg.Client, max: 1 })
+  pool.on('error', () => {})
+  pool.on('connect', client => client.on('error', () => {}))
+  await runMigrations({ pgPool: pool, logger: quiet }).finally(() => pool.end())
 }
 
 /** Whether every migration this program knows has been applied. One statement, for `/readyz`. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { unavailable } from '../errors.ts'
+import { Client } from './client.ts'
 
 export interface Sql {
   /**
@@ -31,12 +32,13 @@ const types = {
 const INT8_ARRAY = 1016
 
 /**
- * @param url a PostgreSQL URL
+ * @param url a PostgreSQL URL; several hosts are tried in order
  * @param options.max connections; five give a steadier p99 than ten on two cores
  */
 export function connect(url: string, options: { max?: number; name?: string } = {}): Database {
   const pool = new pg.Pool({
     connectionString: url,
+    Client: Client as unknown as typeof pg.Client,
     max: options.max ?? 5,
     application_name: options.name ?? 'courtside',
     types: types as pg.CustomTypesConfig,
@@ -67,6 +69,8 @@ async function transaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Pr
     await client.query('commit').catch(rethrow)
     return result
   } catch (error) {
+    // A server that has become read-only is a primary no more: its connections are of no use.
+    if (isUnreachable(error)) broken = error as Error
     await client.query('rollback').catch((fault: Error) => {
       broken = fault
     })

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { splitHosts } from '../src/db/client.ts'
+import { migrate } from '../src/db/migrate.ts'
+import { connect } from '../src/db/sql.ts'
+import { AppError } from '../src/errors.ts'
+import { testDatabase } from './support/database.ts'
+
+describe('a URL with several hosts', () => {
+  const urls: [string, { host: string; port: number }[], string][] = [
+    ['postgres://u:p@one/db', [{ host: 'one', port: 5432 }], 'postgres://u:p@one/db'],
+    [
+      'postgres://u:p@one:5433,two/db?sslmode=require',
+      [
+        { host: 'one', port: 5433 },
+        { host: 'two', port: 5432 },
+      ],
+      'postgres://u:p@one:5433/db?sslmode=require',
+    ],
+    [
+      'postgresql://[::1]:5433,127.0.0.1/db',
+      [
+        { host: '::1', port: 5433 },
+        { host: '127.0.0.1', port: 5432 },
+      ],
+      'postgresql://[::1]:5433/db',
+    ],
+  ]
+  for (const [url, hosts, first] of urls) {
+    test(url, () => assert.deepEqual(splitHosts(url), { hosts, url: first }))
+  }
+
+  test('the first that is reached serves pool, transactions and migrations', async () => {
+    const database = await testDatabase()
+    const url = database.url.replace('@127.0.0.1:', '@127.0.0.1:1,127.0.0.1:2,127.0.0.1:')
+    assert.notEqual(url, database.url)
+    assert.deepEqual(await migrate(url), [])
+    const sql = connect(url)
+    assert.deepEqual(await sql`select 1 as one`, [{ one: 1 }])
+    assert.deepEqual(await sql.begin(tx => tx`select 2 as two`), [{ two: 2 }])
+    await sql.close()
+    await database.drop()
+  })
+
+  test('none that is reached: unavailable', async () => {
+    const sql = connect('postgres://nobody@127.0.0.1:1,127.0.0.1:2/none')
+    await assert.rejects(sql`select 1`, (error: AppError) => error instanceof AppError && error.code === 'unavailable')
+    await sql.close()
+  })
+})
