@@ -67,6 +67,8 @@ describe('200', () => {
     ['en-GB,en;q=0.9,fr;q=0.8', 'en'],
     ['fr;q=0.5, en;q=0.4', 'fr'],
     ['de, en;q=0.7, fr;q=0.2', 'en'],
+    ['fr, en', 'fr'],
+    ['en, fr', 'en'],
   ]
   for (const [header, locale] of languages) {
     test(`Accept-Language ${header} sets the locale ${locale}`, async () => {

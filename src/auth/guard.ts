@@ -12,10 +12,15 @@ export function bearer(request: FastifyRequest): string | undefined {
   return /^Bearer +([^\s]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
 }
 
+/** Whether something was sent in the place of a Bearer token, readable or not. */
+export function sendsToken(request: FastifyRequest): boolean {
+  return /^Bearer +\S/i.test(request.headers.authorization ?? '')
+}
+
 /** The claims of the token that was sent, expired or not. @throws AppError 401 when there is none of ours */
 export function claimsOf(request: FastifyRequest, tokens: Tokens, now: Date): Claims {
   const claims = tokens.read(bearer(request) ?? '', now)
-  if (!claims) throw unauthenticated(request.headers.authorization !== undefined)
+  if (!claims) throw unauthenticated(sendsToken(request))
   return claims
 }
 
@@ -45,13 +50,13 @@ export function createGuards({ sql, now, intakeKeys, config }: Context, tokens: 
           en: 'This operation needs a service key.',
         })
       }
-      throw unauthenticated(request.headers.authorization !== undefined)
+      throw unauthenticated(sendsToken(request))
     },
 
     async operator(request: FastifyRequest): Promise<void> {
       if (holds(request, metrics)) return
       noteRefusal(request)
-      throw unauthenticated(request.headers.authorization !== undefined)
+      throw unauthenticated(sendsToken(request))
     },
   } satisfies Record<Access, unknown>
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
@@ -71,6 +72,7 @@ export function answerParserFailure(error: NodeJS.ErrnoException, socket: Socket
   const body = JSON.stringify({ message: STATUS_CODES[status]!, code } satisfies Failure)
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      `Content-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${randomUUID()}\r\nCache-Control: no-store\r\n` +
+      `X-Content-Type-Options: nosniff\r\n\r\n${body}`,
   )
 }
