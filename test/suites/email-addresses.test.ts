@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { domainToASCII } from 'node:url'
+import { sendCode } from '../../src/auth/code-email.ts'
+import { createSmtpMailer } from '../../src/mail/smtp.ts'
+import { harness } from '../support/app.ts'
+import { FROM } from '../support/outbox.ts'
+import { profile } from '../support/scenario.ts'
+import { type SmtpServer, smtpServer } from '../support/smtp.ts'
+import { readSuite, skip, told } from '../support/suites.ts'
+
+type Case = { address: string; category: string }
+
+describe('the addresses of isemail', { skip }, () => {
+  const h = harness()
+  const cases = readSuite<Case[]>('email-addresses.json')
+  let smtp: SmtpServer
+  before(async () => {
+    smtp = await smtpServer()
+  })
+  after(() => smtp.close())
+
+  /** Mails the newest code, by the worker's own task. @returns the recipients of the mail that left */
+  async function mailNewest(): Promise<string[][]> {
+    const { sql } = h.database
+    const mailer = createSmtpMailer(smtp.url, FROM)
+    const [job] = await sql<{ payload: unknown }>`
+      select payload from graphile_worker._private_jobs order by id desc limit 1`
+    await sendCode({ sql, mailer, keys: h.ctx.keys, now: h.clock.now, log: h.ctx.log })(job!.payload)
+    return smtp.mails.splice(0).map(mail => mail.to.map(inAscii))
+  }
+
+  async function ask(address: string) {
+    // Some stand in the set twice, and a minute lies between two codes.
+    h.clock.advance(60_000)
+    return h.call('POST', '/api/v1/auth/request-otp', { body: profile(address) })
+  }
+
+  test('a wrong one is refused, and of each that is taken the mail goes to that mailbox alone', async () => {
+    for (const { address, category } of cases) {
+      const answer = await ask(address)
+      if (answer.status === 200) {
+        assert.ok(category !== 'ISEMAIL_ERR' || trimmed(address) !== address, told(address, answer))
+        assert.deepEqual(await mailNewest(), [[mailbox(address)]], told(address, answer))
+      } else {
+        assert.equal(answer.status, 422, told(address, answer))
+        assert.deepEqual(Object.keys(answer.body.errors), ['email'], told(address, answer))
+      }
+    }
+  })
+
+  test('a plain one with a dot in its domain is taken', async () => {
+    const refused: string[] = []
+    for (const { address, category } of cases) {
+      if (!['ISEMAIL_VALID_CATEGORY', 'ISEMAIL_DNSWARN'].includes(category) || !/@.*\./.test(address)) continue
+      if ((await ask(address)).status !== 200) refused.push(address)
+    }
+    assert.deepEqual(refused, [])
+  })
+})
+
+function trimmed(address: string): string {
+  return address.replace(/^[ \t]+|[ \t]+$/g, '')
+}
+
+/** As it was on the wire: the test's server shows punycode decoded. */
+function inAscii(recipient: string): string {
+  const at = recipient.lastIndexOf('@') + 1
+  return recipient.slice(0, at) + domainToASCII(recipient.slice(at))
+}
+
+/** "Lower-cased […] an internationalised domain is stored as punycode". */
+function mailbox(address: string): string {
+  const [local, domain] = trimmed(address).split('@')
+  return `${local!.toLowerCase()}@${domainToASCII(domain!)}`
+}

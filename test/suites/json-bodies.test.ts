@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import { harness, INTAKE_KEY } from '../support/app.ts'
+import { type Exchanged, httpConnection } from '../support/connection.ts'
+import { BATCH, EVENTS } from '../support/games.ts'
+import { signUp } from '../support/scenario.ts'
+import { readSuite, skip, told } from '../support/suites.ts'
+
+type Body = { name: string; bytes: Buffer }
+type Endpoint = { method: string; path: string; type?: string; maxBytes?: number; optional?: boolean; list?: boolean }
+
+// `y_` is valid JSON, `n_` is not, `i_` may be either.
+describe('the bodies of JSONTestSuite', { skip }, () => {
+  const h = harness()
+  const bodies: Body[] = readSuite<{ name: string; base64: string }[]>('json-bodies.json').map(({ name, base64 }) => ({
+    name,
+    bytes: Buffer.from(base64, 'base64'),
+  }))
+  let port = 0
+  let token = ''
+  before(async () => {
+    await h.app.listen({ port: 0, host: '127.0.0.1' })
+    port = (h.app.server.address() as { port: number }).port
+    token = (await signUp(h)).token
+  })
+
+  const endpoints: Endpoint[] = [
+    { method: 'POST', path: '/api/v1/auth/request-otp' },
+    { method: 'POST', path: '/api/v1/auth/verify-otp' },
+    { method: 'POST', path: '/api/v1/auth/level-assessment' },
+    { method: 'DELETE', path: '/api/v1/auth/me' },
+    { method: 'POST', path: '/api/v1/notifications/read-all', optional: true },
+    { method: 'POST', path: EVENTS },
+    { method: 'POST', path: EVENTS, type: 'application/cloudevents+json' },
+    { method: 'POST', path: EVENTS, type: BATCH, maxBytes: 1024 * 1024, list: true },
+  ]
+  for (const endpoint of endpoints) {
+    const { method, path, type = 'application/json' } = endpoint
+    test(`${method} ${path} as ${type}: one answer each, never a fault of ours`, async t => {
+      const connection = httpConnection(port)
+      t.after(() => connection.close())
+      const authorization = `Bearer ${path === EVENTS ? INTAKE_KEY : token}`
+      for (const body of bodies) {
+        const headers = { authorization, 'content-type': type }
+        const answer = await connection.exchange(method, path, headers, body.bytes).catch(error => {
+          throw new Error(body.name, { cause: error })
+        })
+        judge(endpoint, body, answer)
+      }
+      const last = await connection.exchange('GET', '/api/v1/nowhere', {}, Buffer.alloc(0))
+      assert.deepEqual([last.status, JSON.parse(last.text).code], [404, 'not_found'])
+    })
+  }
+})
+
+function judge(endpoint: Endpoint, body: Body, answer: Exchanged): void {
+  const wanted = expected(endpoint, body)
+  assert.ok(wanted.includes(answer.status), `${told(body.name, answer)}, expected ${wanted}`)
+  const { code, errors, results } = JSON.parse(answer.text)
+  if (answer.status === 200 && endpoint.list) {
+    // Nothing in the set is an event.
+    for (const { status } of results) assert.equal(status, 'rejected', told(body.name, answer))
+  }
+  if (answer.status === 413) assert.equal(code, 'payload_too_large', told(body.name, answer))
+  if (answer.status === 422) {
+    assert.equal(code, 'validation_failed', told(body.name, answer))
+    assert.ok(Object.keys(errors).length > 0, told(body.name, answer))
+    if (body.name.startsWith('n_') && body.bytes.length > 0) {
+      assert.deepEqual(Object.keys(errors), ['body'], told(body.name, answer))
+    }
+  }
+}
+
+function expected({ maxBytes = 64 * 1024, optional, list }: Endpoint, { name, bytes }: Body): number[] {
+  if (bytes.length > maxBytes) return [413]
+  if (bytes.length === 0) return optional ? [200] : [422]
+  if (name.startsWith('n_')) return [422]
+  if (name.startsWith('i_')) return optional || list ? [200, 422] : [422]
+  const value = JSON.parse(bytes.toString('utf8'))
+  if (list) return Array.isArray(value) ? [200] : [422]
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return optional && isObject && !JSON.stringify(value).includes('\\u0000') ? [200] : [422]
+}

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { createTokens } from '../../src/auth/jwt.ts'
+import { harness, JWT_SECRET } from '../support/app.ts'
+import { EVENTS } from '../support/games.ts'
+import { signUp } from '../support/scenario.ts'
+import { readSuite, skip, told } from '../support/suites.ts'
+
+type Signature = { protected?: string; signature: string }
+type Example = {
+  input: { payload: string; key: { kid?: string; k: string } }
+  output: {
+    compact?: string
+    json?: { payload?: string; signatures: Signature[] }
+    json_flat?: { payload?: string } & Signature
+  }
+}
+
+const FILES = [
+  'jws_4_1.rsa_v15_signature',
+  'jws_4_3.ecdsa_signature',
+  'jws_4_4.hmac-sha2_integrity_protection',
+  'jws_4_5.signature_with_detached_content',
+  'jws_4_6.protecting_specific_header_fields',
+  'jws_4_7.protecting_content_only',
+  'jws_4_8.multiple_signatures',
+  'rfc7797_4.2.hmac-sha2_b64_false',
+  'rfc7797_hmac-sha2_b64_false',
+]
+
+const read = (name: string) => readSuite<Example>(`jws-rfc7520/${name}.json`)
+
+describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
+  const h = harness()
+
+  for (const name of FILES) {
+    test(`${name}: none of its forms is a token of ours`, async () => {
+      const forms = formsOf(read(name))
+      assert.ok(forms.length >= 4)
+      for (const form of forms) {
+        for (const [method, url] of [
+          ['GET', '/api/v1/auth/me'],
+          ['POST', '/api/v1/auth/refresh'],
+          ['POST', '/api/v1/auth/logout'],
+          ['POST', EVENTS],
+        ] as const) {
+          const answer = await h.call(method, url, { headers: { authorization: `Bearer ${form}` } })
+          assert.equal(answer.status, 401, `${method} ${url} ${told(form, answer)}`)
+          assert.equal(answer.text, '{"message":"Unauthenticated.","code":"unauthenticated"}', told(form, answer))
+        }
+      }
+    })
+
+    test(`${name}: nor would it be if we had its key`, () => {
+      const example = read(name)
+      for (const { kid = 'ours', k } of [example.input.key].flat()) {
+        if (k === undefined) continue
+        const keys = { ...h.ctx.keys, signing: [{ id: kid, secret: Buffer.from(k, 'base64url') as unknown as string }] }
+        for (const form of formsOf(example)) assert.equal(createTokens(keys).read(form, h.clock.now()), undefined, form)
+      }
+    })
+  }
+
+  test('HS256 as RFC 7520 §4.4 computes it is what signs our tokens', async () => {
+    const { input, output } = read('jws_4_4.hmac-sha2_integrity_protection')
+    assert.equal(verified(output.compact!, Buffer.from(input.key.k, 'base64url')), input.payload)
+    assert.equal(verified(output.compact!, Buffer.from(JWT_SECRET)), undefined)
+    const { token } = await signUp(h)
+    assert.equal(JSON.parse(verified(token, Buffer.from(JWT_SECRET))!).iss, 'courtside')
+  })
+})
+
+/** Every way to write an example into a header: as the RFC does, and its parts put together as a compact one. */
+function formsOf({ output: { compact, json, json_flat: flat } }: Example): string[] {
+  const signatures = [...(json?.signatures ?? []), ...(flat ? [flat] : [])]
+  const put = signatures.map(({ protected: head = '', signature }) => `${head}.${json?.payload ?? ''}.${signature}`)
+  const objects = [json, flat].filter(form => form !== undefined).map(form => JSON.stringify(form))
+  const encoded = objects.map(form => Buffer.from(form).toString('base64url'))
+  return [...new Set([compact, ...put, ...objects, ...encoded].filter(form => form !== undefined))]
+}
+
+/** By RFC 7515 alone, without any library of ours. @returns the payload */
+function verified(compact: string, key: Buffer): string | undefined {
+  const [head, payload, signature] = compact.split('.')
+  const mac = createHmac('sha256', key).update(`${head}.${payload}`).digest('base64url')
+  return mac === signature ? Buffer.from(payload!, 'base64url').toString('utf8') : undefined
+}

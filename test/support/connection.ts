@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+
+export type Exchanged = { status: number; text: string }
+
+/**
+ * Sends requests one after the other, on a connection that is kept as long as the server keeps it. Bytes beyond an answer
+ * fail this exchange, or the next one, so that whoever ends with an answer they know has seen exactly one to each.
+ */
+export function httpConnection(port: number) {
+  let wire: Awaited<ReturnType<typeof open>> | undefined
+  return {
+    async exchange(method: string, path: string, headers: Record<string, string>, body: Buffer): Promise<Exchanged> {
+      wire ??= await open(port)
+      assert.equal(wire.rest(), '', 'a second answer to the request before')
+      const lines = Object.entries({ host: 'x', ...headers, 'content-length': body.length })
+      const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+      wire.socket.write(Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${head}\r\n`), body]))
+      const answer = await wire.take(endOfHead)
+      const length = Number(/^content-length: (\d+)\r$/im.exec(answer)![1])
+      const text = await wire.take(received => (received.length < length ? undefined : length))
+      if (/^connection: close\r$/im.test(answer)) {
+        await wire.closed
+        assert.equal(wire.rest(), '', 'a second answer')
+        wire = undefined
+      }
+      return { status: Number(answer.split(' ', 2)[1]), text }
+    },
+    close() {
+      wire?.socket.destroy()
+    },
+  }
+}
+
+async function open(port: number) {
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  let received = Buffer.alloc(0)
+  let happened = () => {}
+  socket.on('data', chunk => {
+    received = Buffer.concat([received, chunk])
+    happened()
+  })
+  // The server may close while a body that is too large is still being sent.
+  socket.on('error', () => {})
+  const closed = new Promise<void>(resolve => {
+    socket.on('close', () => {
+      resolve()
+      happened()
+    })
+  })
+  return {
+    socket,
+    closed,
+    rest: () => received.toString('utf8'),
+    /** @param measure how many of the bytes that are there to take, undefined to wait for more */
+    async take(measure: (received: Buffer) => number | undefined): Promise<string> {
+      let length = measure(received)
+      while (length === undefined) {
+        if (socket.destroyed) throw new Error(`no answer, but ${JSON.stringify(received.toString('utf8'))}`)
+        await new Promise<void>(resolve => {
+          happened = resolve
+        })
+        length = measure(received)
+      }
+      const taken = received.subarray(0, length).toString('utf8')
+      received = received.subarray(length)
+      return taken
+    },
+  }
+}
+
+function endOfHead(received: Buffer): number | undefined {
+  const at = received.indexOf('\r\n\r\n')
+  return at < 0 ? undefined : at + 4
+}
