@@ -21,7 +21,11 @@ type Setting<T> = { default: string; doc: string; parse: (value: string) => T }
 export const SETTINGS = {
   HOST: setting('127.0.0.1', 'address to listen on', text),
   PORT: setting('3000', 'port to listen on; 0 takes a free one', integer(0, 65_535)),
-  DATABASE_URL: setting('', 'an external PostgreSQL (15 or newer), several hosts allowed; empty: the embedded one', optional(postgresUrl)),
+  DATABASE_URL: setting(
+    '',
+    'an external PostgreSQL (15 or newer), several hosts allowed; empty: the embedded one',
+    optional(postgresUrl),
+  ),
   DATA_DIR: setting('./data', 'where the embedded database and the generated secrets live', text),
   SMTP_URL: setting('', 'the mail server, `smtp://` or `smtps://`; empty: the development mailbox', optional(smtpUrl)),
   MAIL_FROM: setting('Courtside <no-reply@localhost>', 'the sender of the mails', text),
