@@ -122,6 +122,15 @@ describe('bodies', () => {
     }
   })
 
+  test('a body full of blanks costs no time', async () => {
+    // Milliseconds, or some seconds where the time grows with the square of the length.
+    const email = `a${' '.repeat(65_000)}b`
+    const start = performance.now()
+    const answer = await h.call('POST', '/api/v1/auth/verify-otp', { body: { email, code: '0000' } })
+    assert.equal(answer.status, 422)
+    assert.ok(performance.now() - start < 1_000)
+  })
+
   test('nested beyond any stack', async () => {
     const { token } = await signUp(h)
     const deep = `{"game_level_id":1,"x":${'['.repeat(30_000)}"\\u0041"${']'.repeat(30_000)}}`
