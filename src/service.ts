@@ -5,6 +5,7 @@ import type { Config } from './config.ts'
 import { createContext, type Found } from './context.ts'
 import { migrate } from './db/migrate.ts'
 import { isUnreachable } from './db/sql.ts'
+import { startSchedule } from './games/schedule.ts'
 import { startWorker } from './jobs/queue.ts'
 import { startPruning } from './retention.ts'
 
@@ -25,7 +26,11 @@ export async function openService(
   opened.push(() => app.close())
   if (config.works) {
     const worker = await startWorker(found.databaseUrl, { send_code: sendCode(ctx) }, { log })
-    opened.push(worker.stop, startPruning(ctx.sql, config, ctx.now, log).stop)
+    const clock = () => ({ now: ctx.now(), timeZone: config.timeZone })
+    const schedule = startSchedule(ctx.sql, clock, log, ({ type, outcome, lateSeconds }) =>
+      ctx.metrics.fired(type, outcome, lateSeconds),
+    )
+    opened.push(worker.stop, schedule.stop, startPruning(ctx.sql, config, ctx.now, log).stop)
   }
   return app.listen({ host: config.host, port: config.port })
 }

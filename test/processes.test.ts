@@ -16,7 +16,13 @@ describe('three processes', () => {
   before(async () => {
     database = await testDatabase()
     smtp = await smtpServer()
-    const env = { DATABASE_URL: database.url, SMTP_URL: smtp.url, JWT_SECRET, INTAKE_KEYS: INTAKE_KEY }
+    const env = {
+      DATABASE_URL: database.url,
+      SMTP_URL: smtp.url,
+      JWT_SECRET,
+      INTAKE_KEYS: INTAKE_KEY,
+      REMINDER_OFFSETS: '2s',
+    }
     services = await Promise.all(
       ['all', 'all', 'worker'].map(ROLE =>
         startService({ ...env, ROLE, THROTTLE_REQUEST_OTP: '60', THROTTLE_VERIFY_OTP: '60' }),
@@ -128,6 +134,33 @@ describe('three processes', () => {
       const list = await call('GET', '/api/v1/notifications', undefined, creator.token, at)
       assert.equal(list.body.meta.total, 1)
     }
+  })
+
+  test('a reminder and a start are told once, whoever fires them', async () => {
+    const [creator, player] = [await signUp(), await signUp()]
+    const started = Date.now()
+    const event = {
+      specversion: '1.0',
+      id: 'soon',
+      source: '/three',
+      type: 'game_created',
+      time: new Date(started).toISOString(),
+      data: {
+        game_id: 4,
+        creator_id: creator.id,
+        player_ids: [creator.id, player.id],
+        starts_at: new Date(started + 4_000).toISOString(),
+      },
+    }
+    assert.equal((await call('POST', '/internal/v1/events', event, INTAKE_KEY)).status, 202)
+    const typesOf = async (token: string): Promise<string[]> =>
+      (await call('GET', '/api/v1/notifications', undefined, token)).body.data.map(
+        (item: { type: string }) => item.type,
+      )
+    while (!(await typesOf(creator.token)).includes('game_started'));
+    // Whoever else would tell it had a second's look at it too.
+    while (Date.now() < started + 6_500) await typesOf(player.token)
+    for (const { token } of [creator, player]) assert.deepEqual(await typesOf(token), ['game_started', 'game_reminder'])
   })
 
   test('a limit holds over both', async () => {

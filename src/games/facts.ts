@@ -8,6 +8,7 @@ import * as games from './games.ts'
 import { compose } from './messages.ts'
 import { apply } from './projection.ts'
 import { type Telling, tellings } from './recipients.ts'
+import { type Agenda, plan } from './schedule.ts'
 
 /** What became of a reported fact; for a repeat `notifications` is the first's count. */
 export type Outcome = { status: 'accepted' | 'duplicate'; notifications: number } | { status: 'mismatch' }
@@ -21,11 +22,11 @@ export type Outcome = { status: 'accepted' | 'duplicate'; notifications: number 
  *
  * @returns an outcome for each fact, in their order, and how many recipients were skipped as unknown
  */
-export async function report(sql: Sql, facts: readonly Fact[], clock: Clock) {
+export async function report(sql: Sql, facts: readonly Fact[], agenda: Agenda) {
   return sql.begin(async tx => {
-    const recorded = await events.record(tx, facts, clock.now)
+    const recorded = await events.record(tx, facts, agenda.now)
     const fresh = new Set(firstOfEach(facts).filter(fact => recorded.get(fact.key)!.fresh))
-    const { counts, skipped } = await happen(tx, [...fresh], clock)
+    const { counts, skipped } = await happen(tx, [...fresh], agenda)
     const outcomes = facts.map((fact): Outcome => {
       const kept = recorded.get(fact.key)!
       if (kept.digest !== fact.digest) return { status: 'mismatch' }
@@ -42,9 +43,9 @@ function firstOfEach(facts: readonly Fact[]): Fact[] {
 }
 
 /** Lets new facts take effect, one after the other. */
-async function happen(tx: Sql, facts: readonly Fact[], clock: Clock) {
+async function happen(tx: Sql, facts: readonly Fact[], agenda: Agenda) {
   if (facts.length === 0) return { counts: new Map<string, number>(), skipped: 0 }
-  const known = await games.lock(tx, facts, clock.now)
+  const known = await games.lock(tx, facts, agenda.now)
   const current = new Map(known)
   const told: Telling[] = []
   for (const fact of facts) {
@@ -54,9 +55,9 @@ async function happen(tx: Sql, facts: readonly Fact[], clock: Clock) {
     told.push(...tellings(before, after, fact))
   }
   const changed = [...current.values()].filter(game => game !== known.get(game.id))
-  await games.save(tx, changed, clock.now)
-  // schedule.ts plans or cancels the reminders of `changed` here, in the same transaction.
-  return notify(tx, await untold(tx, told, clock.now), clock)
+  await games.save(tx, changed, agenda.now)
+  await plan(tx, changed, agenda)
+  return notify(tx, await untold(tx, told, agenda.now), agenda)
 }
 
 /** Leaves out what was told of a game before, and keeps what is told now. */

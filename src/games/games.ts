@@ -33,6 +33,23 @@ export async function lock(sql: Sql, facts: readonly Fact[], now: Date): Promise
   return new Map(rows.map(row => [row.id, toGame(row)]))
 }
 
+/**
+ * Locks games of which something is due, in ascending order; those that somebody else holds are passed over.
+ * @param limit how many at the most
+ */
+export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Game[]> {
+  const rows = await sql<GameRow>`
+    select id, creator_id, player_ids, place, cancelled,
+      to_char(starts_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as starts_at,
+      to_char(fact_time at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as fact_time,
+      to_char(filled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as filled_at
+    from game
+    where id in (select game_id from game_schedule where due_at <= ${now} order by due_at limit ${limit})
+    order by id
+    for update skip locked`
+  return rows.map(toGame)
+}
+
 /** Writes what became of locked games. */
 export async function save(sql: Sql, games: readonly Game[], now: Date): Promise<void> {
   if (games.length === 0) return

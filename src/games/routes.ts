@@ -46,9 +46,9 @@ export function intakeRoutes(
       response: { 200: Type.Union([EventResult, BatchResult]), 202: EventResult },
     },
     handler: async (request, reply) => {
-      const clock = { now: now(), timeZone: config.timeZone }
+      const agenda = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
       const take: Take = async facts => {
-        const { outcomes, skipped } = await report(sql, facts, clock)
+        const { outcomes, skipped } = await report(sql, facts, agenda)
         if (skipped > 0) {
           request.log.debug({ skipped }, 'unknown recipients skipped')
           metrics.skippedRecipients(skipped)
@@ -61,9 +61,9 @@ export function intakeRoutes(
       const refuse = () => metrics.event(undefined, 'rejected')
       if (mediaType(request.headers['content-type']) === BATCH) {
         const language = preferredLanguage(request.headers['accept-language'])
-        return { results: await takeBatch(itemsOf(request.body), take, refuse, clock.now, language) }
+        return { results: await takeBatch(itemsOf(request.body), take, refuse, agenda.now, language) }
       }
-      const fact = readFact(request.body, clock.now)
+      const fact = readFact(request.body, agenda.now)
       if (fact instanceof AppError) {
         refuse()
         throw fact
