@@ -8,7 +8,6 @@ import { canonicalInstant } from './timestamp.ts'
 /**
  * What a schema may say beyond JSON Schema:
  * `verbatim`  a string that is not trimmed
- * `multiline` a string that may hold line breaks
  * `rule`      the text for a value of the right type that fails
  */
 declare module 'typebox' {
