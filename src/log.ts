@@ -23,7 +23,7 @@ export async function createLog(level: Config['logLevel']): Promise<Logger> {
   const options = logOptions(level)
   if (!process.stdout.isTTY) return pino(options)
   const { default: pretty } = await import('pino-pretty')
-  return pino(options, pretty({ colorize: true, ignore: 'reqId' }))
+  return pino(options, pretty({ colorize: true, ignore: 'reqId', singleLine: true }))
 }
 
 /** What may be told of a failure. */
