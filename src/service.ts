@@ -2,11 +2,10 @@ import type { Logger } from 'pino'
 import { createApp } from './app.ts'
 import { sendCode } from './auth/code-email.ts'
 import type { Config } from './config.ts'
-import { createContext, type Found } from './context.ts'
+import { type Context, createContext, type Found } from './context.ts'
 import { migrate } from './db/migrate.ts'
 import { isUnreachable } from './db/sql.ts'
 import { startSchedule } from './games/schedule.ts'
-import { startWorker } from './jobs/queue.ts'
 import { startPruning } from './retention.ts'
 
 /**
@@ -22,17 +21,26 @@ export async function openService(
 ): Promise<string> {
   const ctx = createContext(config, log, found)
   opened.push(ctx.close)
+  // Closed after the app, so that at the end nothing is accepted that nobody works at.
+  const working: (() => Promise<unknown>)[] = []
+  opened.push(() => Promise.all(working.map(stop => stop())))
   const [app] = await Promise.all([createApp(ctx), migrated(found.databaseUrl, log)])
   opened.push(() => app.close())
-  if (config.works) {
-    const worker = await startWorker(found.databaseUrl, { send_code: sendCode(ctx) }, { log })
-    const clock = () => ({ now: ctx.now(), timeZone: config.timeZone })
-    const schedule = startSchedule(ctx.sql, clock, log, ({ type, outcome, lateSeconds }) =>
-      ctx.metrics.fired(type, outcome, lateSeconds),
-    )
-    opened.push(worker.stop, schedule.stop, startPruning(ctx.sql, config, ctx.now, log).stop)
-  }
-  return app.listen({ host: config.host, port: config.port })
+  const address = await app.listen({ host: config.host, port: config.port })
+  if (config.works) working.push(...(await openWorker(ctx, found.databaseUrl)))
+  return address
+}
+
+/** Its code is read when the node listens already: nobody waits for it. @returns what stops it */
+async function openWorker(ctx: Context, databaseUrl: string): Promise<(() => Promise<unknown>)[]> {
+  const { startWorker } = await import('./jobs/queue.ts')
+  const { sql, config, log, now, metrics } = ctx
+  const worker = await startWorker(databaseUrl, { send_code: sendCode(ctx) }, { log })
+  const clock = () => ({ now: now(), timeZone: config.timeZone })
+  const schedule = startSchedule(sql, clock, log, ({ type, outcome, lateSeconds }) =>
+    metrics.fired(type, outcome, lateSeconds),
+  )
+  return [worker.stop, schedule.stop, startPruning(sql, config, now, log).stop]
 }
 
 /** Brings the schema up to date; a database that is still starting is waited for. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import pg from 'pg'
-import { migrate } from '../src/db/migrate.ts'
+import { migrate, QUEUE } from '../src/db/migrate.ts'
 import { administer, testDatabase } from './support/database.ts'
 import { describeSchema } from './support/schema.ts'
 
@@ -27,6 +27,11 @@ test('migrations that start at once, several times over, end in one migrated dat
     assert.deepEqual(await migrate(url), [])
     await administer(`drop database ${name}`)
   }
+})
+
+test('the queue’s version that is noted is the one that is installed', async () => {
+  const { dependencies } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
+  assert.equal(QUEUE, `graphile-worker@${dependencies['graphile-worker']}`)
 })
 
 test('a database newer than the program is refused', async () => {

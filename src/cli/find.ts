@@ -10,15 +10,20 @@ import { keptSecret } from '../secrets.ts'
  * Finds the database and the secrets: those of the settings, else an embedded PostgreSQL and secrets made and kept in the
  * data folder.
  * @param opened gets what stops a database that was started here
+ * @param onRunning is called once when there is nothing left to do but wait for the database
  */
 export async function find(
   config: Config,
   log: FastifyBaseLogger,
   opened: (() => Promise<unknown>)[],
+  onRunning: () => void,
 ): Promise<Found & { intakeKeyPath: string | undefined }> {
   const { secrets, intakeKeyPath } = await findSecrets(config)
-  if (config.databaseUrl) return { ...secrets, databaseUrl: config.databaseUrl, intakeKeyPath }
-  const embedded = await startEmbedded(config.dataDir, log)
+  if (config.databaseUrl) {
+    onRunning()
+    return { ...secrets, databaseUrl: config.databaseUrl, intakeKeyPath }
+  }
+  const embedded = await startEmbedded(config.dataDir, log, { onRunning })
   opened.push(embedded.stop)
   return { ...secrets, databaseUrl: embedded.url, intakeKeyPath }
 }

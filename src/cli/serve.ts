@@ -17,8 +17,12 @@ export async function run(args: string[]): Promise<void> {
   // What was opened, newest last; closed in reverse, whatever happens in between.
   const opened: (() => Promise<unknown>)[] = []
   try {
-    // The code of the service is read while the database starts.
-    const [found, { openService }] = await Promise.all([find(config, log, opened), import('../service.ts')])
+    // The code of the service is read while the database starts, and not before: reading it leaves no time for anything else.
+    const running = Promise.withResolvers<void>()
+    const [found, { openService }] = await Promise.all([
+      find(config, log, opened, running.resolve),
+      running.promise.then(() => import('../service.ts')),
+    ])
     const address = await openService(config, log, found, opened)
     announce(log, config, address, found.intakeKeyPath)
     await stopped

@@ -40,6 +40,8 @@ type Options = {
   /** A folder with the programs of another PostgreSQL. */
   bin?: string | undefined
   settings?: Record<string, string>
+  /** Called when the server runs, though it may not be ready yet: there is time now for other work. */
+  onRunning?: () => void
 }
 
 /**
@@ -51,7 +53,7 @@ type Options = {
 export async function startEmbedded(
   dataDir: string,
   log: FastifyBaseLogger,
-  { bin, settings = {} }: Options = {},
+  { bin, settings = {}, onRunning = () => {} }: Options = {},
 ): Promise<{ url: string; stop(): Promise<void> }> {
   const folder = resolve(dataDir)
   const cluster = join(folder, 'postgres')
@@ -61,10 +63,13 @@ export async function startEmbedded(
   const start = async () => {
     await clearStaleLock(cluster)
     await trim(logPath)
-    return startPostmaster(programs, cluster, logPath, { ...SETTINGS, ...settings })
+    const stillRuns = await startPostmaster(programs, cluster, logPath, { ...SETTINGS, ...settings })
+    onRunning()
+    return stillRuns
   }
   const password = await passwordOf(cluster)
   const { postmaster, url, ownership } = await owned(cluster, password, log, start)
+  onRunning()
   const trimming = setInterval(() => void trim(logPath).catch(() => {}), LOG_CHECK_MS).unref()
   return {
     url,

@@ -1,5 +1,4 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { Logger, runMigrations } from 'graphile-worker'
 import pg from 'pg'
 import { Client } from './client.ts'
 import type { Sql } from './sql.ts'
@@ -9,7 +8,8 @@ const folder = new URL('../../migrations/', import.meta.url)
 // Any constant will do, as long as every Courtside process takes the same one.
 const LOCK = 4_217_336_001
 
-const quiet = new Logger(() => () => {})
+/** The queue brings a schema of its own; that of this version, as package.json has it, is noted beside our files. */
+export const QUEUE = 'graphile-worker@0.18.0'
 
 /**
  * Brings a database to the newest schema: our files in order, each in its own transaction, then the queue's schema.
@@ -26,17 +26,23 @@ export async function migrate(url: string): Promise<string[]> {
     await client.query('select pg_advisory_lock($1)', [LOCK])
     await client.query(`create table if not exists migration (
       name text constraint migration_pkey primary key, applied_at timestamptz not null default now())`)
-    const applied = await pending(client)
-    for (const name of applied) await apply(client, name)
-    // The queue brings its own schema; under our lock, it too is migrated by one process at a time.
-    await migrateQueue(url)
-    return applied
+    const { files, queue } = await pending(client)
+    for (const name of files) await apply(client, name)
+    if (queue) {
+      // Under our lock, it too is migrated by one process at a time.
+      await migrateQueue(url)
+      await client.query('insert into migration (name) values ($1)', [QUEUE])
+    }
+    return files
   } finally {
     await client.end()
   }
 }
 
 async function migrateQueue(url: string): Promise<void> {
+  // Loaded for this alone: a start that finds all in place is the sooner ready.
+  const { Logger, runMigrations } = await import('graphile-worker')
+  const quiet = new Logger(() => () => {})
   const pool = new pg.Pool({ connectionString: url, Client: Client as unknown as typeof pg.Client, max: 1 })
   pool.on('error', () => {})
   pool.on('connect', client => client.on('error', () => {}))
@@ -56,15 +62,15 @@ export async function isMigrated(sql: Sql): Promise<boolean> {
   }
 }
 
-async function pending(client: pg.Client): Promise<string[]> {
+async function pending(client: pg.Client): Promise<{ files: string[]; queue: boolean }> {
   const { rows } = await client.query<{ name: string }>('select name from migration')
   const done = new Set(rows.map(row => row.name))
   const files = await migrationFiles()
-  const unknown = [...done].filter(name => !files.includes(name))
+  const unknown = [...done].filter(name => name.endsWith('.sql') && !files.includes(name))
   if (unknown.length > 0) {
     throw new Error(`The database is newer than this program: it has ${unknown.join(', ')}. Start the newer program.`)
   }
-  return files.filter(name => !done.has(name))
+  return { files: files.filter(name => !done.has(name)), queue: !done.has(QUEUE) }
 }
 
 async function apply(client: pg.Client, name: string): Promise<void> {
