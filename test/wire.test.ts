@@ -172,6 +172,25 @@ describe('on a real socket', () => {
     assert.match(answer, /^HTTP\/1.1 413 /)
   })
 
+  test('a client that goes away within its body is no fault of ours', async () => {
+    if (!h.app.server.listening) await h.app.listen({ port: 0, host: '127.0.0.1' })
+    const arrived = once(h.app.server, 'request')
+    const socket = connect((h.app.server.address() as { port: number }).port, '127.0.0.1')
+    socket.write(
+      'POST /api/v1/auth/verify-otp HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
+        'Content-Length: 99\r\n\r\n{"email":',
+    )
+    const [, response] = await arrived
+    socket.destroy()
+    await once(response, 'close')
+    // Whatever the process has to say of it comes within a few turns of the database.
+    for (let turn = 0; turn < 10; turn += 1) await h.call('GET', '/readyz')
+    assert.deepEqual(
+      h.logged.filter(line => line.level === 50),
+      [],
+    )
+  })
+
   test('an Expect that nobody knows is ignored', async () => {
     const answer = await exchange('GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n')
     assert.match(answer, /^HTTP\/1.1 200 /)

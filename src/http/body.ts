@@ -56,10 +56,16 @@ async function collect(request: FastifyRequest, payload: NodeJS.ReadableStream, 
   if (Number(request.headers['content-length']) > maxBytes) throw tooLarge(maxBytes)
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of payload as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > maxBytes) throw tooLarge(maxBytes)
-    chunks.push(chunk)
+  try {
+    for await (const chunk of payload as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > maxBytes) throw tooLarge(maxBytes)
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    // The client went away within its body, or took too long over it. Nobody reads the answer, but the log and the counts
+    // must not call it a fault of ours.
+    throw error instanceof AppError ? error : malformed()
   }
   return Buffer.concat(chunks)
 }
@@ -71,8 +77,12 @@ function parse(bytes: Buffer): { text: string; value: unknown } {
     const text = utf8.decode(bytes)
     return { text, value: JSON.parse(text) }
   } catch {
-    throw invalid({ body: [{ fr: 'Le corps n’est pas du JSON valide.', en: 'The body is not valid JSON.' }] })
+    throw malformed()
   }
+}
+
+function malformed(): AppError {
+  return invalid({ body: [{ fr: 'Le corps n’est pas du JSON valide.', en: 'The body is not valid JSON.' }] })
 }
 
 /** The 422 for a value with NUL or a lone surrogate in any string, a key included; undefined when it has none. */
