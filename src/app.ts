@@ -8,6 +8,7 @@ import type { Context } from './context.ts'
 import { intakeRoutes } from './games/routes.ts'
 import { type BodyRule, isMediaType, JSON_BODY, readBody } from './http/body.ts'
 import { trustedProxies, watchUndeclaredProxy } from './http/client-address.ts'
+import { closePromptly } from './http/closing.ts'
 import { answerFailure, answerParserFailure } from './http/failure.ts'
 import { healthRoutes } from './http/health.ts'
 import { noteRoutes } from './http/openapi.ts'
@@ -41,6 +42,7 @@ export async function createApp(ctx: Context): Promise<App> {
   const guards = createGuards(ctx, tokens)
   const undeclaredProxy = watchUndeclaredProxy(trustedProxies(ctx.config.trustProxy), ctx.metrics.undeclaredProxy)
 
+  closePromptly(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
     undeclaredProxy.notice(request, ctx.now())
