@@ -97,6 +97,14 @@ describe('whose window', () => {
     assert.equal(await remaining('fd00::7', { 'x-forwarded-for': `2.2.2.2, ${client}` }), 3)
   })
 
+  test('some proxies write the port too: each client is counted by itself all the same', async () => {
+    const client = newAddress()
+    assert.equal(await remaining('10.5.5.6', { 'x-forwarded-for': `${client}:41234` }), 4)
+    assert.equal(await remaining('10.5.5.6', { 'x-forwarded-for': client }), 3)
+    assert.equal(await remaining('10.5.5.6', { 'x-forwarded-for': '[2001:db8:77::1]:443' }), 4)
+    assert.equal(await remaining('10.5.5.6', { 'x-forwarded-for': '[2001:db8:77::2]' }), 3)
+  })
+
   test('rubbish from a trusted proxy counts against the proxy', async () => {
     assert.equal(await remaining('10.5.5.5', { 'x-forwarded-for': 'rubbish' }), 4)
     assert.equal(await remaining('10.5.5.5', { 'x-forwarded-for': "'; drop table throttle" }), 3)

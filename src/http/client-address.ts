@@ -10,11 +10,18 @@ const FORWARDING = ['x-forwarded-for', 'forwarded', 'x-real-ip'] as const
  */
 export function clientKey(request: FastifyRequest): string {
   // A trusted proxy may still pass on rubbish; then the peer's own address is what we know.
-  const written = isIP(request.ip) ? request.ip : (request.socket.remoteAddress ?? '0.0.0.0')
+  const forwarded = withoutPort(request.ip)
+  const written = isIP(forwarded) ? forwarded : (request.socket.remoteAddress ?? '0.0.0.0')
   const address = ipaddr.process(written)
   if (address.kind() === 'ipv4') return address.toString()
   const network = (address as ipaddr.IPv6).parts.slice(0, 4)
   return `${network.map(part => part.toString(16)).join(':')}::/64`
+}
+
+/** Some proxies write `192.0.2.1:5000` or `[2001:db8::1]:443`; taken for rubbish, that would make all the world one client. */
+function withoutPort(written: string): string {
+  const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(written) ?? []
+  return bracketed ?? plain ?? written
 }
 
 export function sendsForwardedHeader(request: FastifyRequest): boolean {
