@@ -1,63 +1,12 @@
 import assert from 'node:assert/strict'
-import { beforeEach, describe, test } from 'node:test'
-import { connect } from '../src/db/sql.ts'
-import { fireDue } from '../src/games/schedule.ts'
+import { describe, test } from 'node:test'
+import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
-import { event, four, happens, newGame, person, toldTo, typesTold } from './support/games.ts'
+import { four, happens, newGame, person, sendBatch, toldTo, typesTold } from './support/games.ts'
+import { DAY_MS, HOUR_MS, schedule, told } from './support/schedule.ts'
 
 const h = harness()
-
-// What the tests before have planned is no business of the next.
-beforeEach(() => h.database.sql`delete from game_schedule`)
-
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
-
-/** A start some time after the clock's now, in whole seconds. */
-function startIn(ms: number): string {
-  return new Date(Math.floor((h.clock.now().getTime() + ms) / 1000) * 1000).toISOString()
-}
-
-function fire(sql = h.database.sql) {
-  return fireDue(sql, { now: h.clock.now(), timeZone: 'Europe/Paris' })
-}
-
-/** Goes forward in steps, and looks at each, as a worker does. @returns how many were told */
-async function pass(ms: number, step = 30 * 60_000): Promise<number> {
-  let told = 0
-  for (let passed = 0; passed < ms; passed += step) {
-    h.clock.advance(Math.min(step, ms - passed))
-    told += (await fire()).filter(({ outcome }) => outcome === 'told').length
-  }
-  return told
-}
-
-/** An event of the clock's now. */
-function now(type: string, data: Record<string, unknown>) {
-  return event(type, data, { time: h.clock.now().toISOString() })
-}
-
-async function create(startsAt: string, players: number[], gameId = newGame()): Promise<number> {
-  await happens(
-    h,
-    now('game_created', { game_id: gameId, creator_id: players[0], player_ids: players, starts_at: startsAt }),
-  )
-  return gameId
-}
-
-function change(gameId: number, startsAt: string, players: number[], type = 'game_updated', more = {}) {
-  h.clock.advance(1)
-  return happens(
-    h,
-    now(type, { game_id: gameId, creator_id: players[0], player_ids: players, starts_at: startsAt, ...more }),
-  )
-}
-
-async function planOf(gameId: number): Promise<string[]> {
-  const rows = await h.database.sql<{ type: string }>`
-    select type from game_schedule where game_id = ${gameId} order by due_at`
-  return rows.map(row => row.type)
-}
+const { startIn, fire, pass, fact, create, change, planOf } = schedule(h)
 
 describe('a game', () => {
   test('is reminded of a day and two hours before, and its start is told', async () => {
@@ -66,12 +15,12 @@ describe('a game', () => {
     await create(startsAt, players)
     assert.equal(await pass(3 * DAY_MS + HOUR_MS), 3)
     for (const player of players) {
-      const told = await toldTo(h, player)
+      const rows = await toldTo(h, player)
       assert.deepEqual(
-        told.map(row => row.type),
+        rows.map(row => row.type),
         ['game_reminder', 'game_reminder', 'game_started'],
       )
-      assert.deepEqual(Object.keys(told[0]!.data), ['game_id', 'starts_at'])
+      assert.deepEqual(Object.keys(rows[0]!.data), ['game_id', 'starts_at'])
     }
     const [first, second, started] = await toldTo(h, players[0]!)
     assert.match(first!.message, /^Votre partie commence demain à \d+\sh\s\d\d\.$/)
@@ -95,21 +44,35 @@ describe('a game', () => {
     assert.deepEqual(await planOf(over), [])
   })
 
-  test('made known by a score has no schedule', async () => {
-    const [one, two] = [await person(h), await person(h)]
-    const gameId = newGame()
-    await happens(
-      h,
-      now('score_submitted', {
-        game_id: gameId,
-        creator_id: one,
-        player_ids: [one, two],
-        actor_id: one,
-        starts_at: startIn(DAY_MS * 2),
-        score: { sets: '6-4' },
-      }),
-    )
+  test('made known by a score has no schedule, until an event of its own', async () => {
+    const players = [await person(h), await person(h)]
+    const [gameId, startsAt] = [newGame(), startIn(2 * DAY_MS)]
+    const score = { actor_id: players[0], score: { sets: '6-4' } }
+    await happens(h, fact('score_submitted', gameId, startsAt, players, score))
     assert.deepEqual(await planOf(gameId), [])
+    await change(gameId, startsAt, players)
+    assert.deepEqual(await planOf(gameId), ['game_reminder', 'game_reminder', 'game_started'])
+  })
+
+  test('in a process whose own zone is Tokyo’s', async () => {
+    const zone = process.env.TZ
+    process.env.TZ = 'Asia/Tokyo'
+    try {
+      const player = await person(h)
+      await create('2027-03-29T09:00:00+02:00', [player])
+      const dues = await h.database.sql<{ due_at: Date }>`select due_at from game_schedule order by due_at desc limit 3`
+      // The day before was the one on which clocks went forward; 09:00 stays 09:00.
+      assert.deepEqual(
+        dues.map(row => row.due_at.toISOString()),
+        ['2027-03-29T07:00:00.000Z', '2027-03-29T05:00:00.000Z', '2027-03-28T07:00:00.000Z'],
+      )
+      h.clock.set('2027-03-28T07:00:00Z')
+      await fire()
+      assert.match((await toldTo(h, player))[0]!.message, /^Votre partie commence demain à 9\sh\s00\.$/)
+    } finally {
+      if (zone === undefined) delete process.env.TZ
+      else process.env.TZ = zone
+    }
   })
 })
 
@@ -158,18 +121,68 @@ describe('changes', () => {
   })
 })
 
+describe('facts between', () => {
+  test('a fact that comes after the due time and before the look takes nothing away', async () => {
+    const [anna, bob] = [await person(h), await person(h)]
+    const startsAt = startIn(2 * HOUR_MS)
+    const gameId = await create(startIn(2 * HOUR_MS), [anna])
+    h.clock.advance(2 * HOUR_MS)
+    await change(gameId, startsAt, [anna, bob], 'game_joined', { actor_id: bob })
+    assert.equal(told(await fire()), 1)
+    assert.deepEqual(await typesTold(h, bob), [['game_started']])
+  })
+
+  test('moved onto a time at which something else was due', async () => {
+    const players = [await person(h)]
+    const first = startIn(4 * DAY_MS)
+    const gameId = await create(first, players)
+    // The reminder of two hours is where the one of a day was to be.
+    await change(gameId, new Date(Date.parse(first) - 22 * HOUR_MS).toISOString(), players)
+    await change(gameId, first, players)
+    assert.equal((await planOf(gameId)).length, 3)
+    assert.equal(await pass(5 * DAY_MS, HOUR_MS), 3)
+  })
+
+  test('moved within one batch: planned once, for where it ends', async () => {
+    const players = [await person(h)]
+    const gameId = newGame()
+    const starts = [3, 5, 4].map(days => startIn(days * DAY_MS))
+    await sendBatch(
+      h,
+      starts.map(startsAt => fact('game_updated', gameId, startsAt, players)),
+    )
+    const rows = await h.database.sql<{ starts_at: Date }>`
+      select starts_at from game_schedule where game_id = ${gameId}`
+    assert.deepEqual(
+      rows.map(row => row.starts_at.toISOString()),
+      [starts[2], starts[2], starts[2]],
+    )
+  })
+
+  test('a player who deletes their account is not reminded, the others are', async () => {
+    const [anna, bob] = [await person(h), await person(h)]
+    await create(startIn(3 * HOUR_MS), [anna, bob])
+    assert.equal(await eraseUser(h.database.sql, anna), true)
+    assert.equal(await pass(2 * HOUR_MS), 1)
+    assert.deepEqual(await typesTold(h, anna, bob), [[], ['game_reminder']])
+  })
+})
+
 describe('after an outage', () => {
   test('of several overdue reminders the last, before the start', async () => {
     const player = await person(h)
     await create(startIn(2 * DAY_MS), [player])
     h.clock.advance(2 * DAY_MS - HOUR_MS)
     const fired = await fire()
-    assert.deepEqual(fired.map(({ outcome }) => outcome).sort(), ['dropped', 'told'])
-    assert.deepEqual(await typesTold(h, player), [['game_reminder']])
+    assert.deepEqual(fired.map(({ outcome, lateSeconds }) => [outcome, Math.round(lateSeconds / 3600)]).toSorted(), [
+      ['dropped', 23],
+      ['told', 1],
+    ])
+    assert.match((await toldTo(h, player))[0]!.message, /^Votre partie commence aujourd'hui à/)
   })
 
   test('after the start no reminder; the start itself up to 15 minutes late', async () => {
-    for (const [late, told] of [
+    for (const [late, types] of [
       [15 * 60_000 - 1_000, ['game_started']],
       [15 * 60_000 + 1_000, []],
     ] as const) {
@@ -177,69 +190,7 @@ describe('after an outage', () => {
       await create(startIn(DAY_MS), [player])
       h.clock.advance(DAY_MS + late)
       await fire()
-      assert.deepEqual(await typesTold(h, player), [told])
-    }
-  })
-})
-
-describe('a producer’s own', () => {
-  test('start adds nothing to ours, nor ours to it', async () => {
-    for (const producerFirst of [true, false]) {
-      const players = [await person(h)]
-      const startsAt = startIn(HOUR_MS)
-      const gameId = await create(startsAt, players)
-      h.clock.advance(HOUR_MS)
-      if (!producerFirst) await fire()
-      await change(gameId, startsAt, players, 'game_started')
-      await fire()
-      assert.deepEqual(await typesTold(h, ...players), [['game_started']])
-    }
-  })
-
-  test('reminder adds nothing once one of ours was told for that start', async () => {
-    const players = [await person(h)]
-    const startsAt = startIn(3 * HOUR_MS)
-    const gameId = await create(startsAt, players)
-    h.clock.advance(HOUR_MS)
-    await fire()
-    await change(gameId, startsAt, players, 'game_reminder')
-    assert.deepEqual(await typesTold(h, ...players), [['game_reminder']])
-  })
-})
-
-describe('races', () => {
-  test('two processes that fire at once tell each once', async () => {
-    const other = connect(h.database.url)
-    const player = await person(h)
-    for (let round = 0; round < 100; round += 1) {
-      await create(startIn(HOUR_MS), [player])
-      h.clock.advance(HOUR_MS)
-      const fired = await Promise.all([fire(), fire(other), fire(), fire(other)])
-      assert.equal(fired.flat().filter(({ outcome }) => outcome === 'told').length, 1)
-    }
-    const [types] = await typesTold(h, player)
-    assert.equal(types!.length, 100)
-    await other.close()
-  })
-
-  test('a cancellation or a move beside it: told before it, or never', async () => {
-    const player = await person(h)
-    for (let round = 0; round < 100; round += 1) {
-      const startsAt = startIn(HOUR_MS)
-      const gameId = await create(startsAt, [player])
-      h.clock.advance(HOUR_MS)
-      const type = round % 2 === 0 ? 'game_cancelled' : 'game_updated'
-      const before = (await toldTo(h, player)).length
-      const [fired] = await Promise.all([
-        fire(),
-        change(gameId, type === 'game_updated' ? startIn(2 * HOUR_MS) : startsAt, [player], type, { actor_id: player }),
-      ])
-      await fire()
-      const told = (await toldTo(h, player)).length - before
-      assert.equal(told, fired.filter(({ outcome }) => outcome === 'told').length)
-      const left = await planOf(gameId)
-      assert.equal(left.includes('game_started'), type === 'game_updated')
-      await change(gameId, startsAt, [player], 'game_cancelled', { actor_id: player })
+      assert.deepEqual(await typesTold(h, player), [types])
     }
   })
 })

@@ -4,7 +4,7 @@ export type Planned = { type: 'game_reminder' | 'game_started'; dueAt: Date }
 
 const DAY_MS = 86_400_000
 
-/** When a game's players are to be reminded and told of its start. */
+/** When a game's players are to be reminded and told of its start. Offsets that meet ("1d,24h") are two of one time. */
 export function planned(startsAt: Date, offsets: readonly Duration[], timeZone: string): Planned[] {
   const reminders = offsets.map(offset => ({
     type: 'game_reminder' as const,

@@ -6,9 +6,9 @@ import * as events from './events.ts'
 import type { Fact } from './fact.ts'
 import * as games from './games.ts'
 import { compose } from './messages.ts'
+import { type Agenda, plan, standIn } from './planning.ts'
 import { apply } from './projection.ts'
 import { type Telling, tellings } from './recipients.ts'
-import { type Agenda, plan } from './schedule.ts'
 
 /** What became of a reported fact; for a repeat `notifications` is the first's count. */
 export type Outcome = { status: 'accepted' | 'duplicate'; notifications: number } | { status: 'mismatch' }
@@ -56,15 +56,19 @@ async function happen(tx: Sql, facts: readonly Fact[], agenda: Agenda) {
   }
   const changed = [...current.values()].filter(game => game !== known.get(game.id))
   await games.save(tx, changed, agenda.now)
-  await plan(tx, changed, agenda)
+  await plan(tx, known, changed, agenda)
   return notify(tx, await untold(tx, told, agenda.now), agenda)
 }
 
 /** Leaves out what was told of a game before, and keeps what is told now. */
 async function untold(tx: Sql, told: readonly Telling[], now: Date): Promise<Telling[]> {
   const noticed = told.filter(telling => telling.notice !== undefined)
-  const claimed = noticed.length > 0 ? await games.claimNotices(tx, noticed, now) : new Set()
-  return told.filter(({ notice, game }) => notice === undefined || claimed.delete(`${game.id} ${notice}`))
+  if (noticed.length === 0) return [...told]
+  const claimed = await games.claimNotices(tx, noticed, now)
+  const fresh = told.filter(({ notice, game }) => notice === undefined || claimed.delete(`${game.id} ${notice}`))
+  const reminded = fresh.filter(({ type }) => type === 'game_reminder').map(({ game }) => game)
+  if (reminded.length > 0) await standIn(tx, reminded, now)
+  return fresh
 }
 
 async function notify(tx: Sql, told: readonly Telling[], clock: Clock) {

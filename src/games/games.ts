@@ -34,20 +34,22 @@ export async function lock(sql: Sql, facts: readonly Fact[], now: Date): Promise
 }
 
 /**
- * Locks games of which something is due, in ascending order; those that somebody else holds are passed over.
- * @param limit how many at the most
+ * Locks games of which something is due, the longest overdue first, and passes over those that somebody else holds. So it
+ * never waits, and its order can be another than the intake's.
+ * @param limit how many due times to look for them at
  */
-export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Game[]> {
+export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Map<number, Game>> {
   const rows = await sql<GameRow>`
     select id, creator_id, player_ids, place, cancelled,
-      to_char(starts_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as starts_at,
+      to_char(game.starts_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as starts_at,
       to_char(fact_time at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as fact_time,
       to_char(filled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as filled_at
-    from game
-    where id in (select game_id from game_schedule where due_at <= ${now} order by due_at limit ${limit})
-    order by id
-    for update skip locked`
-  return rows.map(toGame)
+    from game_schedule join game on game.id = game_id
+    where due_at <= ${now}
+    order by due_at
+    limit ${limit}
+    for update of game skip locked`
+  return new Map(rows.map(row => [row.id, toGame(row)]))
 }
 
 /** Writes what became of locked games. */

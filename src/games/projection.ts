@@ -44,7 +44,7 @@ export function apply(before: Game, fact: Fact): Game {
   return { ...state, filledAt, cancelled }
 }
 
-export function isScore(fact: Fact): boolean {
+export function isScore(fact: Pick<Fact, 'type'>): boolean {
   return fact.type.startsWith('score_')
 }
 

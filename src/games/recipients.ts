@@ -4,7 +4,7 @@ import { type Game, isScore } from './projection.ts'
 
 /** That these people are told of a fact, under a type. */
 export type Telling = {
-  fact: Fact
+  fact: Pick<Fact, 'key' | 'type' | 'gameId' | 'actorId' | 'startsAt' | 'score'>
   type: NotificationType
   userIds: number[]
   /** What is known of the game after the fact; of a late fact that is more than the fact itself says. */

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import type { Sql } from '../src/db/sql.ts'
+import { plan, standIn } from '../src/games/planning.ts'
+import type { Game } from '../src/games/projection.ts'
+import { fireDue, overdue } from '../src/games/schedule.ts'
+import { harness } from './support/app.ts'
+
+const h = harness()
+
+const NOW = new Date('2026-12-01T10:00:00Z')
+const CLOCK = { now: NOW, timeZone: 'Europe/Paris' }
+
+const GAME: Game = {
+  id: 7,
+  creatorId: 1,
+  playerIds: [1],
+  startsAt: '2026-12-20T18:00:00.000000Z',
+  place: null,
+  factTime: '2026-11-20T18:00:00.000000Z',
+  filledAt: null,
+  cancelled: false,
+}
+
+// A game every minute for three weeks to come, and a backlog of as many.
+async function seed() {
+  const { sql } = h.database
+  await sql`
+    insert into game (id, creator_id, player_ids, starts_at, fact_time, updated_at)
+    select i, 1, '{1}', ${NOW}::timestamptz + (i - 30000) * interval '1 minute', ${NOW}, ${NOW}
+    from generate_series(1, 60000) as i`
+  await sql`
+    insert into game_schedule (game_id, starts_at, type, due_at)
+    select id, starts_at, type, starts_at - early::interval
+    from game, (values ('game_reminder', '1 day'), ('game_reminder', '2 hours'), ('game_started', '0')) as due (type, early)`
+  await sql`vacuum analyze`
+}
+
+/** The plans of the statements that `work` runs: as for these values, and as for any. */
+async function plansOf(work: (sql: Sql) => Promise<unknown>): Promise<string[]> {
+  const plans: string[] = []
+  const client = await h.database.sql.pool.connect()
+  const explaining = async (strings: TemplateStringsArray, ...values: unknown[]) => {
+    const text = strings.reduce((sql, part, index) => `${sql}$${index}${part}`)
+    for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+      await client.query(`set plan_cache_mode = ${mode}`)
+      const { rows } = await client.query(`explain ${text}`, values)
+      plans.push(rows.map(row => row['QUERY PLAN']).join('\n'))
+    }
+    // One game is due, a due time isn't: enough for each statement to be run.
+    if (/^\s*select id/.test(text)) return [{ id: 7, creator_id: 1, player_ids: [1], starts_at: GAME.startsAt }]
+    return /count/.test(text) ? [{ due: 0, oldest: null }] : []
+  }
+  explaining.begin = (inner: (sql: Sql) => Promise<unknown>) => inner(explaining as unknown as Sql)
+  await work(explaining as unknown as Sql)
+  await client.query('reset plan_cache_mode')
+  client.release()
+  return plans
+}
+
+describe('no statement reads more of the schedule than it is about', () => {
+  before(seed)
+
+  const moved = { ...GAME, startsAt: '2026-12-21T18:00:00.000000Z' }
+  const statements: [string, number, (sql: Sql) => Promise<unknown>][] = [
+    ['firing', 2, sql => fireDue(sql, CLOCK)],
+    ['planning', 1, sql => plan(sql, new Map([[7, GAME]]), [moved], { ...CLOCK, reminderOffsets: [{ days: 1 }] })],
+    ['a producer’s own reminder', 1, sql => standIn(sql, [GAME], NOW)],
+  ]
+  for (const [name, count, work] of statements) {
+    test(name, async () => {
+      const plans = await plansOf(work)
+      assert.equal(plans.length, count * 2)
+      for (const plan of plans) assert.doesNotMatch(plan, /Seq Scan on game/, plan)
+    })
+  }
+
+  test('a batch is read off the index in its order, whatever the backlog', async () => {
+    for (const plan of (await plansOf(sql => fireDue(sql, CLOCK))).slice(0, 2)) {
+      assert.match(plan, /Index Scan using game_schedule_due/)
+      assert.doesNotMatch(plan, /Sort|Hash/)
+    }
+  })
+
+  test('how many are due, when few are', async () => {
+    const early = new Date(NOW.getTime() - 29_990 * 60_000)
+    const [plan] = await plansOf(sql => overdue(sql, early))
+    assert.match(plan!, /Index (Only )?Scan using game_schedule_due|Bitmap Index Scan on game_schedule_due/)
+  })
+})
