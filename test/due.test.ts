@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { planned } from '../src/games/due.ts'
 
 const DAY_MS = 86_400_000
+const QUARTER_MS = 900_000
 
 function reminder(startsAt: string, offset: { days: number } | { ms: number }, timeZone = 'Europe/Paris'): string {
   return planned(new Date(startsAt), [offset], timeZone)[0]!.dueAt.toISOString()
@@ -44,30 +45,42 @@ describe('when a reminder is due', () => {
     assert.equal(output, '2026-10-24T07:00:00.000Z\n')
   })
 
-  test('in any zone: days before, within an hour or two, and the same on the clock but for skipped times', () => {
-    const zones = fc.constantFrom(
-      'Europe/Paris',
-      'America/New_York',
-      'Asia/Tokyo',
-      'Australia/Lord_Howe',
-      'America/St_Johns',
-      'UTC',
-    )
+  test('in any zone: the first instant at which its clocks show that time, days before; a skipped one is shifted', () => {
+    const zones = ['Europe/Paris', 'America/New_York', 'Asia/Tokyo', 'Australia/Lord_Howe', 'America/St_Johns', 'UTC']
+    // Starts around the hours in which clocks change, in steps of a quarter of an hour, besides those at any time.
+    const quarters = fc
+      .tuple(
+        fc.constantFrom('2026-03-08', '2026-03-29', '2026-04-05', '2026-10-04', '2026-10-25', '2026-11-01'),
+        fc.nat(384),
+      )
+      .map(([day, quarter]) => new Date(Date.parse(day) + quarter * QUARTER_MS))
+    const anyTime = fc.date({ min: new Date('2020-01-01'), max: new Date('2040-01-01'), noInvalidDate: true })
     fc.assert(
       fc.property(
-        fc.date({ min: new Date('2020-01-01'), max: new Date('2040-01-01'), noInvalidDate: true }),
-        fc.integer({ min: 1, max: 60 }),
-        zones,
+        fc.oneof(quarters, anyTime),
+        fc.integer({ min: 1, max: 3 }),
+        fc.constantFrom(...zones),
         (startsAt, days, timeZone) => {
           const due = planned(startsAt, [{ days }], timeZone)[0]!.dueAt
-          const elapsed = startsAt.getTime() - due.getTime()
-          assert.ok(Math.abs(elapsed - days * DAY_MS) <= 2 * 3_600_000)
-          const clock = new Intl.DateTimeFormat('en-GB', { timeZone, timeStyle: 'medium' })
-          const skipped = Math.abs(elapsed - days * DAY_MS) > 0
-          assert.ok(clock.format(due) === clock.format(startsAt) || skipped || elapsed === days * DAY_MS)
+          const calendar = new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short', timeStyle: 'medium' })
+          const shown = (instant: number) => Date.parse(`${calendar.format(instant).replace(' ', 'T')}Z`)
+          const wanted = shown(startsAt.getTime()) - days * DAY_MS
+          const nearby = Array.from(
+            { length: 33 },
+            (_, index) => startsAt.getTime() - days * DAY_MS + (index - 16) * QUARTER_MS,
+          )
+          const showing = nearby.find(instant => shown(instant) === wanted)
+          if (showing !== undefined) {
+            assert.equal(due.getTime(), showing)
+          } else {
+            // Clocks went from before it to after it, and it is as far behind the change as it would have been before.
+            const change = shown(due.getTime()) - wanted
+            assert.ok(change === 3_600_000 || change === 1_800_000)
+            assert.equal(shown(due.getTime() - change), wanted - change)
+          }
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: 3_000 },
     )
   })
 })
