@@ -40,8 +40,9 @@ describe('a game', () => {
     await create(startIn(HOUR_MS), [player])
     assert.equal(await pass(2 * HOUR_MS), 1)
     assert.deepEqual(await typesTold(h, player), [['game_started']])
-    const over = await create(startIn(-HOUR_MS), [player])
-    assert.deepEqual(await planOf(over), [])
+    for (const startsAt of [startIn(-HOUR_MS), h.clock.now().toISOString()]) {
+      assert.deepEqual(await planOf(await create(startsAt, [player])), [])
+    }
   })
 
   test('made known by a score has no schedule, until an event of its own', async () => {
