@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
-import { unavailable } from '../errors.ts'
+import { AppError, unavailable } from '../errors.ts'
 import { Client } from './client.ts'
 
 export interface Sql {
@@ -34,8 +34,9 @@ const INT8_ARRAY = 1016
 /**
  * @param url a PostgreSQL URL; several hosts are tried in order
  * @param options.max connections; five give a steadier p99 than ten on two cores
+ * @param options.patienceMs how long an answer is waited for; more than the server gives a statement
  */
-export function connect(url: string, options: { max?: number; name?: string } = {}): Database {
+export function connect(url: string, options: { max?: number; name?: string; patienceMs?: number } = {}): Database {
   const pool = new pg.Pool({
     connectionString: url,
     Client: Client as unknown as typeof pg.Client,
@@ -48,6 +49,8 @@ export function connect(url: string, options: { max?: number; name?: string } = 
     // A statement that runs this long has lost its reader; it must not hold its locks.
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,
+    // A machine that lost its power breaks no connection; TCP alone would wait for it for a quarter of an hour.
+    query_timeout: options.patienceMs ?? 35_000,
     keepAlive: true,
   })
   // A lost connection is replaced at the next query; without listeners it would end the process, idle or in use.
@@ -69,11 +72,13 @@ async function transaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Pr
     await client.query('commit').catch(rethrow)
     return result
   } catch (error) {
-    // A server that has become read-only is a primary no more: its connections are of no use.
-    if (isUnreachable(error)) broken = error as Error
-    await client.query('rollback').catch((fault: Error) => {
-      broken = fault
-    })
+    // A server that is silent, or read-only and so a primary no more: its connections are of no use, and end what they hold.
+    if (error instanceof AppError && error.code === 'unavailable') broken = error
+    else {
+      await client.query('rollback').catch((fault: Error) => {
+        broken = fault
+      })
+    }
     throw error
   } finally {
     client.release(broken)
@@ -135,7 +140,9 @@ export function isUnreachable(error: unknown): boolean {
   const { code, message } = error as NodeJS.ErrnoException
   return (
     (code !== undefined && /^(ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOST|ENET|ENOENT|EADDRNOTAVAIL)/.test(code)) ||
-    /Connection terminated|timeout exceeded when trying to connect|not queryable|Cannot use a pool/.test(message ?? '')
+    /Connection terminated|timeout exceeded when trying to connect|Query read timeout|not queryable|Cannot use a pool/.test(
+      message ?? '',
+    )
   )
 }
 

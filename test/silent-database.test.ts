@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, connect as dial, type Socket } from 'node:net'
+import { test } from 'node:test'
+import { connect } from '../src/db/sql.ts'
+import { AppError } from '../src/errors.ts'
+import { testDatabase } from './support/database.ts'
+
+const isUnavailable = (error: unknown) => error instanceof AppError && error.code === 'unavailable'
+
+/** Passes everything on to a server until it is told to be silent, as a machine that lost its power is. */
+async function wire(target: URL) {
+  let silent = false
+  const sockets: Socket[] = []
+  const server = createServer(near => {
+    const far = dial(Number(target.port), target.hostname)
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.push(from)
+      from.on('data', bytes => silent || to.write(bytes)).on('error', () => {})
+      from.on('close', () => to.destroy())
+    }
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = new URL(target)
+  url.port = String((server.address() as { port: number }).port)
+  return {
+    url: url.href,
+    hush: (now: boolean) => {
+      silent = now
+    },
+    close: async () => {
+      for (const socket of sockets) socket.destroy()
+      await once(server.close(), 'close')
+    },
+  }
+}
+
+test('a database that falls silent: unavailable in bounded time, and its connections are left', async () => {
+  const database = await testDatabase()
+  const line = await wire(new URL(database.url))
+  const sql = connect(line.url, { max: 1, patienceMs: 300 })
+  await sql`select 1`
+  line.hush(true)
+  await assert.rejects(sql`select 2`, isUnavailable)
+  line.hush(false)
+  assert.deepEqual(await sql`select 3 as three`, [{ three: 3 }])
+  const asked = sql.begin(async tx => {
+    await tx`select 4`
+    line.hush(true)
+    await tx`select 5`
+  })
+  await assert.rejects(asked, isUnavailable)
+  line.hush(false)
+  assert.deepEqual(await sql`select 6 as six`, [{ six: 6 }])
+  await sql.close()
+  await line.close()
+  await database.drop()
+})
+
+test('a server that has become read-only is left too, within a transaction', async () => {
+  const database = await testDatabase()
+  const sql = connect(database.url, { max: 1 })
+  const pid = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`)[0]!.pid
+  const before = await pid()
+  const written = sql.begin(async tx => {
+    await tx`set transaction read only`
+    await tx`insert into missed_guess (slot) values (99)`
+  })
+  await assert.rejects(written, isUnavailable)
+  assert.notEqual(await pid(), before)
+  await sql.close()
+  await database.drop()
+})
