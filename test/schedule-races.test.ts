@@ -35,7 +35,6 @@ describe('two processes', () => {
 
   test('a cancellation or a move beside two that fire: told before it, or never', async () => {
     const player = await person(h)
-    const outcomes = new Set<number>()
     for (let round = 0; round < ROUNDS; round += 1) {
       const startsAt = startIn(HOUR_MS)
       const gameId = await create(startsAt, [player])
@@ -46,19 +45,19 @@ describe('two processes', () => {
         moves
           ? change(gameId, startIn(2 * HOUR_MS), [player])
           : change(gameId, startsAt, [player], 'game_cancelled', { actor_id: player })
-      // By turns one or the other sets off first.
+      // By turns one or the other sets off first, the change with more and more of a start.
       const early = round % 4 < 2 ? changed() : undefined
+      for (let turns = 0; early && turns < round / 4; turns += 1) await new Promise(setImmediate)
       const firing = Promise.all([fire(), fire(other)])
       const [fired] = await Promise.all([firing, early ?? changed()])
       const count = told(fired.flat())
-      outcomes.add(count)
+      assert.ok(count <= 1)
       // What had not been told by then never is.
       assert.equal(told(await fire()), 0)
       assert.equal((await toldTo(h, player)).length - before, count)
       assert.equal((await planOf(gameId)).includes('game_started'), moves)
       await h.database.sql`delete from game_schedule`
     }
-    assert.deepEqual([...outcomes].toSorted(), [0, 1])
   })
 
   test('a producer’s own start beside ours: one', async () => {

@@ -122,6 +122,19 @@ describe('changes', () => {
   })
 })
 
+test('the game itself is asked again when something fires, whatever is planned', async () => {
+  const player = await person(h)
+  const [cancelled, moved] = [await create(startIn(HOUR_MS), [player]), await create(startIn(HOUR_MS), [player])]
+  await h.database.sql`update game set cancelled = true where id = ${cancelled}`
+  await h.database.sql`update game set starts_at = starts_at + interval '1 second' where id = ${moved}`
+  h.clock.advance(HOUR_MS)
+  assert.deepEqual(
+    (await fire()).map(({ outcome }) => outcome),
+    ['dropped', 'dropped'],
+  )
+  assert.deepEqual(await toldTo(h, player), [])
+})
+
 describe('facts between', () => {
   test('a fact that comes after the due time and before the look takes nothing away', async () => {
     const [anna, bob] = [await person(h), await person(h)]
