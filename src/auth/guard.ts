@@ -13,7 +13,7 @@ export function bearer(request: FastifyRequest): string | undefined {
 }
 
 /** Whether something was sent in the place of a Bearer token, readable or not. */
-export function sendsToken(request: FastifyRequest): boolean {
+function sendsToken(request: FastifyRequest): boolean {
   return /^Bearer +\S/i.test(request.headers.authorization ?? '')
 }
 

@@ -2,11 +2,11 @@ import type { Sql } from '../db/sql.ts'
 import type { Claims, Tokens } from './jwt.ts'
 
 // "Access token lifetime: 60 minutes. Refresh lifetime: 10080 minutes (7 days)."
-export const TOKEN_SECONDS = 60 * 60
-export const SESSION_MS = 10_080 * 60_000
+const TOKEN_SECONDS = 60 * 60
+const SESSION_MS = 10_080 * 60_000
 
 /** How long a superseded token goes on serving other calls, and may be refreshed again (decisions.md, "refresh"). */
-export const GRACE_MS = 30_000
+const GRACE_MS = 30_000
 
 /** How long an ended session still earns its client a lane of its own (decisions.md, "lanes"). */
 const LANE_MS = 90 * 86_400_000

@@ -123,11 +123,6 @@ function prepared(strings: TemplateStringsArray): { name: string; text: string }
   return known
 }
 
-/** The constraint that refused a row, by its name, or undefined when the error is of another kind. */
-export function violated(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError && error.code?.startsWith('23') ? error.constraint : undefined
-}
-
 function rethrow(error: unknown): never {
   throw isUnreachable(error) ? unavailable(error) : error
 }

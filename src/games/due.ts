@@ -1,4 +1,5 @@
 import type { Duration } from '../config.ts'
+import { midnight, wallClock } from '../notifications/wall-clock.ts'
 
 export type Planned = { type: 'game_reminder' | 'game_started'; dueAt: Date }
 
@@ -16,7 +17,7 @@ export function planned(startsAt: Date, offsets: readonly Duration[], timeZone: 
 /** "A day's offset is the same wall-clock time, over a clock change too"; hours, minutes and seconds are elapsed time. */
 function before(instant: Date, offset: Duration, timeZone: string): Date {
   if ('ms' in offset) return new Date(instant.getTime() - offset.ms)
-  return atWallClock(wallClock(instant.getTime(), timeZone) - offset.days * DAY_MS, timeZone)
+  return atWallClock(shownAt(instant.getTime(), timeZone) - offset.days * DAY_MS, timeZone)
 }
 
 /**
@@ -24,33 +25,16 @@ function before(instant: Date, offset: Duration, timeZone: string): Date {
  * forward); of one that they show twice it is the first: RFC 5545's rule, and Temporal's "compatible".
  */
 function atWallClock(shown: number, timeZone: string): Date {
-  const offsetAt = (instant: number) => wallClock(instant, timeZone) - instant
+  const offsetAt = (instant: number) => shownAt(instant, timeZone) - instant
   // Clocks change at most once within two days, so that these are the offsets on either side of a change.
   const [earlier, later] = [offsetAt(shown - DAY_MS), offsetAt(shown + DAY_MS)]
   const fits = [earlier, later].find(offset => offsetAt(shown - offset) === offset)
   return new Date(shown - (fits ?? earlier))
 }
 
-const calendars = new Map<string, Intl.DateTimeFormat>()
-
 /** What the zone's clocks show at an instant, as though it were UTC; both in milliseconds. */
-function wallClock(instant: number, timeZone: string): number {
-  let calendar = calendars.get(timeZone)
-  if (!calendar) {
-    calendar = new Intl.DateTimeFormat('en-US', {
-      timeZone,
-      hourCycle: 'h23',
-      year: 'numeric',
-      month: 'numeric',
-      day: 'numeric',
-      hour: 'numeric',
-      minute: 'numeric',
-      second: 'numeric',
-    })
-    calendars.set(timeZone, calendar)
-  }
-  const parts = Object.fromEntries(calendar.formatToParts(instant).map(({ type, value }) => [type, Number(value)]))
-  const { year, month, day, hour, minute, second } = parts as Record<string, number>
+function shownAt(instant: number, timeZone: string): number {
+  const shown = wallClock(new Date(instant), timeZone)
   const milliseconds = ((instant % 1000) + 1000) % 1000
-  return Date.UTC(year!, month! - 1, day!, hour!, minute!, second!) + milliseconds
+  return midnight(shown) + (shown.hour * 3600 + shown.minute * 60 + shown.second) * 1000 + milliseconds
 }

@@ -81,7 +81,7 @@ async function notify(tx: Sql, told: readonly Telling[], clock: Clock) {
     counts.set(fact.key, (counts.get(fact.key) ?? 0) + known.length)
   }
   const rows = compose(told, people, clock)
-  if (rows.length > 0) await notifications.deliver(tx, rows, clock.now)
+  await notifications.deliver(tx, rows, clock.now)
   await events.keepCounts(tx, counts)
   const asked = told.reduce((sum, { userIds }) => sum + userIds.length, 0)
   return { counts, skipped: asked - rows.length }

@@ -78,7 +78,7 @@ async function tell(tx: Sql, tellings: Map<Due, Telling & { notice: string }>, c
   const told = [...fresh.values()]
   const people = await users.hold(tx, [...new Set(told.flatMap(({ userIds }) => userIds))])
   const rows = compose(told, people, clock)
-  if (rows.length > 0) await notifications.deliver(tx, rows, clock.now)
+  await notifications.deliver(tx, rows, clock.now)
   return new Set(fresh.keys())
 }
 

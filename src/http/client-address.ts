@@ -24,7 +24,7 @@ function withoutPort(written: string): string {
   return bracketed ?? plain ?? written
 }
 
-export function sendsForwardedHeader(request: FastifyRequest): boolean {
+function sendsForwardedHeader(request: FastifyRequest): boolean {
   return FORWARDING.some(name => request.headers[name] !== undefined)
 }
 

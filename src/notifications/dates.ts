@@ -1,5 +1,6 @@
 import type { Language } from '../http/language.ts'
 import { NBSP } from './typography.ts'
+import { midnight, wallClock } from './wall-clock.ts'
 
 /** The reader's clock: the instant the text is written at, and the IANA zone its dates are told in. */
 export type Clock = { now: Date; timeZone: string }
@@ -50,39 +51,9 @@ function dayName(instant: Date, language: Language, clock: Clock): string {
   return `${WEEKDAYS[language][weekday]} ${number}${space}${MONTHS[language][month - 1]}${otherYear}`
 }
 
-// An Intl.DateTimeFormat takes some twenty times longer to make than to use, so each zone's is made once.
-const calendars = new Map<string, Intl.DateTimeFormat>()
-
-/** What the wall calendar and clock of the zone show. Throws RangeError for an invalid date or an unknown zone. */
+/** The wall clock of the zone, with the day as a number: counted in UTC days are 24 hours long, whatever the clocks do. */
 function inZone(instant: Date, timeZone: string) {
-  let calendar = calendars.get(timeZone)
-  if (!calendar) {
-    calendar = new Intl.DateTimeFormat('en-US', {
-      timeZone,
-      calendar: 'gregory',
-      numberingSystem: 'latn',
-      hourCycle: 'h23',
-      year: 'numeric',
-      month: 'numeric',
-      day: 'numeric',
-      hour: 'numeric',
-      minute: 'numeric',
-    })
-    calendars.set(timeZone, calendar)
-  }
-  const parts = calendar.formatToParts(instant)
-  const part = (type: Intl.DateTimeFormatPartTypes) => Number(parts.find(candidate => candidate.type === type)?.value)
-  const [year, month, day] = [part('year'), part('month'), part('day')]
-  // Counting days in UTC keeps them 24 hours long whatever the zone's clock changes; Date.UTC would misread years below 100.
-  const midnight = new Date(0)
-  midnight.setUTCFullYear(year, month - 1, day)
-  return {
-    year,
-    month,
-    day,
-    weekday: midnight.getUTCDay(),
-    dayNumber: midnight.getTime() / 86_400_000,
-    hour: part('hour'),
-    minute: part('minute'),
-  }
+  const shown = wallClock(instant, timeZone)
+  const dayNumber = midnight(shown) / 86_400_000
+  return { ...shown, dayNumber, weekday: new Date(midnight(shown)).getUTCDay() }
 }
