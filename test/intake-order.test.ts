@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
-import { at, event, four, gameRow, happens, newGame, send, toldTo, typesTold } from './support/games.ts'
+import { at, event, four, gameRow, happens, LIVELY_TYPES, newGame, send, toldTo, typesTold } from './support/games.ts'
 
 const h = harness()
 
@@ -180,16 +180,7 @@ describe('a cancellation', () => {
   test('is final: no later fact revives the game or notifies of it, scores aside', async () => {
     const { all, game_id, step, told } = await newStory()
     await step('game_cancelled', [], 1, { actor_id: all[0] })
-    const types = [
-      'game_created',
-      'game_updated',
-      'game_joined',
-      'game_left',
-      'game_full',
-      'game_reminder',
-      'game_started',
-    ]
-    for (const type of [...types, 'game_cancelled']) {
+    for (const type of [...LIVELY_TYPES, 'game_cancelled']) {
       assert.equal(await step(type, all, 2, { actor_id: all[1] }), 0, type)
       assert.equal(await step(type, all, 0, { actor_id: all[1] }), 0, type)
     }

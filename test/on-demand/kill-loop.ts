@@ -11,6 +11,7 @@ import { INTAKE_KEY, JWT_SECRET } from '../support/app.ts'
 import { testDatabase } from '../support/database.ts'
 import { type Service, startService } from '../support/service.ts'
 import { smtpServer } from '../support/smtp.ts'
+import { makePlayers } from './players.ts'
 
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 30)
 // "a mail … that was being handled goes out within 15 s of a worker's being there again"
@@ -39,10 +40,7 @@ describe('kill -9', () => {
       THROTTLE_REQUEST_OTP: '1000000',
     }
     const services = await Promise.all([startService(env), startService(env)])
-    await database.sql`
-      insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
-      select 'player' || n || '@example.com', 'P', 'P', 'fr', '1', now(), now(), now() from generate_series(1, 4) as n`
-    const players = (await database.sql<{ id: number }>`select id from app_user order by id`).map(user => user.id)
+    const players = await makePlayers(database.sql)
 
     const acknowledged = { mails: new Map<string, number>(), facts: new Set<string>() }
     let loading = true

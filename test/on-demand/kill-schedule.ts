@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { INTAKE_KEY, JWT_SECRET } from '../support/app.ts'
 import { testDatabase } from '../support/database.ts'
 import { startService } from '../support/service.ts'
+import { makePlayers } from './players.ts'
 
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 30)
 const GAMES = 2_000
@@ -26,10 +27,7 @@ test(`${ROUNDS} times, while ${GAMES} games start`, async t => {
     TZ: 'Asia/Tokyo',
   }
   const services = await Promise.all([startService(env), startService(env)])
-  await database.sql`
-    insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
-    select 'player' || n || '@example.com', 'P', 'P', 'fr', '1', now(), now(), now() from generate_series(1, 4) as n`
-  const players = (await database.sql<{ id: number }>`select id from app_user order by id`).map(user => user.id)
+  const players = await makePlayers(database.sql)
   const began = Date.now()
   const spread = (ROUNDS * ROUND_MS) / GAMES
   for (let first = 0; first < GAMES; first += 100) {

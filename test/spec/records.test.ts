@@ -4,22 +4,11 @@ import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
 import { makeNotifications, makeUser } from '../support/factories.ts'
 import { event, happens, newGame } from '../support/games.ts'
+import { ISO_8601_WITH_OFFSET, inbox } from '../support/inbox.ts'
 
 const h = harness()
 
-const ISO_8601_WITH_OFFSET = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d$/
-
-const list = async (token: string, query = '') => (await h.call('GET', `/api/v1/notifications${query}`, { token })).body
-const read = (token: string, id: number | undefined) => h.call('POST', `/api/v1/notifications/${id}/read`, { token })
-
-/** A user with an unread and a read notification, as the list shows them. */
-async function oneOfEach() {
-  const { id, token } = await makeUser(h)
-  const [older] = await makeNotifications(h, id, 2)
-  await read(token, older)
-  const { data, meta } = await list(token)
-  return { id, token, unread: data[0], read: data[1], meta }
-}
+const { list, read, oneOfEach } = inbox(h)
 
 describe('Resources and their fields', () => {
   describe('User', () => {

@@ -5,6 +5,17 @@ import { makeUser } from './factories.ts'
 export const EVENTS = '/internal/v1/events'
 export const BATCH = 'application/cloudevents-batch+json'
 
+/** Every game event but the cancellation, which is final. */
+export const LIVELY_TYPES = [
+  'game_created',
+  'game_updated',
+  'game_joined',
+  'game_left',
+  'game_full',
+  'game_reminder',
+  'game_started',
+]
+
 type Told = { type: string; title: string; message: string; data: Record<string, unknown>; actor_name_length: number }
 
 let events = 0
