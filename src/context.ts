@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { deriveKeys, type Keys } from './auth/keys.ts'
 import type { Config } from './config.ts'
+import { createListener, type Listener } from './db/listener.ts'
 import { connect, type Database } from './db/sql.ts'
 import { createMailbox, type Mailbox } from './mail/mailbox.ts'
 import type { Mailer } from './mail/mailer.ts'
@@ -13,6 +14,8 @@ export type Context = {
   log: FastifyBaseLogger
   now: () => Date
   sql: Database
+  /** Set in a process that serves. It listens once the app is ready. */
+  listener: Listener | undefined
   keys: Keys
   intakeKeys: readonly string[]
   mailer: Mailer
@@ -35,6 +38,7 @@ export function createContext(
   overrides: Partial<Pick<Context, 'now' | 'mailer'>> = {},
 ): Context {
   const sql = connect(found.databaseUrl)
+  const listener = config.serves ? createListener(found.databaseUrl, log) : undefined
   const now = overrides.now ?? (() => new Date())
   const counted = config.metricsToken === undefined ? undefined : createMetrics()
   const mailbox = config.smtpUrl ? undefined : createMailbox(now)
@@ -43,13 +47,17 @@ export function createContext(
     log,
     now,
     sql,
+    listener,
     keys: deriveKeys(found.jwtSecrets),
     intakeKeys: found.intakeKeys,
     mailer: mailbox ?? createSmtpMailer(config.smtpUrl!, config.mailFrom),
     mailbox,
     metrics: counted?.metrics ?? NO_METRICS,
     exposeMetrics: counted?.expose,
-    close: () => sql.close(),
+    close: async () => {
+      await listener?.close()
+      await sql.close()
+    },
     ...overrides,
   }
 }
