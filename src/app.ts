@@ -4,6 +4,8 @@ import Fastify, { type FastifyReply, type FastifyRequest, LogController } from '
 import { createGuards } from './auth/guard.ts'
 import { createTokens } from './auth/jwt.ts'
 import { authRoutes } from './auth/routes.ts'
+import { createSessionCache } from './auth/session-cache.ts'
+import * as sessions from './auth/sessions.ts'
 import type { Context } from './context.ts'
 import { intakeRoutes } from './games/routes.ts'
 import { type BodyRule, isMediaType, JSON_BODY, readBody } from './http/body.ts'
@@ -20,6 +22,7 @@ import { levelRoutes } from './levels/routes.ts'
 import { mailboxRoutes } from './mail/mailbox-routes.ts'
 import { metricsRoutes } from './metrics/routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
+import { createStreams } from './notifications/stream.ts'
 import { eraseUser } from './personal-data.ts'
 
 // "the usual security headers": what a JSON API should say by itself; pages say their own.
@@ -39,7 +42,8 @@ export async function createApp(ctx: Context): Promise<App> {
   const app = createServer(ctx)
   const paths = pathTable()
   const tokens = createTokens(ctx.keys)
-  const guards = createGuards(ctx, tokens)
+  const cache = createSessionCache(ctx.sql, ctx.listener)
+  const guards = createGuards(ctx, tokens, cache)
   const undeclaredProxy = watchUndeclaredProxy(trustedProxies(ctx.config.trustProxy), ctx.metrics.undeclaredProxy)
 
   closePromptly(app)
@@ -75,14 +79,31 @@ export async function createApp(ctx: Context): Promise<App> {
   healthRoutes(app, ctx.sql, undeclaredProxy)
   if (ctx.exposeMetrics) metricsRoutes(app, ctx.sql, ctx.exposeMetrics)
   if (ctx.config.serves) {
-    authRoutes(app, ctx, tokens, userId => eraseUser(ctx.sql, userId))
+    authRoutes(app, ctx, { tokens, cache }, userId => eraseUser(ctx.sql, userId))
     levelRoutes(app, ctx)
     intakeRoutes(app, ctx)
-    notificationRoutes(app, ctx)
+    notificationRoutes(app, ctx, openStreams(app, ctx))
     referenceRoutes(app)
     if (ctx.mailbox) await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
   }
   return app
+}
+
+function openStreams(app: App, { sql, log, now, metrics, listener }: Context) {
+  const streams = createStreams({
+    sql,
+    listener: listener!,
+    log,
+    now,
+    running: sessionIds => sessions.running(sql, sessionIds),
+    count: metrics.stream,
+  })
+  sessions.onEnded(listener!, streams.end)
+  // From here on the listener knows all that is to be heard.
+  app.addHook('onReady', async () => listener!.start())
+  // Nothing else would end them.
+  app.addHook('preClose', async () => streams.close())
+  return streams
 }
 
 const EXPOSED_HEADERS = [

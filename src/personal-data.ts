@@ -15,6 +15,7 @@ export async function eraseUser(sql: Database, userId: number): Promise<boolean>
     await games.forgetPlayer(tx, userId)
     if (!(await users.lock(tx, userId))) return false
     await notifications.forgetActor(tx, userId)
+    await sessions.forget(tx, userId)
     const email = await users.remove(tx, userId)
     await codes.forget(tx, email!)
     return true

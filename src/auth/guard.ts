@@ -5,7 +5,8 @@ import type { Context } from '../context.ts'
 import { forbidden, unauthenticated } from '../errors.ts'
 import type { Access } from '../http/route.ts'
 import type { Claims, Tokens } from './jwt.ts'
-import * as sessions from './sessions.ts'
+import type { SessionCache } from './session-cache.ts'
+import type * as sessions from './sessions.ts'
 
 /** The token of an `Authorization: Bearer` header, the only place where one is looked for. */
 export function bearer(request: FastifyRequest): string | undefined {
@@ -25,7 +26,7 @@ export function claimsOf(request: FastifyRequest, tokens: Tokens, now: Date): Cl
 }
 
 /** One hook for each kind of access; `public` has none. */
-export function createGuards({ sql, now, intakeKeys, config }: Context, tokens: Tokens) {
+export function createGuards({ now, intakeKeys, config }: Context, tokens: Tokens, { authenticate }: SessionCache) {
   const intake = intakeKeys.map(digest)
   const metrics = config.metricsToken === undefined ? [] : [digest(config.metricsToken)]
   return {
@@ -33,7 +34,7 @@ export function createGuards({ sql, now, intakeKeys, config }: Context, tokens: 
 
     async user(request: FastifyRequest): Promise<void> {
       const instant = now()
-      const caller = await sessions.authenticate(sql, claimsOf(request, tokens, instant), instant)
+      const caller = await authenticate(claimsOf(request, tokens, instant), instant)
       if (!caller) throw unauthenticated(true)
       request.caller = caller
     },
@@ -42,7 +43,7 @@ export function createGuards({ sql, now, intakeKeys, config }: Context, tokens: 
       if (holds(request, intake)) return
       const instant = now()
       const claims = tokens.read(bearer(request) ?? '', instant)
-      const caller = claims && (await sessions.authenticate(sql, claims, instant))
+      const caller = claims && (await authenticate(claims, instant))
       noteRefusal(request, caller)
       if (caller) {
         throw forbidden({

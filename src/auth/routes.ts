@@ -12,13 +12,19 @@ import { canonicalEmail } from './email-address.ts'
 import { bearer, claimsOf } from './guard.ts'
 import type { Tokens } from './jwt.ts'
 import { Code, CredentialsRequest, OtpVerification, RefreshResult, TokenResult } from './schema.ts'
+import type { SessionCache } from './session-cache.ts'
 import * as sessions from './sessions.ts'
 import { requestCode, verifyCode, verifyOwner } from './sign-in.ts'
 
 type Credentials = { email: string; first_name?: string; last_name?: string; accept_cgu?: boolean }
 
 /** @param erase takes away all that is held on a user, in every feature */
-export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userId: number) => Promise<unknown>): void {
+export function authRoutes(
+  app: App,
+  ctx: Context,
+  { tokens, cache }: { tokens: Tokens; cache: SessionCache },
+  erase: (userId: number) => Promise<unknown>,
+): void {
   const { sql, keys, now, config, metrics } = ctx
   const secrets = { keys, tokens }
 
@@ -92,6 +98,7 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
       const refreshed = await sessions.refresh(sql, tokens, claims, instant)
       if (refreshed.outcome !== 'renewed') {
         const whose = { userId: claims.sub, sessionId: claims.sid }
+        cache.forget(whose)
         audit(request, refreshed.outcome === 'reuse' ? 'refresh_reuse' : 'refresh_refused', whose)
         throw unauthenticated(true)
       }
@@ -105,6 +112,7 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
     schema: { tags: ['Auth'], operationId: 'logout', summary: 'End this session', response: { 200: Message } },
     handler: async request => {
       await sessions.end(sql, request.caller.sessionId, now())
+      cache.forget(request.caller)
       audit(request, 'logout')
       return { message: LOGGED_OUT[preferredLanguage(request.headers['accept-language'])] }
     },
@@ -144,6 +152,7 @@ export function authRoutes(app: App, ctx: Context, tokens: Tokens, erase: (userI
         throw wrongCode()
       }
       await erase(request.caller.userId)
+      cache.forget({ userId: request.caller.userId })
       audit(request, 'deletion')
       return { message: DELETED[preferredLanguage(request.headers['accept-language'])] }
     },

@@ -1,3 +1,4 @@
+import type { Listener } from '../db/listener.ts'
 import type { Sql } from '../db/sql.ts'
 import type { Claims, Tokens } from './jwt.ts'
 
@@ -25,14 +26,20 @@ export async function start(sql: Sql, tokens: Tokens, userId: number, now: Date)
   return { sessionId, token: tokens.sign(claimsOf({ userId, sessionId, generation: 1, issuedAt: now, expiresAt })) }
 }
 
+/** A token that is good, and until when it is, if its session isn't ended: its grace may be over before its `exp`. */
+export type Accepted = { caller: Caller; until: Date }
+
 /**
  * Accepts the newest token of a running session, or one superseded less than 30 s ago, before its own `exp`.
  * The first time a token is shown, that is written down: from then on the one before it is dead for good.
  */
-export async function authenticate(sql: Sql, claims: Claims, now: Date): Promise<Caller | undefined> {
+export async function authenticate(sql: Sql, claims: Claims, now: Date): Promise<Accepted | undefined> {
   if (claims.exp * 1000 <= now.getTime()) return undefined
-  const [session] = await sql<{ presented: number }>`
-    select presented from session
+  const [session] = await sql<{ presented: number; expires_at: Date; superseded_at: Date | null }>`
+    select presented, expires_at,
+      case when generation > ${claims.generation}
+        then superseded_at[${claims.generation} - generation + 1 + cardinality(superseded_at)] end as superseded_at
+    from session
     where id = ${claims.sid} and user_id = ${claims.sub} and ended_at is null and expires_at > ${now}
       and (generation = ${claims.generation}
         or superseded_at[${claims.generation} - generation + 1 + cardinality(superseded_at)] > ${graceStart(now)})`
@@ -42,7 +49,18 @@ export async function authenticate(sql: Sql, claims: Claims, now: Date): Promise
       update session set presented = ${claims.generation}
       where id = ${claims.sid} and presented < ${claims.generation}`
   }
-  return { userId: claims.sub, sessionId: claims.sid, expiresAt: new Date(claims.exp * 1000) }
+  const graceEnd = session.superseded_at ? session.superseded_at.getTime() + GRACE_MS : Number.POSITIVE_INFINITY
+  return {
+    caller: { userId: claims.sub, sessionId: claims.sid, expiresAt: new Date(claims.exp * 1000) },
+    until: new Date(Math.min(claims.exp * 1000, session.expires_at.getTime(), graceEnd)),
+  }
+}
+
+/** Which of these sessions have not been ended. */
+export async function running(sql: Sql, sessionIds: string[]): Promise<Set<string>> {
+  const rows = await sql<{ id: string }>`
+    select id from session where id = any(${sessionIds}::uuid[]) and ended_at is null`
+  return new Set(rows.map(row => row.id))
 }
 
 export type Refreshed =
@@ -85,7 +103,8 @@ export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Dat
       ended_at = case when verdict = 'reuse' then ${now}::timestamptz end,
       end_reason = case when verdict = 'reuse' then 'reuse' end
     from held where session.id = held.id
-    returning verdict, generation, issued_at, expires_at`
+    returning verdict, generation, issued_at, expires_at,
+      case when verdict = 'reuse' then pg_notify('session_ended', concat_ws(' ', user_id, session.id)) end`
   if (!session || session.verdict === 'refuse') return { outcome: 'refused' }
   if (session.verdict === 'reuse') return { outcome: 'reuse' }
   const renewed = claimsOf({
@@ -102,20 +121,43 @@ export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Dat
   }
 }
 
+/** Whose sessions have ended: one of them, or all. */
+export type Ended = { userId: number; sessionId?: string | undefined }
+
+/** Hears of every session that is ended before its time, by whatever process, some milliseconds after the commit. */
+export function onEnded(listener: Listener, handler: (ended: Ended) => void): void {
+  // `<user> <session>`, or the user alone for all of theirs.
+  listener.on('session_ended', payload => {
+    const [userId, sessionId] = payload.split(' ')
+    handler({ userId: Number(userId), sessionId })
+  })
+}
+
 /** Ends one session by logout; its tokens are refused from the commit on. */
 export async function end(sql: Sql, sessionId: string, now: Date): Promise<void> {
   await sql`
     update session set ended_at = ${now}, end_reason = 'logout'
-    where id = ${sessionId} and ended_at is null`
+    where id = ${sessionId} and ended_at is null
+    returning pg_notify('session_ended', concat_ws(' ', user_id, id))`
 }
 
 /** Ends every session of a user at an operator's word; they earn no lane any more. @returns how many were running */
 export async function endAll(sql: Sql, userId: number, now: Date): Promise<number> {
-  const ended = await sql`
-    update session set ended_at = coalesce(ended_at, ${now}), end_reason = 'operator'
-    where user_id = ${userId} and end_reason is distinct from 'operator'
-    returning id`
-  return ended.length
+  const [row] = await sql<{ count: number }>`
+    with ended as (
+      update session set ended_at = coalesce(ended_at, ${now}), end_reason = 'operator'
+      where user_id = ${userId} and end_reason is distinct from 'operator'
+      returning id
+    )
+    select count(*), pg_notify('session_ended', ${userId}::text) from ended`
+  return row!.count
+}
+
+/** Takes away all sessions of a user who is being deleted. */
+export async function forget(sql: Sql, userId: number): Promise<void> {
+  await sql`
+    with gone as (delete from session where user_id = ${userId} returning id)
+    select count(*), pg_notify('session_ended', ${userId}::text) from gone`
 }
 
 /**

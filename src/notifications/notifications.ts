@@ -41,13 +41,16 @@ export async function countUnread(sql: Sql, userId: number): Promise<number> {
   return row!.count
 }
 
+// Whatever changes the number of unread ones, or adds any, says so at its commit: see news.ts.
+
 /** Marks one as read, keeping the first time. @returns undefined when the user has no such notification */
 export async function markRead(sql: Sql, userId: number, id: number, now: Date): Promise<NotificationRow | undefined> {
   const [row] = await sql<NotificationRow>`
     update notification
     set read_at = coalesce(read_at, ${now}), updated_at = case when read_at is null then ${now} else updated_at end
     where user_id = ${userId} and id = ${id}
-    returning id, type, title, message, data, read_at, created_at`
+    returning id, type, title, message, data, read_at, created_at,
+      case when read_at = ${now} then pg_notify('notification', ${userId}::text) end`
   return row
 }
 
@@ -71,7 +74,7 @@ export async function markAllRead(sql: Sql, userId: number, ids: number[] | unde
           where user_id = ${userId} and notification.id = mine.id
           returning mine.id
         )
-        select count(*) from changed`
+        select count(*), case when count(*) > 0 then pg_notify('notification', ${userId}::text) end from changed`
     : await sql<{ count: number }>`
         with mine as (
           select id from notification where user_id = ${userId} and read_at is null order by id for update
@@ -81,13 +84,15 @@ export async function markAllRead(sql: Sql, userId: number, ids: number[] | unde
           where user_id = ${userId} and notification.id = mine.id
           returning mine.id
         )
-        select count(*) from changed`
+        select count(*), case when count(*) > 0 then pg_notify('notification', ${userId}::text) end from changed`
   return row!.count
 }
 
 /** Deletes one. @returns whether the user had it */
 export async function remove(sql: Sql, userId: number, id: number): Promise<boolean> {
-  const removed = await sql`delete from notification where user_id = ${userId} and id = ${id} returning id`
+  const removed = await sql`
+    delete from notification where user_id = ${userId} and id = ${id}
+    returning id, case when read_at is null then pg_notify('notification', ${userId}::text) end`
   return removed.length > 0
 }
 
@@ -136,9 +141,14 @@ export async function deliver(sql: Sql, notifications: NewNotification[], now: D
         join app_user on app_user.id = new.user_id
       order by position
       on conflict on constraint notification_fact_key do nothing
-      returning id
+      returning user_id, id
+    ), told as (
+      -- In parts that surely fit into the 8000 bytes of a payload; a transaction takes the lock of NOTIFY but once.
+      select count(*) as count, pg_notify('notification', string_agg(user_id || ':' || id, ',' order by id))
+      from (select user_id, id, (row_number() over () - 1) / 200 as part from stored) as numbered
+      group by part
     )
-    select count(*) from stored`
+    select coalesce(sum(count), 0)::bigint as count from told`
   return row!.count
 }
 

@@ -2,13 +2,15 @@ import { Type } from 'typebox'
 import type { Context } from '../context.ts'
 import type { Sql } from '../db/sql.ts'
 import { forbidden, invalid, notFound, same } from '../errors.ts'
+import { EVENT_STREAM_HEADERS } from '../http/event-stream.ts'
 import { preferredLanguage } from '../http/language.ts'
 import { Message } from '../http/message.ts'
 import type { App } from '../http/route.ts'
 import * as notifications from './notifications.ts'
 import { Notification, NotificationPath, PageQuery, PaginationMeta, ReadAllBody, toNotification } from './schema.ts'
+import type { Streams } from './stream.ts'
 
-export function notificationRoutes(app: App, { sql, now }: Pick<Context, 'sql' | 'now'>): void {
+export function notificationRoutes(app: App, { sql, now }: Pick<Context, 'sql' | 'now'>, streams: Streams): void {
   app.route({
     method: 'GET',
     url: '/api/v1/notifications',
@@ -49,6 +51,23 @@ export function notificationRoutes(app: App, { sql, now }: Pick<Context, 'sql' |
       response: { 200: Type.Object({ unread_count: Type.Integer() }) },
     },
     handler: async request => ({ unread_count: await notifications.countUnread(sql, request.caller.userId) }),
+  })
+
+  app.route({
+    method: 'GET',
+    url: '/api/v1/notifications/stream',
+    schema: {
+      operationId: 'streamNotifications',
+      tags: ['Notifications'],
+      summary: 'What is new, as server-sent events',
+      description: STREAM,
+      response: { 200: { description: 'The events, until the token ends.', content: { 'text/event-stream': EVENTS } } },
+    },
+    handler: async (request, reply) => {
+      if (request.method === 'GET') return streams.open(reply, request.caller)
+      reply.headers(EVENT_STREAM_HEADERS)
+      return ''
+    },
   })
 
   app.route({
@@ -110,6 +129,14 @@ async function notTheirs(sql: Sql, userId: number, id: number) {
   return (await notifications.isAnothers(sql, userId, id))
     ? forbidden(same('Cette notification ne vous appartient pas.'))
     : notFound()
+}
+
+const STREAM = `\`sync\` comes first and after every gap: \`{unread_count, latest_id}\`; a client that isn't there yet fetches \
+the list. Then, as they commit, \`notification\` (a Notification) and \`unread_count\` (\`{unread_count}\`). A notification \
+may come in a \`sync\` and again by itself, and ids need not rise: go by the \`id\`. A comment every 20 s is the heartbeat. It \
+ends with the token and with the session; at most 5 of a user are open, the oldest goes.`
+const EVENTS = {
+  schema: Type.String({ examples: ['event: sync\ndata: {"unread_count":2,"latest_id":41}\n\n'] }),
 }
 
 const READ = {

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import { createTokens } from '../src/auth/jwt.ts'
+import { harness } from './support/app.ts'
+import { listen, openStream } from './support/event-stream.ts'
+import { makeUser } from './support/factories.ts'
+import { payloadOf } from './support/scenario.ts'
+
+const h = harness()
+let address: string
+
+describe('a stream', () => {
+  before(async () => {
+    address = await listen(h.app)
+  })
+  test('has a heartbeat every 20 s', async () => {
+    const { token } = await makeUser(h)
+    const stream = await openStream(address, token)
+    await stream.heartbeat()
+    const first = performance.now()
+    await stream.heartbeat()
+    const passed = performance.now() - first
+    assert.ok(passed > 19_000 && passed < 22_000, `${passed} ms`)
+    stream.close()
+  })
+
+  test('ends at the token’s exp', async () => {
+    const { token } = await makeUser(h)
+    const { sid, sub, iat } = payloadOf(token)
+    // As long as a token lives but for its last two seconds.
+    const claims = { sub: Number(sub), sid, generation: 1, iat, nbf: iat, exp: iat + 2 }
+    const stream = await openStream(address, createTokens(h.ctx.keys).sign(claims))
+    assert.equal((await stream.next()).event, 'sync')
+    h.clock.advance(2_000)
+    assert.equal(await stream.ended(), true)
+  })
+})

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import type { App } from '../../src/http/route.ts'
+
+export type Event = { event: string; data: any }
+
+/** Puts an app on a port of its own. @returns its address */
+export async function listen(app: App): Promise<string> {
+  return app.listen({ host: '127.0.0.1', port: 0 })
+}
+
+/** A client of the stream, on a connection of its own. */
+export async function openStream(address: string, token: string, headers: Record<string, string> = {}) {
+  const sent = request(`${address}/api/v1/notifications/stream`, {
+    agent: false,
+    headers: { authorization: `Bearer ${token}`, ...headers },
+  }).end()
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  const parts: string[] = []
+  let happened = () => {}
+  let rest = ''
+  response.setEncoding('utf8')
+  response.on('data', (chunk: string) => {
+    const blocks = (rest + chunk).split('\n\n')
+    rest = blocks.pop()!
+    parts.push(...blocks)
+    happened()
+  })
+  response.on('error', () => {})
+  response.on('close', () => happened())
+
+  /** Of what came and wasn't taken yet. */
+  async function take(wanted: (part: string) => boolean): Promise<string> {
+    for (;;) {
+      const at = parts.findIndex(wanted)
+      if (at >= 0) return parts.splice(0, at + 1).at(-1)!
+      assert.ok(!response.closed, `the stream has ended; there was: ${parts.join(' | ')}`)
+      await new Promise<void>(resolve => {
+        happened = resolve
+      })
+    }
+  }
+
+  return {
+    response,
+    /** The next event, heartbeats passed over. */
+    async next(): Promise<Event> {
+      const lines = (await take(part => part !== ':')).split('\n')
+      assert.deepEqual(
+        lines.map(line => line.split(': ', 1)[0]),
+        ['event', 'data'],
+      )
+      return { event: lines[0]!.slice('event: '.length), data: JSON.parse(lines[1]!.slice('data: '.length)) }
+    },
+    heartbeat: () => take(part => part === ':'),
+    /** Resolves when it ends; to whether in an orderly way. */
+    async ended(): Promise<boolean> {
+      if (!response.closed) await once(response, 'close')
+      return response.complete
+    },
+    close: () => sent.destroy(),
+  }
+}
+
+export type ClientStream = Awaited<ReturnType<typeof openStream>>
