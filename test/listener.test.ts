@@ -15,7 +15,7 @@ function next(listener: Listener, change: 'onUp' | 'onDown'): Promise<void> {
   })
 }
 
-describe('the listener', () => {
+describe('the listener', { timeout: 60_000 }, () => {
   let database: TestDatabase
   before(async () => {
     database = await testDatabase()

@@ -12,7 +12,7 @@ import { payloadOf } from './support/scenario.ts'
 
 const h = harness()
 
-describe('the session cache', () => {
+describe('the session cache', { timeout: 60_000 }, () => {
   // Another process, as far as anybody can tell.
   const other = {} as Pick<typeof h, 'ctx' | 'app'>
   before(async () => {
@@ -159,6 +159,7 @@ describe('the session cache', () => {
   })
 
   test('a row read before an ending is not kept after it', async () => {
+    await up(other.ctx.listener!)
     const { token } = await makeUser(h)
     const { sid, sub, exp, iat } = payloadOf(token)
     const claims = { sub: Number(sub), sid, generation: 1, exp, iat, nbf: iat }

@@ -50,7 +50,7 @@ async function assertNext(stream: ClientStream, name: string, data: unknown): Pr
 const call = (token: string, method: string, path: string, body?: unknown) =>
   h.call(method, PATH + path, { token, body })
 
-describe('the stream', () => {
+describe('the stream', { timeout: 60_000 }, () => {
   before(async () => {
     here = await listen(h.app)
     there = await startSecond()
