@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
+import { openStream } from './support/event-stream.ts'
 import { newEmail, otherThan, profile } from './support/scenario.ts'
 import { type Service, startService } from './support/service.ts'
 import { type SmtpServer, smtpServer } from './support/smtp.ts'
@@ -134,6 +135,29 @@ describe('three processes', () => {
       const list = await call('GET', '/api/v1/notifications', undefined, creator.token, at)
       assert.equal(list.body.meta.total, 1)
     }
+  })
+
+  test('a stream at one tells what the other has taken in; it is left open, and holds up no stop', async () => {
+    const [creator, player] = [await signUp(), await signUp()]
+    const stream = await openStream(services[1]!.address, creator.token)
+    assert.equal((await stream.next()).event, 'sync')
+    const event = {
+      specversion: '1.0',
+      id: 'streamed',
+      source: '/three',
+      type: 'game_joined',
+      time: new Date().toISOString(),
+      data: {
+        game_id: 5,
+        creator_id: creator.id,
+        player_ids: [creator.id, player.id],
+        actor_id: player.id,
+        starts_at: '2040-01-01T18:00:00Z',
+      },
+    }
+    assert.equal((await call('POST', '/internal/v1/events', event, INTAKE_KEY, 0)).status, 202)
+    const told = await stream.next()
+    assert.deepEqual([told.event, told.data.type], ['notification', 'game_joined'])
   })
 
   test('a reminder and a start are told once, whoever fires them', async () => {
