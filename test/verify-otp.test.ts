@@ -171,6 +171,26 @@ describe('the lane of a known client', () => {
     assert.equal((await verify(email, code, { token })).status, 200)
   })
 
+  test('a stranger who asks each minute takes every turn, and locks nobody out', async () => {
+    const { email, token } = await signUp(h)
+    for (let minute = 0; minute < 3; minute += 1) {
+      h.clock.advance(60_000)
+      await ask({ email })
+      assert.equal((await ask({ email }, token)).status, 429)
+    }
+    const mailed = await queuedCode(h, email)
+    assert.equal((await verify(email, mailed, { token })).status, 200)
+    // Its own code comes first while there is one, and the stranger's five guesses don't reach it.
+    h.clock.advance(60_000)
+    await ask({ email }, token)
+    const own = await queuedCode(h, email, payloadOf(token).sid)
+    h.clock.advance(60_000)
+    await ask({ email })
+    const open = await queuedCode(h, email)
+    for (let guess = 0; guess < 5; guess += 1) await verify(email, otherThan(open))
+    assert.equal((await verify(email, own, { token })).status, 200)
+  })
+
   test('its code lives beside everybody’s; the 60 s hold over all lanes', async () => {
     const { email, token } = await signUp(h)
     h.clock.advance(60_000)

@@ -122,13 +122,18 @@ export type Attempt = { id: string; mac: Buffer }
  * Reserves one of the five attempts at the lane's live code, in one statement that commits whatever the outcome. It counts
  * as a wrong guess until a success takes the row away. Where there is no live code, a row elsewhere is written instead:
  * "one and the same 422, after the same work".
+ *
+ * A known client whose own lane has no live code tries everybody's: the 60 s hold over all lanes, so that a stranger who asks
+ * each minute would else keep it from ever having one (decisions.md, "which code a client verifies").
  */
 export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): Promise<Attempt | undefined> {
   const [attempt] = await sql<Attempt>`
     with live as (
       select id from sign_in_code
-      where email = ${email} and session_id is not distinct from ${sessionId}::uuid
+      where email = ${email} and (session_id = ${sessionId}::uuid or session_id is null)
         and expires_at > ${now} and attempts < 5
+      order by session_id nulls last
+      limit 1
       for update
     ), missed as (
       update missed_guess set guesses = guesses + 1
@@ -138,22 +143,6 @@ export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): 
     from live where sign_in_code.id = live.id
     returning sign_in_code.id, mac`
   return attempt
-}
-
-/** The lane in which a user's address has a live code: the session's own, else everybody's. */
-export async function laneWithCode(
-  sql: Sql,
-  { userId, sessionId }: { userId: number; sessionId: string },
-  now: Date,
-): Promise<Lane | undefined> {
-  const [lane] = await sql<{ email: string; session_id: string | null }>`
-    select sign_in_code.email, session_id
-    from sign_in_code join app_user on app_user.email = sign_in_code.email
-    where app_user.id = ${userId} and (session_id = ${sessionId} or session_id is null)
-      and expires_at > ${now} and attempts < 5
-    order by session_id nulls last
-    limit 1`
-  return lane && { email: lane.email, sessionId: lane.session_id ?? undefined }
 }
 
 /** What a code that was used opens. */
@@ -196,6 +185,11 @@ export async function unlock(sql: Sql, email: string): Promise<void> {
 /** Takes away all that is kept of an address: codes, waits, pending sign-ups. */
 export async function forget(sql: Sql, email: string): Promise<void> {
   await sql`delete from sign_in_address where email = ${email}`
+}
+
+/** The same, for whoever owns the account. */
+export async function forgetUser(sql: Sql, userId: number): Promise<void> {
+  await sql`delete from sign_in_address where email = (select email from app_user where id = ${userId})`
 }
 
 /**

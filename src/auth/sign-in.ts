@@ -74,19 +74,16 @@ export async function verifyCode(
   })
 }
 
-/**
- * Whether a fresh code proves that the caller owns the account's address: one of the caller's own lane, else of everybody's,
- * since a client may have asked for it without its token. The code is used up.
- */
+/** Whether a fresh code proves that the caller owns the account's address. The code is used up. */
 export async function verifyOwner(
   sql: Database,
   keys: Keys,
-  caller: sessions.Caller,
+  { userId, sessionId }: sessions.Caller,
   code: string,
   now: Date,
 ): Promise<boolean> {
-  const lane = await codes.laneWithCode(sql, caller, now)
-  const attempt = lane && (await guess(sql, keys, lane, code, now))
+  const owner = await users.find(sql, userId)
+  const attempt = owner && (await guess(sql, keys, { email: owner.email, sessionId }, code, now))
   return attempt !== undefined && (await codes.spend(sql, attempt)) !== undefined
 }
 
