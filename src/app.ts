@@ -8,6 +8,7 @@ import { createSessionCache } from './auth/session-cache.ts'
 import * as sessions from './auth/sessions.ts'
 import type { Context } from './context.ts'
 import { intakeRoutes } from './games/routes.ts'
+import { overdue } from './games/schedule.ts'
 import { type BodyRule, isMediaType, JSON_BODY, readBody } from './http/body.ts'
 import { trustedProxies, watchUndeclaredProxy } from './http/client-address.ts'
 import { closePromptly } from './http/closing.ts'
@@ -77,11 +78,11 @@ export async function createApp(ctx: Context): Promise<App> {
   })
 
   healthRoutes(app, ctx.sql, undeclaredProxy)
-  if (ctx.exposeMetrics) metricsRoutes(app, ctx.sql, ctx.exposeMetrics)
+  if (ctx.exposeMetrics) metricsRoutes(app, ctx, ctx.exposeMetrics, () => overdue(ctx.sql, ctx.now()))
   if (ctx.config.serves) {
     authRoutes(app, ctx, { tokens, cache }, userId => eraseUser(ctx.sql, userId))
     levelRoutes(app, ctx)
-    intakeRoutes(app, ctx)
+    intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
     notificationRoutes(app, ctx, openStreams(app, ctx))
     referenceRoutes(app)
     if (ctx.mailbox) await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
@@ -122,8 +123,10 @@ function createServer({ config, log, metrics }: Context): App {
     metrics.refused(request.routeOptions?.url, code)
   }
   const answered = (request: FastifyRequest, reply: FastifyReply) => {
-    metrics.answered(request.method, request.routeOptions?.url, reply.statusCode, reply.elapsedTime / 1000)
-    logAnswer(request, reply)
+    // nginx's status for a client that went before its answer.
+    const status = reply.raw.headersSent ? reply.statusCode : 499
+    metrics.answered(request.method, request.routeOptions?.url, status, reply.elapsedTime / 1000)
+    logAnswer(request, status, reply.elapsedTime)
   }
   const app = Fastify({
     loggerInstance: log,
@@ -142,7 +145,7 @@ function createServer({ config, log, metrics }: Context): App {
     frameworkErrors: (error, request, reply) => {
       const [asked, answer] = [request as FastifyRequest, reply as FastifyReply]
       answer.header('x-request-id', request.id).headers(SECURITY_HEADERS)
-      answer.raw.once('finish', () => answered(asked, answer))
+      answer.raw.once('close', () => answered(asked, answer))
       fail(error, asked, answer)
     },
     clientErrorHandler: answerParserFailure,
@@ -152,7 +155,10 @@ function createServer({ config, log, metrics }: Context): App {
 
   app.setValidatorCompiler(({ schema, httpPart }) => compileValidator({ schema, httpPart }))
   app.setErrorHandler(fail)
-  app.addHook('onResponse', async (request, reply) => answered(request, reply))
+  app.addHook('onRequest', async (request, reply) => {
+    // Not `onResponse`: it hears of no client that goes before its answer has ended, which is how most streams end.
+    reply.raw.once('close', () => answered(request, reply))
+  })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (request: FastifyRequest, payload: NodeJS.ReadableStream) => {
     const rule = bodyRule(request)
@@ -166,13 +172,13 @@ function bodyRule({ routeOptions }: FastifyRequest): BodyRule | undefined {
 }
 
 /** One line an answer. The route's pattern stands for the path, so that no identifier or address gets into the log. */
-function logAnswer(request: FastifyRequest, reply: FastifyReply): void {
+function logAnswer(request: FastifyRequest, status: number, ms: number): void {
   request.log.info(
     {
       method: request.method,
       route: request.routeOptions?.url,
-      status: reply.statusCode,
-      ms: Math.round(reply.elapsedTime * 10) / 10,
+      status,
+      ms: Math.round(ms * 10) / 10,
     },
     'answered',
   )

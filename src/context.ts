@@ -14,6 +14,8 @@ export type Context = {
   log: FastifyBaseLogger
   now: () => Date
   sql: Database
+  /** The intake's own two connections: however much is reported at once, people's requests don't wait behind it. */
+  intakeSql: Database
   /** Set in a process that serves. It listens once the app is ready. */
   listener: Listener | undefined
   keys: Keys
@@ -38,6 +40,7 @@ export function createContext(
   overrides: Partial<Pick<Context, 'now' | 'mailer'>> = {},
 ): Context {
   const sql = connect(found.databaseUrl)
+  const intakeSql = connect(found.databaseUrl, { max: 2, name: 'courtside-intake' })
   const listener = config.serves ? createListener(found.databaseUrl, log) : undefined
   const now = overrides.now ?? (() => new Date())
   const counted = config.metricsToken === undefined ? undefined : createMetrics()
@@ -47,6 +50,7 @@ export function createContext(
     log,
     now,
     sql,
+    intakeSql,
     listener,
     keys: deriveKeys(found.jwtSecrets),
     intakeKeys: found.intakeKeys,
@@ -56,7 +60,7 @@ export function createContext(
     exposeMetrics: counted?.expose,
     close: async () => {
       await listener?.close()
-      await sql.close()
+      await Promise.all([sql.close(), intakeSql.close()])
     },
     ...overrides,
   }

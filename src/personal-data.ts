@@ -11,12 +11,14 @@ import * as users from './users/users.ts'
  */
 export async function eraseUser(sql: Database, userId: number): Promise<boolean> {
   return sql.begin(async tx => {
-    // Games first, then people: the order in which the intake takes their locks.
+    // Games first, then people: the order in which the intake takes their locks; a sign-in takes its code's before its user's.
     await games.forgetPlayer(tx, userId)
+    await codes.forgetUser(tx, userId)
     if (!(await users.lock(tx, userId))) return false
     await notifications.forgetActor(tx, userId)
     await sessions.forget(tx, userId)
     const email = await users.remove(tx, userId)
+    // Whatever was asked for in between.
     await codes.forget(tx, email!)
     return true
   })

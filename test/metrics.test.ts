@@ -160,7 +160,7 @@ suite('GET /metrics', () => {
     assert.equal(more.courtside_undeclared_forwarded_total, 1)
   })
 
-  test('the outbox: how many wait, and for how long the oldest has; the pool', async () => {
+  test('the outbox: how many wait, and for how long the oldest has; the pools', async () => {
     const { sql } = h.database
     await sql`delete from graphile_worker._private_jobs`
     const empty = await scrape()
@@ -174,8 +174,23 @@ suite('GET /metrics', () => {
     const oldest = waiting.get('courtside_mails_oldest_seconds')!
     assert.ok(oldest >= 90 && oldest < 120, String(oldest))
     assert.equal(waiting.get('courtside_database_up'), 1)
-    assert.ok(waiting.get('courtside_pool_connections{state="total"}')! >= 1)
-    assert.equal(waiting.get('courtside_pool_connections{state="waiting"}'), 0)
+    assert.ok(waiting.get('courtside_pool_connections{pool="requests",state="total"}')! >= 1)
+    assert.ok(waiting.has('courtside_pool_connections{pool="intake",state="total"}'))
+    assert.equal(waiting.get('courtside_pool_connections{pool="requests",state="waiting"}'), 0)
+  })
+
+  test('the schedule: how many are overdue, and for how long the oldest is', async () => {
+    const [anna, bob] = await four(h)
+    const overdue = async () => {
+      const now = await scrape()
+      return [now.get('courtside_reminders_overdue'), now.get('courtside_reminders_overdue_oldest_seconds')]
+    }
+    assert.deepEqual(await overdue(), [0, 0])
+    const starts_at = new Date(h.clock.now().getTime() + 3 * 3_600_000).toISOString()
+    await send(h, event('game_created', { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], starts_at }))
+    h.clock.advance(3_600_000 + 30_000)
+    // Nobody works here: the reminder of two hours before waits.
+    assert.deepEqual(await overdue(), [1, 30])
   })
 
   test('while the database is down it still answers, without the outbox', async () => {
@@ -185,7 +200,7 @@ suite('GET /metrics', () => {
     assert.equal(answer.statusCode, 200)
     const now = samples(answer.body)
     assert.equal(now.get('courtside_database_up'), 0)
-    assert.ok(!now.has('courtside_mails_waiting') && !now.has('courtside_mails_oldest_seconds'))
+    assert.ok(![...now.keys()].some(name => /mails_waiting|mails_oldest|overdue/.test(name)))
   })
 
   test('nothing in it tells accounts apart', async () => {
@@ -198,26 +213,28 @@ suite('GET /metrics', () => {
   })
 })
 
+const IDLE = { total: 0, idle: 0, waiting: 0 }
+const NOTHING = { pools: { requests: IDLE, intake: IDLE }, queues: undefined }
+
 suite('createMetrics', () => {
   test('reminders with their lateness, open streams; each process has its own', async () => {
     const [one, other] = [createMetrics(), createMetrics()]
     one.metrics.fired('game_reminder', 'told', 0.7)
     one.metrics.fired('game_started', 'dropped', 1000)
     for (const change of [1, 1, -1] as const) one.metrics.stream(change)
-    const pool = { total: 0, idle: 0, waiting: 0 }
-    const now = samples((await one.expose({ pool, mails: undefined })).text)
+    const now = samples((await one.expose(NOTHING)).text)
     assert.equal(now.get('courtside_reminders_total{type="game_reminder",outcome="told"}'), 1)
     assert.equal(now.get('courtside_reminder_lateness_seconds_bucket{le="0.5",type="game_reminder"}'), 0)
     assert.equal(now.get('courtside_reminder_lateness_seconds_bucket{le="1",type="game_reminder"}'), 1)
     assert.equal(now.get('courtside_reminder_lateness_seconds_sum{type="game_started"}'), 1000)
     assert.equal(now.get('courtside_streams_open'), 1)
-    assert.equal(samples((await other.expose({ pool, mails: undefined })).text).get('courtside_streams_open'), 0)
+    assert.equal(samples((await other.expose(NOTHING)).text).get('courtside_streams_open'), 0)
   })
 
   test('docs/operations.md lists each metric with its labels', async () => {
     const text = await readFile(new URL('../docs/operations.md', import.meta.url), 'utf8')
     const { expose } = createMetrics()
-    const exposed = (await expose({ pool: { total: 0, idle: 0, waiting: 0 }, mails: undefined })).text
+    const exposed = (await expose(NOTHING)).text
     const names = [...exposed.matchAll(/^# TYPE (courtside_\w+) /gm)].map(([, name]) => name!)
     assert.ok(names.length > 10)
     for (const name of names) assert.ok(text.includes(`| \`${name}\` |`), `${name} is missing`)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { get, type IncomingMessage } from 'node:http'
+import { get, type IncomingMessage, request } from 'node:http'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { createApp } from '../src/app.ts'
 import * as sessions from '../src/auth/sessions.ts'
@@ -272,6 +272,54 @@ describe('the stream', { timeout: 60_000 }, () => {
       await second.ctx.close()
       there = await startSecond()
     })
+  })
+
+  describe('the log', () => {
+    const lines = () => h.logged.filter(line => line.msg === 'answered' && line.route === `${PATH}/stream`)
+
+    /** Resolves when there is another line. */
+    async function oneMore(count: number): Promise<Record<string, unknown>> {
+      while (lines().length === count) await new Promise(resolve => setImmediate(resolve))
+      assert.equal(lines().length, count + 1)
+      return lines().at(-1)!
+    }
+
+    test('has a line of each stream when it is over, whoever ends it', async () => {
+      const user = await makeUser(h)
+      const left = await synced(here, user.token)
+      let count = lines().length
+      left.close()
+      assert.equal((await oneMore(count)).status, 200)
+      const ended = await synced(here, user.token)
+      count = lines().length
+      await h.call('POST', '/api/v1/auth/logout', { token: user.token })
+      assert.equal(await ended.ended(), true)
+      assert.equal((await oneMore(count)).status, 200)
+    })
+
+    test('says 499 of a client that went before its answer', async () => {
+      const user = await makeUser(h)
+      const gone = () => h.logged.filter(line => line.status === 499)
+      await h.database.sql.begin(async tx => {
+        await tx`select id from session where user_id = ${user.id} for update`
+        const asked = request(`${here}/api/v1/auth/logout`, {
+          method: 'POST',
+          agent: false,
+          headers: { authorization: `Bearer ${user.token}` },
+        })
+        asked.on('error', () => {}).end()
+        while (!(await isWaiting())) assert.equal(gone().length, 0)
+        asked.destroy()
+        while (gone().length === 0) await new Promise(resolve => setImmediate(resolve))
+      })
+      assert.equal(gone()[0]!.route, '/api/v1/auth/logout')
+    })
+
+    async function isWaiting(): Promise<boolean> {
+      const [row] = await h.database.sql<{ count: number }>`
+        select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      return row!.count > 0
+    }
   })
 
   describe('a lost connection to the database', () => {

@@ -7,7 +7,7 @@ export interface Sql {
   /**
    * Runs one statement and resolves to its rows: sql`select … ${value}`. It is sent as a named prepared statement, the
    * values as parameters. int8 comes back as a number, timestamptz as a Date, json parsed.
-   * Throws AppError `unavailable` when the database cannot be reached, else pg's DatabaseError.
+   * Throws AppError `unavailable` when the database cannot be reached or a second try may do, else pg's DatabaseError.
    */
   <Row = Record<string, unknown>>(strings: TemplateStringsArray, ...values: unknown[]): Promise<Row[]>
   /** Runs `work` in a transaction; inside one already, in a savepoint. A throw rolls back just that. */
@@ -124,7 +124,12 @@ function prepared(strings: TemplateStringsArray): { name: string; text: string }
 }
 
 function rethrow(error: unknown): never {
-  throw isUnreachable(error) ? unavailable(error) : error
+  throw isUnreachable(error) || isPassing(error) ? unavailable(error) : error
+}
+
+/** A deadlock's victim, and a statement that waited too long for its locks: asked again, it works. */
+function isPassing(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(40P01|40001|57014)$/.test(error.code ?? '')
 }
 
 /** Connection faults, shutdowns and fail-overs: SQLSTATE classes 08 and 57P, 53300, 25006, and the socket's own errors. */

@@ -83,10 +83,10 @@ async function tell(tx: Sql, tellings: Map<Due, Telling & { notice: string }>, c
 }
 
 /** How many reminders and starts wait beyond their time, and for how long the oldest of them: 0 and 0 in normal running. */
-export async function overdue(sql: Sql, now: Date): Promise<{ due: number; oldestSeconds: number }> {
-  const [row] = await sql<{ due: number; oldest: Date | null }>`
-    select count(*) as due, min(due_at) as oldest from game_schedule where due_at <= ${now}`
-  return { due: row!.due, oldestSeconds: row!.oldest ? (now.getTime() - row!.oldest.getTime()) / 1000 : 0 }
+export async function overdue(sql: Sql, now: Date): Promise<{ waiting: number; oldestSeconds: number }> {
+  const [row] = await sql<{ waiting: number; oldest: Date | null }>`
+    select count(*) as waiting, min(due_at) as oldest from game_schedule where due_at <= ${now}`
+  return { waiting: row!.waiting, oldestSeconds: row!.oldest ? (now.getTime() - row!.oldest.getTime()) / 1000 : 0 }
 }
 
 /**

@@ -3,6 +3,9 @@ import type { FastifyReply } from 'fastify'
 /** "Heartbeat every 20 s": the least that keeps proxies and phones from taking a quiet connection for a dead one. */
 const HEARTBEAT_MS = 20_000
 
+/** How long a reader may take for the rest of a stream that has ended. */
+const FAREWELL_MS = 5_000
+
 /** Bytes that may still be waiting for a reader when there is more to say. */
 const MOST_WAITING = 64 * 1024
 
@@ -39,9 +42,15 @@ export function openEventStream(
   function beat(): void {
     // The clock is asked again, since it may have been set, or the machine been asleep.
     const left = until.getTime() - now().getTime()
-    if (left <= 0) return void response.end()
+    if (left <= 0) return void end()
     write(':\n\n')
     timer = setTimeout(beat, Math.min(left, HEARTBEAT_MS))
+  }
+
+  function end(): void {
+    response.end()
+    // One who takes nothing any more would keep the connection, and what waits in it, for as long as it pleases.
+    setTimeout(() => response.destroy(), FAREWELL_MS).unref()
   }
 
   // Written to although the client has just gone.
@@ -58,7 +67,7 @@ export function openEventStream(
   })
   // The comment also makes proxies and clients see the head at once.
   beat()
-  return { write, end: () => void response.end() }
+  return { write, end }
 }
 
 /** Asks nginx, and whoever took its habit over, not to hold the events back. */

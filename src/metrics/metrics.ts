@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import type { Gauge } from 'prom-client'
 import type { Code } from '../errors.ts'
 
 /** What is counted, as plain functions, so that nobody who calls them knows a metrics library. Labels come from closed lists. */
@@ -32,11 +33,16 @@ export const NO_METRICS: Metrics = {
   stream: nothing,
 }
 
+/** How many wait, and for how long the oldest of them. */
+export type Waiting = { waiting: number; oldestSeconds: number }
+
+type PoolUse = { total: number; idle: number; waiting: number }
+
 /** What is read at a scrape rather than counted. */
 export type Gauges = {
-  pool: { total: number; idle: number; waiting: number }
+  pools: { requests: PoolUse; intake: PoolUse }
   /** Undefined when the database cannot be asked. */
-  mails: { waiting: number; oldestSeconds: number } | undefined
+  queues: { mails: Waiting; reminders: Waiting } | undefined
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
@@ -70,10 +76,16 @@ export function createMetrics() {
   const fired = counter('reminders_total', 'Reminders and start notices that fired', ['type', 'outcome'])
   const lateness = histogram('reminder_lateness_seconds', 'How late they fired', ['type'], LATE_SECONDS)
   const streams = gauge('streams_open', 'Open notification streams')
-  const pool = gauge('pool_connections', 'The pool to the database; waiting are requests', ['state'])
+  const pool = gauge('pool_connections', 'The pools to the database; waiting are requests', ['pool', 'state'])
   const up = gauge('database_up', 'Whether the database answered at this scrape')
-  const waiting = gauge('mails_waiting', 'Jobs of the outbox, of all processes; absent while the database is down')
-  const oldest = gauge('mails_oldest_seconds', 'Age of the oldest of them, 0 without any')
+  const mails = {
+    waiting: gauge('mails_waiting', 'Jobs of the outbox, of all processes; absent while the database is down'),
+    oldest: gauge('mails_oldest_seconds', 'Age of the oldest of them, 0 without any'),
+  }
+  const reminders = {
+    waiting: gauge('reminders_overdue', 'Reminders and starts past their time that nobody has fired yet'),
+    oldest: gauge('reminders_overdue_oldest_seconds', 'How long the oldest of them is overdue, 0 without any'),
+  }
 
   const metrics: Metrics = {
     answered(method, route = 'unknown', status, elapsed) {
@@ -93,20 +105,28 @@ export function createMetrics() {
     stream: change => streams.inc(change),
   }
 
-  async function expose(now: Gauges): Promise<{ type: string; text: string }> {
-    for (const [state, count] of Object.entries(now.pool)) pool.set({ state }, count)
-    up.set(now.mails ? 1 : 0)
-    if (now.mails) {
-      waiting.set(now.mails.waiting)
-      oldest.set(now.mails.oldestSeconds)
-    } else {
-      waiting.remove()
-      oldest.remove()
+  async function expose({ pools, queues }: Gauges): Promise<{ type: string; text: string }> {
+    for (const [name, use] of Object.entries(pools)) {
+      for (const [state, count] of Object.entries(use)) pool.set({ pool: name, state }, count)
     }
+    up.set(queues ? 1 : 0)
+    show(mails, queues?.mails)
+    show(reminders, queues?.reminders)
     return { type: registry.contentType, text: await registry.metrics() }
   }
 
   return { metrics, expose }
+}
+
+function show(gauges: { waiting: Gauge; oldest: Gauge }, now: Waiting | undefined): void {
+  if (now) {
+    gauges.waiting.set(now.waiting)
+    gauges.oldest.set(now.oldestSeconds)
+  } else {
+    // A figure of before would pass for one of now.
+    gauges.waiting.remove()
+    gauges.oldest.remove()
+  }
 }
 
 export type Expose = ReturnType<typeof createMetrics>['expose']

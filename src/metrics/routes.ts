@@ -1,27 +1,41 @@
 import type { Database } from '../db/sql.ts'
 import type { App } from '../http/route.ts'
-import type { Expose, Gauges } from './metrics.ts'
+import type { Expose, Gauges, Waiting } from './metrics.ts'
 
-/** `/metrics`, for who brings METRICS_TOKEN. It answers while the database is down too: then it is looked at most. */
-export function metricsRoutes(app: App, sql: Database, expose: Expose): void {
+/**
+ * `/metrics`, for who brings METRICS_TOKEN. It answers while the database is down too: then it is looked at most.
+ * @param overdue asks how many reminders and starts wait beyond their time
+ */
+export function metricsRoutes(
+  app: App,
+  { sql, intakeSql }: { sql: Database; intakeSql: Database },
+  expose: Expose,
+  overdue: () => Promise<Waiting>,
+): void {
   app.route({
     method: 'GET',
     url: '/metrics',
     config: { access: 'operator' },
     schema: { hide: true },
     handler: async (request, reply) => {
-      const mails = await mailsWaiting(sql).catch(error => {
-        request.log.warn({ err: error }, 'the outbox could not be counted')
+      const queues = await Promise.all([mailsWaiting(sql), overdue()]).catch(error => {
+        request.log.warn({ err: error }, 'what waits could not be counted')
         return undefined
       })
-      const { totalCount: total, idleCount: idle, waitingCount: waiting } = sql.pool
-      const { type, text } = await expose({ pool: { total, idle, waiting }, mails })
+      const { type, text } = await expose({
+        pools: { requests: poolUse(sql), intake: poolUse(intakeSql) },
+        queues: queues && { mails: queues[0], reminders: queues[1] },
+      })
       return reply.type(type).send(text)
     },
   })
 }
 
-async function mailsWaiting(sql: Database): Promise<Gauges['mails']> {
+function poolUse({ pool }: Database): Gauges['pools']['requests'] {
+  return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }
+}
+
+async function mailsWaiting(sql: Database): Promise<Waiting> {
   const [row] = await sql<{ waiting: number; oldest_seconds: number }>`
     select count(*) as waiting,
       coalesce(greatest(0, extract(epoch from now() - min(created_at))), 0)::float8 as oldest_seconds

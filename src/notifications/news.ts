@@ -3,8 +3,8 @@ import type { NotificationRow } from './schema.ts'
 
 /**
  * What is notified of at commit, on the channel `notification`: for each new row `<user>:<id>`, and `<user>` where only the
- * number of unread ones has changed, with commas between. Rows are named one by one: a reader who went by "everything above the last id" would lose those that
- * commit late.
+ * number of unread ones has changed, with commas between. Rows are named one by one: a reader who went by "everything above
+ * the last id" would lose those that commit late.
  */
 export const CHANNEL = 'notification'
 

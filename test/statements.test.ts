@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { AppError } from '../src/errors.ts'
+import { harness, INTAKE_KEY } from './support/app.ts'
+import { makeUser } from './support/factories.ts'
+import { event, newGame } from './support/games.ts'
+
+const h = harness()
+
+describe('a statement that could not be finished', () => {
+  test('the victim of a deadlock is told to try again, and the other goes on', async () => {
+    const { sql } = h.database
+    const [one, two] = [await makeUser(h), await makeUser(h)]
+    const holds = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
+    const cross = (index: 0 | 1, first: number, second: number) =>
+      sql.begin(async tx => {
+        await tx`update app_user set locale = 'en' where id = ${first}`
+        holds[index].resolve()
+        await holds[1 - index]!.promise
+        await tx`update app_user set locale = 'en' where id = ${second}`
+      })
+    const outcomes = await Promise.allSettled([cross(0, one.id, two.id), cross(1, two.id, one.id)])
+    const failed = outcomes.filter(outcome => outcome.status === 'rejected')
+    assert.equal(failed.length, 1)
+    assert.equal((failed[0]!.reason as AppError).code, 'unavailable')
+  })
+
+  test('an intake that is stuck holds up no person', async () => {
+    const user = await makeUser(h)
+    const game_id = newGame()
+    const fact = event('game_joined', { game_id, creator_id: user.id, player_ids: [user.id, 99], actor_id: 99 })
+    const report = (id: string) => h.call('POST', '/internal/v1/events', { token: INTAKE_KEY, body: { ...fact, id } })
+    assert.equal((await report('first')).status, 202)
+    const stuck: Promise<{ status: number }>[] = []
+    await h.database.sql.begin(async tx => {
+      await tx`select id from game where id = ${game_id} for update`
+      for (let count = 0; count < 20; count += 1) stuck.push(report(`stuck ${count}`))
+      while (h.ctx.intakeSql.pool.waitingCount < 18) await new Promise(resolve => setImmediate(resolve))
+      assert.equal(h.ctx.sql.pool.waitingCount, 0)
+      assert.equal((await h.call('GET', '/api/v1/auth/me', { token: user.token })).status, 200)
+    })
+    assert.deepEqual(new Set((await Promise.all(stuck)).map(answer => answer.status)), new Set([202]))
+  })
+})
