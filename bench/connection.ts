@@ -1,0 +1,76 @@
+import { createConnection, type Socket } from 'node:net'
+
+export type Answer = { status: number; body: Buffer }
+
+/**
+ * A connection that sends one request after the other and reads no more of an answer than where it ends: whatever the
+ * generator does is time that the programs on the same machine don't have.
+ */
+export class Connection {
+  readonly #socket: Socket
+  #received: Buffer = Buffer.alloc(0)
+  #answered: ((answer: Answer) => void) | undefined
+  #failed: ((error: Error) => void) | undefined
+
+  constructor(port: number) {
+    this.#socket = createConnection({ port, host: '127.0.0.1', noDelay: true })
+    this.#socket.on('data', chunk => this.#read(chunk as Buffer))
+    this.#socket.on('error', error => this.#fail(error))
+    this.#socket.on('close', () => this.#fail(new Error('the connection was closed')))
+  }
+
+  /** Sends a whole request, head and body. One at a time. @throws when the connection breaks */
+  send(request: string): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#answered = resolve
+      this.#failed = reject
+      this.#socket.write(request)
+    })
+  }
+
+  close(): void {
+    this.#failed = undefined
+    this.#socket.destroy()
+  }
+
+  #fail(error: Error): void {
+    this.#failed?.(error)
+    this.#failed = undefined
+  }
+
+  #read(chunk: Buffer): void {
+    this.#received = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk])
+    const headEnd = this.#received.indexOf('\r\n\r\n')
+    if (headEnd < 0) return
+    const head = this.#received.toString('latin1', 0, headEnd)
+    const body = bodyOf(head, this.#received, headEnd + 4)
+    if (!body) return
+    this.#received = Buffer.alloc(0)
+    this.#failed = undefined
+    this.#answered!({ status: Number(head.slice(9, 12)), body })
+  }
+}
+
+/** The body, once all of it is there. */
+function bodyOf(head: string, received: Buffer, start: number): Buffer | undefined {
+  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
+  if (length !== undefined) {
+    const end = start + Number(length)
+    return received.length < end ? undefined : received.subarray(start, end)
+  }
+  if (!/\r\ntransfer-encoding: *chunked/i.test(head)) return Buffer.alloc(0)
+  return received.subarray(-5).equals(LAST_CHUNK) ? dechunked(received.subarray(start)) : undefined
+}
+
+const LAST_CHUNK = Buffer.from('0\r\n\r\n')
+
+function dechunked(chunked: Buffer): Buffer {
+  const parts: Buffer[] = []
+  for (let at = 0; ; ) {
+    const lineEnd = chunked.indexOf('\r\n', at)
+    const size = Number.parseInt(chunked.toString('latin1', at, lineEnd), 16)
+    if (!(size > 0)) return Buffer.concat(parts)
+    parts.push(chunked.subarray(lineEnd + 2, lineEnd + 2 + size))
+    at = lineEnd + 2 + size + 2
+  }
+}

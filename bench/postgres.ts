@@ -1,0 +1,59 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { pino } from 'pino'
+import { startEmbedded } from '../src/db/embedded.ts'
+import { cpuOfChildren } from './resources.ts'
+
+export type Postgres = {
+  /** Makes a database, anew if there is one. @returns its URL */
+  createDatabase(name: string): Promise<string>
+  /** CPU seconds that all its processes have used so far. */
+  cpuSeconds(): Promise<number>
+  stop(): Promise<void>
+}
+
+// As durable as it is in production, with memory enough that nothing waits for the disk but a commit. A checkpoint in the
+// middle would fall upon whoever is measured just then.
+const SETTINGS = {
+  max_connections: '200',
+  shared_buffers: '1GB',
+  max_wal_size: '8GB',
+  checkpoint_timeout: '30min',
+}
+
+/**
+ * Starts a PostgreSQL of the bench's own: the embedded one, or that of TEST_PG_BIN.
+ * @param folder where its data is kept; by default a folder that goes with it
+ */
+export async function startPostgres(folder?: string, settings: Record<string, string> = {}): Promise<Postgres> {
+  const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'courtside-bench-')))
+  const log = pino({ level: 'warn' })
+  const bin = process.env.TEST_PG_BIN
+  const server = await startEmbedded(dataDir, log, { bin, settings: { ...SETTINGS, ...settings } })
+  const postmaster = Number.parseInt(await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10)
+  return {
+    async createDatabase(name) {
+      await administer(server.url, `drop database if exists ${name} with (force)`)
+      await administer(server.url, `create database ${name}`)
+      return Object.assign(new URL(server.url), { pathname: `/${name}` }).href
+    },
+    cpuSeconds: () => cpuOfChildren(postmaster),
+    async stop() {
+      await server.stop()
+      if (folder === undefined) await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Runs one statement on a connection of its own. */
+export async function administer(url: string, statement: string): Promise<Record<string, any>[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query(statement)).rows
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,105 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { openSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { cpuOf, memoryOf } from './resources.ts'
+
+/** A program that is measured, as a process of its own. */
+export type Program = {
+  name: string
+  port: number
+  /** CPU seconds it has used so far. */
+  cpuSeconds(): Promise<number>
+  /** Resident memory, megabytes. */
+  memory(): Promise<number>
+  /** From the start of the process to its first good answer, seconds. */
+  startSeconds: number
+  /** @param signal SIGTERM by default */
+  stop(signal?: NodeJS.Signals): Promise<void>
+}
+
+export const JWT_SECRET = 'Yf3qk8Zr1vLw6Tn0Xb5Jm9Hs2Gd7Pc4U'
+export const INTAKE_KEY = 'Qe8Rt2Yu6Io0Pa4Sd9Fg3Hj7Kl1Zx5Cv'
+
+const COURTSIDE = new URL('../bin/courtside.js', import.meta.url).pathname
+const READY_MS = 30_000
+
+/** This service as it runs in production: it logs every answer, to a file; its clients stand behind a proxy. */
+export function startService(databaseUrl: string, env: Record<string, string> = {}): Promise<Program> {
+  const settings = {
+    DATABASE_URL: databaseUrl,
+    JWT_SECRET,
+    INTAKE_KEYS: INTAKE_KEY,
+    // Mails stay in the outbox where nobody works at it, which is what "discarded" means here.
+    ROLE: 'web',
+    SMTP_URL: 'smtp://127.0.0.1:9',
+    // The load comes as if from many clients, through a proxy on this machine.
+    TRUST_PROXY: '127.0.0.1/32',
+    THROTTLE_REQUEST_OTP: '1000000',
+    THROTTLE_VERIFY_OTP: '1000000',
+    LOG_LEVEL: 'info',
+    ...env,
+  }
+  return start('courtside', [COURTSIDE, 'serve'], '/readyz', settings)
+}
+
+/** One of the programs in `programs/`. */
+export function startOther(name: string, databaseUrl: string): Promise<Program> {
+  const path = new URL(`./programs/${name}.ts`, import.meta.url).pathname
+  return start(name, [path], '/readyz', { NODE_ENV: 'production', DATABASE_URL: databaseUrl, JWT_SECRET })
+}
+
+async function start(name: string, args: string[], path: string, env: Record<string, string>): Promise<Program> {
+  const port = await freePort()
+  // Of the surroundings only what a program needs to run.
+  const { PATH, HOME } = process.env
+  const log = join(tmpdir(), `courtside-bench-${process.pid}-${name}.log`)
+  const output = openSync(log, 'w', 0o600)
+  const began = performance.now()
+  const child = spawn(process.execPath, [...process.execArgv, ...args], {
+    env: { PATH, HOME, PORT: String(port), ...env },
+    stdio: ['ignore', output, output],
+  })
+  await ready(child, `http://127.0.0.1:${port}${path}`, log)
+  const startSeconds = (performance.now() - began) / 1000
+  const end = () => void child.kill('SIGKILL')
+  process.once('exit', end)
+  return {
+    name,
+    port,
+    startSeconds,
+    cpuSeconds: () => cpuOf(child.pid!),
+    memory: () => memoryOf(child.pid!),
+    async stop(signal = 'SIGTERM') {
+      process.off('exit', end)
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const exited = once(child, 'exit')
+      child.kill(signal)
+      await exited
+      rmSync(log)
+    },
+  }
+}
+
+async function ready(child: ChildProcess, url: string, log: string): Promise<void> {
+  const deadline = performance.now() + READY_MS
+  while (child.exitCode === null && child.signalCode === null && performance.now() < deadline) {
+    const answer = await fetch(url).catch(() => undefined)
+    await answer?.arrayBuffer()
+    if (answer?.ok) return
+    await delay(5)
+  }
+  child.kill('SIGKILL')
+  throw new Error(`It did not become ready; ${log} says why.`)
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  return port
+}

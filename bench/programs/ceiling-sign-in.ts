@@ -1,0 +1,58 @@
+import { createHmac } from 'node:crypto'
+import * as codes from '../../src/auth/codes.ts'
+import { deriveKeys } from '../../src/auth/keys.ts'
+import type { Sql } from '../../src/db/sql.ts'
+import * as users from '../../src/users/users.ts'
+
+/** The two exchanges of a sign-up: the throttle's statement, those of the flow, the code's hash and seal, the token. */
+export function ceilingOfSignIn(sql: Sql) {
+  const keys = deriveKeys([process.env.JWT_SECRET!])
+
+  // The statement of the library that the service counts with.
+  async function count(key: string): Promise<void> {
+    const now = Date.now()
+    await sql`
+      insert into throttle values (${key}, 1, ${now + 60_000})
+      on conflict (key) do update set
+        points = case when throttle.expire <= ${now} then 1 else throttle.points + 1 end,
+        expire = case when throttle.expire <= ${now} then ${now + 60_000} else throttle.expire end
+      returning points, expire`
+  }
+
+  return {
+    async request({ email, first_name, last_name }: Record<string, string>, client: string) {
+      await count(`request-otp:${client}`)
+      const now = new Date()
+      const profile = { firstName: first_name!, lastName: last_name!, termsVersion: '1', termsAcceptedAt: now }
+      await codes.request(sql, keys, { email: email! }, profile, 'fr', now)
+      return { message: 'Si cette adresse peut se connecter, un code vient de lui être envoyé.' }
+    },
+
+    async verify({ email, code }: Record<string, string>, client: string) {
+      await count(`verify-otp:${client}`)
+      const now = new Date()
+      const attempt = await codes.reserve(sql, { email: email!, sessionId: undefined }, now)
+      if (!attempt || !keys.matches(attempt.mac, attempt.id, code!)) return {}
+      return sql.begin(async tx => {
+        const spent = await codes.spend(tx, attempt)
+        const userId = await users.create(tx, email!, spent!.profile!, 'fr', now)
+        const expiresAt = new Date(now.getTime() + 7 * 86_400_000)
+        const [session] = await tx<{ id: string }>`
+          insert into session (user_id, created_at, expires_at, issued_at)
+          values (${userId}, ${now}, ${expiresAt}, ${now})
+          returning id`
+        return { access_token: sign(String(userId), session!.id, now), is_new_user: true }
+      })
+    },
+  }
+}
+
+function sign(sub: string, sid: string, now: Date): string {
+  const iat = Math.floor(now.getTime() / 1000)
+  const claims = { iss: 'courtside', sub, iat, nbf: iat, exp: iat + 3600, jti: `${sid}.1`, sid }
+  const [header, payload] = [{ alg: 'HS256', typ: 'JWT' }, claims].map(part =>
+    Buffer.from(JSON.stringify(part)).toString('base64url'),
+  )
+  const mac = createHmac('sha256', process.env.JWT_SECRET!).update(`${header}.${payload}`).digest('base64url')
+  return `${header}.${payload}.${mac}`
+}

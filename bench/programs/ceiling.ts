@@ -1,0 +1,61 @@
+// The ceiling: node:http and pg, with the service's own statements and the same JSON, and nothing else. No checks, no log, no
+// errors, no headers beyond what HTTP asks for; the token is read, not verified. Nothing that answers the same from the same
+// database in one process of this runtime is much faster.
+import { createServer, type IncomingMessage } from 'node:http'
+import * as notifications from '../../src/notifications/notifications.ts'
+import { toNotification } from '../../src/notifications/schema.ts'
+import { toUser } from '../../src/users/schema.ts'
+import * as users from '../../src/users/users.ts'
+import { bareSql } from './bare-sql.ts'
+import { ceilingOfIntake } from './ceiling-intake.ts'
+import { ceilingOfSignIn } from './ceiling-sign-in.ts'
+
+const sql = bareSql(process.env.DATABASE_URL!)
+const signIn = ceilingOfSignIn(sql)
+const intake = ceilingOfIntake(sql)
+
+async function answer(request: IncomingMessage): Promise<unknown> {
+  const url = request.url!
+  if (url === '/api/v1/notifications/unread-count') {
+    return { unread_count: await notifications.countUnread(sql, callerOf(request)) }
+  }
+  if (url.startsWith('/api/v1/notifications?page=')) return page(callerOf(request), Number(url.slice(27)))
+  if (url.endsWith('/read')) {
+    const row = await notifications.markRead(sql, callerOf(request), Number(url.slice(22, -5)), new Date())
+    return { data: toNotification(row!) }
+  }
+  if (url === '/api/v1/auth/me') return { data: toUser((await users.find(sql, callerOf(request)))!) }
+  if (url === '/api/v1/auth/request-otp') return signIn.request(await bodyOf(request), clientOf(request))
+  if (url === '/api/v1/auth/verify-otp') return signIn.verify(await bodyOf(request), clientOf(request))
+  if (url === '/internal/v1/events') return intake(await bodyOf(request))
+  return {}
+}
+
+async function page(userId: number, page: number) {
+  const { rows, total, unreadCount } = await notifications.list(sql, userId, { page, perPage: 20 })
+  const last_page = Math.max(1, Math.ceil(total / 20))
+  return {
+    data: rows.map(toNotification),
+    meta: { current_page: page, last_page, per_page: 20, total, unread_count: unreadCount },
+  }
+}
+
+function callerOf(request: IncomingMessage): number {
+  return Number(JSON.parse(Buffer.from(request.headers.authorization!.split('.')[1]!, 'base64url').toString()).sub)
+}
+
+function clientOf(request: IncomingMessage): string {
+  return String(request.headers['x-forwarded-for'])
+}
+
+async function bodyOf(request: IncomingMessage): Promise<any> {
+  const parts: Buffer[] = []
+  for await (const part of request) parts.push(part)
+  return JSON.parse(Buffer.concat(parts).toString())
+}
+
+createServer(async (request, response) => {
+  const body = JSON.stringify(await answer(request))
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
+  response.end(body)
+}).listen(Number(process.env.PORT), '127.0.0.1')

@@ -1,0 +1,48 @@
+import type { Figures } from './measure.ts'
+
+/** A row of the table: what was measured beside what was to be reached. */
+export type Row = { work: string; goal: string; measured: string; reached: boolean }
+
+/** What one part of the bench has found: the rows, and the figures behind them. */
+export type Part = { rows: Row[]; figures?: { work: string; of: Figures[] }[]; notes?: string[] }
+
+/** A row whose figure is to be at least, or at most, the goal. */
+export function row(work: string, value: number, goal: { least: number } | { most: number }, show = number): Row {
+  const reached = 'least' in goal ? value >= goal.least : value <= goal.most
+  const sign = 'least' in goal ? `≥ ${show(goal.least)}` : `≤ ${show(goal.most)}`
+  return { work, goal: sign, measured: show(value), reached }
+}
+
+export function ratio(value: number): string {
+  return `${value.toFixed(2)} ×`
+}
+
+export function number(value: number): string {
+  if (Number.isNaN(value)) return '–'
+  if (value >= 100) return Math.round(value).toLocaleString('en').replaceAll(',', '\u202f')
+  return value >= 10 ? value.toFixed(1) : value.toFixed(2)
+}
+
+export function markdown(parts: Part[]): string {
+  const rows = parts.flatMap(part => part.rows)
+  const table = [
+    '| work | to reach | measured | |',
+    '|---|---|---|---|',
+    ...rows.map(
+      ({ work, goal, measured, reached }) => `| ${work} | ${goal} | ${measured} | ${reached ? 'yes' : '**no**'} |`,
+    ),
+  ]
+  const figures = parts.flatMap(part => part.figures ?? [])
+  const detail = [
+    '| work | program | answers/s | p50 ms | p99 ms | CPU µs an answer | PostgreSQL CPU µs | generator busy |',
+    '|---|---|--:|--:|--:|--:|--:|--:|',
+    ...figures.flatMap(({ work, of }) =>
+      of.map(
+        each =>
+          `| ${work} | ${each.name} | ${[each.perSecond, each.p50, each.p99, each.cpu, each.databaseCpu].map(number).join(' | ')} | ${Math.round(each.busy * 100)} % |`,
+      ),
+    ),
+  ]
+  const notes = parts.flatMap(part => part.notes ?? []).map(note => `- ${note}`)
+  return [table.join('\n'), detail.join('\n'), notes.join('\n')].filter(text => text !== '').join('\n\n')
+}

@@ -1,0 +1,36 @@
+import { readdir, readFile } from 'node:fs/promises'
+
+// What a process has used, from Linux's /proc. The unit of its times is USER_HZ, a hundredth of a second on every Linux.
+const HERTZ = 100
+
+/** CPU seconds that a process has used so far, in its own code and in the kernel on its behalf. */
+export async function cpuOf(pid: number): Promise<number> {
+  const { own } = await times(pid)
+  return own
+}
+
+/** CPU seconds of a process and of all its children, living and waited for. */
+export async function cpuOfChildren(pid: number): Promise<number> {
+  const { own, waitedFor } = await times(pid)
+  const others = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
+  const children = await Promise.all(
+    // A process may end while we look.
+    others.map(other => times(other).catch(() => ({ parent: 0, own: 0, waitedFor: 0 }))),
+  )
+  const living = children.filter(({ parent }) => parent === pid).reduce((sum, child) => sum + child.own, 0)
+  return own + waitedFor + living
+}
+
+/** Resident memory of a process in megabytes (10^6 bytes). */
+export async function memoryOf(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return (Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)![1]) * 1024) / 1e6
+}
+
+async function times(pid: number): Promise<{ parent: number; own: number; waitedFor: number }> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+  // The name, in parentheses, may hold anything; what follows is numbers, the state being the third field.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const field = (number: number) => Number(fields[number - 3])
+  return { parent: field(4), own: (field(14) + field(15)) / HERTZ, waitedFor: (field(16) + field(17)) / HERTZ }
+}

@@ -1,0 +1,47 @@
+// npm run bench [-- --only WORK] [--rounds N] [--seconds N] [--write] [--smoke]
+import { execFile } from 'node:child_process'
+import { parseArgs, promisify } from 'node:util'
+import type { Bench } from './measure.ts'
+import { startPostgres } from './postgres.ts'
+import { markdown, type Part } from './report.ts'
+import { generator } from './work/generator.ts'
+import { reads } from './work/reads.ts'
+
+const WORKS: Record<string, (bench: Bench) => Promise<Part>> = { generator, reads }
+
+const { values: options } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '2' },
+    smoke: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
+  },
+})
+
+await generatePrismaClient()
+const postgres = await startPostgres()
+try {
+  const bench: Bench = {
+    postgres,
+    rounds: Number(options.rounds),
+    seconds: Number(options.seconds),
+    smoke: options.smoke,
+  }
+  const parts: Part[] = []
+  for (const [name, work] of Object.entries(WORKS)) {
+    if (options.only !== undefined && options.only !== name) continue
+    console.error(`${name} …`)
+    parts.push(await work(bench))
+  }
+  console.log(options.smoke ? 'The bench runs, and all answers were right.' : markdown(parts))
+} finally {
+  await postgres.stop()
+}
+
+/** Prisma's client is code that it generates from the schema. Its engine takes no part in that, though it looks for one. */
+async function generatePrismaClient(): Promise<void> {
+  const cli = new URL('./node_modules/prisma/build/index.js', import.meta.url).pathname
+  const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
+  await promisify(execFile)(process.execPath, [cli, 'generate'], { cwd: import.meta.dirname, env })
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { type Bench, type Contender, compare, type Figures } from '../measure.ts'
+import { type Program, startOther, startService } from '../programs.ts'
+import { type Part, ratio, row } from '../report.ts'
+import { get, oneOf, post } from '../requests.ts'
+import { type Caller, callers, seedInbox, seedService, someNotification } from '../seed.ts'
+
+const SEED = { users: 5_000, notifications: 250_000 }
+const SMALL = { users: 100, notifications: 5_000 }
+
+/** What a phone asks for all day, with a valid token: beside the ceiling, and beside the usual inbox. */
+export async function reads(bench: Bench): Promise<Part> {
+  const seed = bench.smoke ? SMALL : SEED
+  const url = await bench.postgres.createDatabase('reads')
+  await seedService(url, seed)
+  const inboxUrl = await bench.postgres.createDatabase('inbox')
+  await seedInbox(inboxUrl, seed)
+  const programs = await Promise.all([
+    startService(url),
+    startOther('ceiling', url),
+    startOther('express-prisma', inboxUrl),
+  ])
+  // The same for all of them, signed as the service does.
+  const people = callers(bench.smoke ? 100 : 1_000)
+  const part: Part = { rows: [], figures: [] }
+  try {
+    for (const { work, next, check } of works(people, seed)) {
+      const contenders = programs.map((program): Contender => {
+        return { name: program.name, programs: [program], next, check }
+      })
+      const of = await compare(bench, contenders, 'courtside')
+      part.figures!.push({ work, of })
+      part.rows.push(...judge(work, of))
+      if (bench.smoke) await sameAnswers(next, programs)
+    }
+  } finally {
+    await Promise.all(programs.map(program => program.stop()))
+  }
+  return part
+}
+
+function works(people: Caller[], seed: typeof SEED) {
+  const perUser = seed.notifications / seed.users
+  const counts = people.map(({ token }) => get('/api/v1/notifications/unread-count', token))
+  const pages = people.map(({ token }) => get('/api/v1/notifications?page=1', token))
+  return [
+    {
+      work: 'unread-count',
+      next: () => oneOf(counts),
+      check: (body: any) => assert.deepEqual(body, { unread_count: Math.ceil(perUser / 4) }),
+    },
+    {
+      work: 'page 1',
+      next: () => oneOf(pages),
+      check: ({ data, meta }: any) => {
+        assert.equal(data.length, 20)
+        assert.deepEqual([meta.total, meta.per_page, meta.current_page], [perUser, 20, 1])
+      },
+    },
+    {
+      work: 'read',
+      next: () => {
+        const { userId, token } = oneOf(people)
+        return post(`/api/v1/notifications/${someNotification(userId, seed)}/read`, undefined, token)
+      },
+      check: ({ data }: any) => assert.equal(data.is_read, true),
+    },
+  ]
+}
+
+function judge(work: string, of: Figures[]) {
+  const [own, ceiling, usual] = of as [Figures, Figures, Figures]
+  return [
+    row(`${work}, of the ceiling's throughput`, own.perSecond / ceiling.perSecond, { least: 0.85 }, ratio),
+    row(`${work}, p99 at half load, of the ceiling's`, own.p99 / ceiling.p99, { most: 1.5 }, ratio),
+    row(`${work}, of the throughput of Express and Prisma`, own.perSecond / usual.perSecond, { least: 8 }, ratio),
+  ]
+}
+
+/** The service and the ceiling answer one request in the same words. */
+async function sameAnswers(next: () => string, [own, ceiling]: Program[]): Promise<void> {
+  const { Connection } = await import('../connection.ts')
+  const request = next()
+  const [one, other] = await Promise.all(
+    [own!, ceiling!].map(async ({ port }) => {
+      const connection = new Connection(port)
+      const answer = await connection.send(request)
+      connection.close()
+      return answer.body.toString()
+    }),
+  )
+  assert.equal(one, other)
+}
