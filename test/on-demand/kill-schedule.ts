@@ -5,8 +5,8 @@ import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { INTAKE_KEY, JWT_SECRET } from '../support/app.ts'
 import { testDatabase } from '../support/database.ts'
+import { makePlayers } from '../support/load.ts'
 import { startService } from '../support/service.ts'
-import { makePlayers } from './players.ts'
 
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 30)
 const GAMES = 2_000
@@ -27,6 +27,11 @@ test(`${ROUNDS} times, while ${GAMES} games start`, async t => {
     TZ: 'Asia/Tokyo',
   }
   const services = await Promise.all([startService(env), startService(env)])
+  // Also of a test that has failed: what still runs would keep it from ending.
+  t.after(async () => {
+    await Promise.all(services.map(service => service.stop('SIGKILL')))
+    await database.drop()
+  })
   const players = await makePlayers(database.sql)
   const began = Date.now()
   const spread = (ROUNDS * ROUND_MS) / GAMES
@@ -78,5 +83,4 @@ test(`${ROUNDS} times, while ${GAMES} games start`, async t => {
     from notification where type = 'game_started'`
   t.diagnostic(`the latest start was told after ${late!.seconds.toFixed(1)} s`)
   for (const service of services) assert.equal(await service.stop(), 0)
-  await database.drop()
 })

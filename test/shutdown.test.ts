@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { testDatabase } from './support/database.ts'
+import { openStream } from './support/event-stream.ts'
+import { makePlayers, post, startLoad, tellings } from './support/load.ts'
+import { startService } from './support/service.ts'
+import { smtpServer } from './support/smtp.ts'
+
+const ROUNDS = 3
+
+// "SIGTERM under load loses no acknowledged request and ends within 10 s"
+test('SIGTERM under load: what was acknowledged is kept, and the process ends in time', {
+  timeout: 120_000,
+}, async t => {
+  const database = await testDatabase()
+  const smtp = await smtpServer()
+  const env = {
+    DATABASE_URL: database.url,
+    SMTP_URL: smtp.url,
+    JWT_SECRET,
+    INTAKE_KEYS: INTAKE_KEY,
+    THROTTLE_REQUEST_OTP: '1000000',
+  }
+  const services = [await startService(env)]
+  t.after(async () => {
+    await services[0]!.stop('SIGKILL')
+    await smtp.close()
+    await database.drop()
+  })
+  const players = await makePlayers(database.sql)
+  const token = await signUp('reader@example.com')
+  const load = startLoad(services, players)
+  const { emails, scores } = load.acknowledged
+
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    const enough = scores.size + 50
+    while (scores.size < enough) await new Promise(resolve => setImmediate(resolve))
+    const stream = await openStream(services[0]!.address, token)
+    assert.equal((await stream.next()).event, 'sync')
+    const asked = performance.now()
+    assert.equal(await services[0]!.stop('SIGTERM'), 0)
+    assert.ok(performance.now() - asked < 10_000)
+    assert.equal(await stream.ended(), true)
+    services[0] = await startService(env)
+  }
+  await load.stop()
+
+  const told = await tellings(database.sql)
+  for (const id of scores) assert.equal(told.get(id), 3, `score ${id}`)
+  const mailsTo = (email: string) => smtp.mails.filter(mail => mail.to.includes(email)).length
+  await smtp.until(() => [...emails].every(email => mailsTo(email) > 0))
+  // A worker that is told to stop finishes the mail it has in hand, so that none goes twice.
+  for (const email of emails) assert.equal(mailsTo(email), 1, email)
+
+  assert.equal(await services[0]!.stop(), 0)
+
+  async function signUp(email: string): Promise<string> {
+    await post(services, '/api/v1/auth/request-otp', { email, first_name: 'A', last_name: 'B', accept_cgu: true })
+    await smtp.until(() => smtp.mails.length > 0)
+    const code = /^\d{4}$/m.exec(smtp.mails[0]!.parsed.text!)![0]
+    const answer = await post(services, '/api/v1/auth/verify-otp', { email, code })
+    return ((await answer!.json()) as { access_token: string }).access_token
+  }
+})

@@ -1,0 +1,87 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Database } from '../../src/db/sql.ts'
+import { INTAKE_KEY } from './app.ts'
+import type { Service } from './service.ts'
+
+/** Posts to one of the services; undefined where nobody answered, and so nothing was acknowledged. */
+export async function post(
+  services: Service[],
+  path: string,
+  body: unknown,
+  token?: string,
+): Promise<Response | undefined> {
+  const service = services[Math.floor(Math.random() * services.length)]!
+  return fetch(service.address + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(10_000),
+  }).catch(() => undefined)
+}
+
+/** Four accounts, straight in the database of a service that nobody has signed up to. @returns their ids */
+export async function makePlayers(sql: Database): Promise<number[]> {
+  await sql`
+    insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
+    select 'player' || n || '@example.com', 'P', 'P', 'fr', '1', now(), now(), now() from generate_series(1, 4) as n`
+  return (await sql<{ id: number }>`select id from app_user order by id`).map(user => user.id)
+}
+
+/**
+ * People who ask for codes and a games service that reports scores, four at a time, for as long as it isn't stopped. Each score
+ * is told to three of the players.
+ * @returns what was acknowledged so far: addresses, and the ids of scores
+ */
+export function startLoad(services: Service[], players: number[]) {
+  const acknowledged = { emails: new Set<string>(), scores: new Set<number>() }
+  let loading = true
+  let count = 0
+
+  async function load(): Promise<void> {
+    while (loading) {
+      count += 1
+      const id = count
+      const email = `n${id}@example.com`
+      const [asked, reported] = await Promise.all([
+        post(services, '/api/v1/auth/request-otp', { email, first_name: 'A', last_name: 'B', accept_cgu: true }),
+        post(services, '/internal/v1/events', scoreFact(id, players), INTAKE_KEY),
+      ])
+      if (asked?.status === 200) acknowledged.emails.add(email)
+      if (reported && [200, 202].includes(reported.status)) acknowledged.scores.add(id)
+      await delay(5)
+    }
+  }
+
+  const loads = Array.from({ length: 4 }, load)
+  return {
+    acknowledged,
+    async stop(): Promise<void> {
+      loading = false
+      await Promise.all(loads)
+    },
+  }
+}
+
+/** How many were told of each score. */
+export async function tellings(sql: Database): Promise<Map<number, number>> {
+  const told = await sql<{ id: number; count: number }>`
+    select (data ->> 'score_id')::bigint as id, count(*) from notification group by 1`
+  return new Map(told.map(row => [row.id, row.count]))
+}
+
+function scoreFact(id: number, players: number[]) {
+  return {
+    specversion: '1.0',
+    id: `score ${id}`,
+    source: '/load',
+    type: 'score_submitted',
+    time: '2026-01-17T18:00:00Z',
+    data: {
+      game_id: 1 + (id % 5),
+      creator_id: players[0],
+      player_ids: players,
+      actor_id: players[0],
+      score: { id, sets: '6-4 6-3' },
+    },
+  }
+}
