@@ -6,8 +6,9 @@ import { startPostgres } from './postgres.ts'
 import { markdown, type Part } from './report.ts'
 import { generator } from './work/generator.ts'
 import { reads } from './work/reads.ts'
+import { streams } from './work/streams.ts'
 
-const WORKS: Record<string, (bench: Bench) => Promise<Part>> = { generator, reads }
+const WORKS: Record<string, (bench: Bench) => Promise<Part>> = { generator, reads, streams }
 
 const { values: options } = parseArgs({
   options: {
