@@ -11,6 +11,8 @@ export type Bench = {
   seconds: number
   /** Without times: a handful of requests, whose answers are looked at. */
   smoke: boolean
+  /** Of a part with several works, this one alone. */
+  just: string | undefined
 }
 
 /** A program, or several of one kind, with the requests it gets. */
@@ -18,6 +20,8 @@ export type Contender = {
   name: string
   programs: Program[]
   next: () => string
+  /** How many at once; by default CONNECTIONS. */
+  connections?: number
   /** Looks at an answer of the smoke bench. @throws when it isn't right */
   check: (answer: any) => void
 }
@@ -84,11 +88,15 @@ async function interleave(bench: Bench, contenders: Contender[], more: Partial<L
   return runs
 }
 
-async function run(bench: Bench, { programs, next }: Contender, more: Partial<Load>): Promise<Run> {
+async function run(
+  bench: Bench,
+  { programs, next, connections = CONNECTIONS }: Contender,
+  more: Partial<Load>,
+): Promise<Run> {
   const cpu = async () => (await Promise.all(programs.map(each => each.cpuSeconds()))).reduce((sum, used) => sum + used)
   const before = [await cpu(), await bench.postgres.cpuSeconds()] as const
   const ports = programs.map(({ port }) => port)
-  const loaded = await load({ ports, connections: CONNECTIONS, seconds: bench.seconds, next, ...more })
+  const loaded = await load({ ports, connections, seconds: bench.seconds, next, ...more })
   const [own, database] = [(await cpu()) - before[0], (await bench.postgres.cpuSeconds()) - before[1]]
   return { ...loaded, cpu: (own / loaded.requests) * 1e6, databaseCpu: (database / loaded.requests) * 1e6 }
 }

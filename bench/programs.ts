@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { openSync, rmSync } from 'node:fs'
+import { mkdtempSync, openSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,6 +27,14 @@ export const INTAKE_KEY = 'Qe8Rt2Yu6Io0Pa4Sd9Fg3Hj7Kl1Zx5Cv'
 const COURTSIDE = new URL('../bin/courtside.js', import.meta.url).pathname
 const READY_MS = 30_000
 
+// What the programs print. It stays where a program doesn't start.
+const logs = mkdtempSync(join(tmpdir(), 'courtside-bench-logs-'))
+const running = new Set<ChildProcess>()
+process.once('exit', code => {
+  for (const child of running) child.kill('SIGKILL')
+  if (code === 0) rmSync(logs, { recursive: true, force: true })
+})
+
 /** This service as it runs in production: it logs every answer, to a file; its clients stand behind a proxy. */
 export function startService(databaseUrl: string, env: Record<string, string> = {}): Promise<Program> {
   const settings = {
@@ -41,32 +49,49 @@ export function startService(databaseUrl: string, env: Record<string, string> = 
     THROTTLE_REQUEST_OTP: '1000000',
     THROTTLE_VERIFY_OTP: '1000000',
     LOG_LEVEL: 'info',
+    ...profiled('courtside'),
     ...env,
   }
   return start('courtside', [COURTSIDE, 'serve'], '/readyz', settings)
 }
 
+/** This service with no setting at all, as `npm start` has it: it brings up a PostgreSQL of its own. */
+export function startEmbeddedService(dataDir: string): Promise<Program> {
+  return start('courtside', [COURTSIDE, 'serve'], '/readyz', { DATA_DIR: dataDir })
+}
+
+/** Node's profiler, where `profile.ts` asks for it; what it saw is written when the process ends. */
+function profiled(name: string): Record<string, string> {
+  const { BENCH_PROFILE_DIR: folder, BENCH_PROFILE_OF: of = 'courtside' } = process.env
+  return folder && of === name ? { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${folder}` } : {}
+}
+
 /** One of the programs in `programs/`. */
 export function startOther(name: string, databaseUrl: string): Promise<Program> {
   const path = new URL(`./programs/${name}.ts`, import.meta.url).pathname
-  return start(name, [path], '/readyz', { NODE_ENV: 'production', DATABASE_URL: databaseUrl, JWT_SECRET })
+  return start(name, [path], '/readyz', {
+    NODE_ENV: 'production',
+    DATABASE_URL: databaseUrl,
+    JWT_SECRET,
+    ...profiled(name),
+  })
 }
 
 async function start(name: string, args: string[], path: string, env: Record<string, string>): Promise<Program> {
   const port = await freePort()
   // Of the surroundings only what a program needs to run.
   const { PATH, HOME } = process.env
-  const log = join(tmpdir(), `courtside-bench-${process.pid}-${name}.log`)
+  const log = join(logs, `${name}-${port}.log`)
   const output = openSync(log, 'w', 0o600)
   const began = performance.now()
   const child = spawn(process.execPath, [...process.execArgv, ...args], {
     env: { PATH, HOME, PORT: String(port), ...env },
     stdio: ['ignore', output, output],
   })
+  running.add(child)
+  child.once('exit', () => running.delete(child))
   await ready(child, `http://127.0.0.1:${port}${path}`, log)
   const startSeconds = (performance.now() - began) / 1000
-  const end = () => void child.kill('SIGKILL')
-  process.once('exit', end)
   return {
     name,
     port,
@@ -74,12 +99,10 @@ async function start(name: string, args: string[], path: string, env: Record<str
     cpuSeconds: () => cpuOf(child.pid!),
     memory: () => memoryOf(child.pid!),
     async stop(signal = 'SIGTERM') {
-      process.off('exit', end)
       if (child.exitCode !== null || child.signalCode !== null) return
       const exited = once(child, 'exit')
       child.kill(signal)
       await exited
-      rmSync(log)
     },
   }
 }

@@ -1,18 +1,35 @@
-// npm run bench [-- --only WORK] [--rounds N] [--seconds N] [--write] [--smoke]
+// npm run bench [-- --only PART] [--just WORK] [--rounds N] [--seconds N] [--write] [--smoke]
 import { execFile } from 'node:child_process'
 import { parseArgs, promisify } from 'node:util'
 import type { Bench } from './measure.ts'
 import { startPostgres } from './postgres.ts'
 import { markdown, type Part } from './report.ts'
 import { generator } from './work/generator.ts'
+import { intake } from './work/intake.ts'
+import { oneUser } from './work/one-user.ts'
+import { processes } from './work/processes.ts'
 import { reads } from './work/reads.ts'
+import { sessionCheck } from './work/session-check.ts'
+import { signUp } from './work/sign-up.ts'
+import { start } from './work/start.ts'
 import { streams } from './work/streams.ts'
 
-const WORKS: Record<string, (bench: Bench) => Promise<Part>> = { generator, reads, streams }
+const WORKS: Record<string, (bench: Bench) => Promise<Part>> = {
+  generator,
+  reads,
+  'session-check': sessionCheck,
+  'sign-up': signUp,
+  intake,
+  'one-user': oneUser,
+  start,
+  processes,
+  streams,
+}
 
 const { values: options } = parseArgs({
   options: {
     only: { type: 'string' },
+    just: { type: 'string' },
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '2' },
     smoke: { type: 'boolean', default: false },
@@ -28,12 +45,17 @@ try {
     rounds: Number(options.rounds),
     seconds: Number(options.seconds),
     smoke: options.smoke,
+    just: options.just,
   }
   const parts: Part[] = []
-  for (const [name, work] of Object.entries(WORKS)) {
-    if (options.only !== undefined && options.only !== name) continue
-    console.error(`${name} …`)
-    parts.push(await work(bench))
+  const works = Object.entries(WORKS).filter(([name]) => options.only === undefined || options.only === name)
+  // Without times they may well disturb one another.
+  if (options.smoke) await Promise.all(works.map(([, work]) => work(bench)))
+  else {
+    for (const [name, work] of works) {
+      console.error(`${name} …`)
+      parts.push(await work(bench))
+    }
   }
   console.log(options.smoke ? 'The bench runs, and all answers were right.' : markdown(parts))
 } finally {

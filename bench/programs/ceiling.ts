@@ -59,3 +59,6 @@ createServer(async (request, response) => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
   response.end(body)
 }).listen(Number(process.env.PORT), '127.0.0.1')
+
+// So that a profile gets written.
+process.on('SIGTERM', () => process.exit())

@@ -1,0 +1,37 @@
+import { INTAKE_KEY } from './programs.ts'
+import { post } from './requests.ts'
+
+// Beyond every game that a seed makes.
+let games = 1_000_000_000
+let facts = 0
+
+/** A player has joined a game that nobody has heard of: three are told, the creator, who doesn't play, and two players. */
+export function someFact(users: number): Record<string, unknown> {
+  games += 1
+  facts += 1
+  const first = Math.floor(Math.random() * users)
+  const [creator, actor, ...others] = [0, 1, 2, 3].map(step => 1 + ((first + step * 7) % users))
+  return {
+    specversion: '1.0',
+    id: `bench-${process.pid}-${facts}`,
+    source: '/bench',
+    type: 'game_joined',
+    time: new Date().toISOString(),
+    data: {
+      game_id: games,
+      creator_id: creator,
+      player_ids: [actor, ...others],
+      actor_id: actor,
+      starts_at: '2030-01-19T17:00:00.000Z',
+    },
+  }
+}
+
+export function report(fact: unknown): string {
+  return post('/internal/v1/events', fact, INTAKE_KEY)
+}
+
+export function reportBatch(batch: unknown[]): string {
+  const type = { 'Content-Type': 'application/cloudevents-batch+json' }
+  return post('/internal/v1/events', batch, INTAKE_KEY, type)
+}

@@ -1,0 +1,80 @@
+// node bench/profile.ts WORK [--rounds N] [--seconds N]: runs one part of the bench with the service under Node's profiler, and
+// says where its time goes. BENCH_PROFILE_OF names another of the programs.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+type CallFrame = { functionName: string; url: string; lineNumber: number }
+
+type Profile = {
+  nodes: { id: number; callFrame: CallFrame; children?: number[] }[]
+  samples: number[]
+  timeDeltas: number[]
+}
+
+const [work, ...more] = process.argv.slice(2)
+const folder = await mkdtemp(join(tmpdir(), 'courtside-profile-'))
+try {
+  const run = new URL('./run.ts', import.meta.url).pathname
+  const env = { ...process.env, BENCH_PROFILE_DIR: folder }
+  await once(spawn(process.execPath, [run, '--only', work!, ...more], { env, stdio: 'inherit' }), 'exit')
+  const files = await readdir(folder)
+  for (const file of files) print(JSON.parse(await readFile(join(folder, file), 'utf8')))
+} finally {
+  await rm(folder, { recursive: true, force: true })
+}
+
+function print({ nodes, samples, timeDeltas }: Profile): void {
+  const own = new Map<number, number>()
+  for (const [index, id] of samples.entries()) add(own, id, timeDeltas[index]!)
+  const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map(child => [child, id] as const)))
+  const names = new Map(nodes.map(node => [node.id, nameOf(node.callFrame)]))
+  const byPackage = new Map<string, number>()
+  const byFunction = new Map<string, number>()
+  const within = new Map<string, number>()
+  let busy = 0
+  for (const { id, callFrame } of nodes) {
+    const time = own.get(id) ?? 0
+    const callers = [...chain(id, parents)].map(each => names.get(each)!)
+    // Reading the code at the start is no part of an answer.
+    if (/^\((idle|root)\)/.test(names.get(id)!) || callers.some(name => /internal\/modules|bootstrap/.test(name)))
+      continue
+    busy += time
+    add(byPackage, callFrame.url === '' ? callFrame.functionName : packageOf(callFrame.url), time)
+    add(byFunction, names.get(id)!, time)
+    for (const name of new Set(callers)) add(within, name, time)
+  }
+  console.log(`\n${(busy / 1e6).toFixed(1)} s of work`)
+  show('by package, each alone', byPackage, 15)
+  show('by function, each alone', byFunction, 25)
+  show('by function, with all it calls', within, 70)
+
+  function show(title: string, times: Map<string, number>, most: number): void {
+    console.log(`\n${title}\n`)
+    const sorted = [...times].toSorted(([, one], [, other]) => other - one).slice(0, most)
+    for (const [name, time] of sorted) console.log(`${((time / busy) * 100).toFixed(1).padStart(5)} %  ${name}`)
+  }
+}
+
+function* chain(id: number, parents: Map<number, number>): Generator<number> {
+  for (let at: number | undefined = id; at !== undefined; at = parents.get(at)) yield at
+}
+
+function nameOf({ functionName, url, lineNumber }: CallFrame): string {
+  return `${functionName || '(anonymous)'} ${shortened(url)}:${lineNumber + 1}`
+}
+
+function add<K>(sums: Map<K, number>, key: K, value: number): void {
+  sums.set(key, (sums.get(key) ?? 0) + value)
+}
+
+function packageOf(url: string): string {
+  if (url.startsWith('node:')) return url
+  return /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? shortened(url)
+}
+
+function shortened(url: string): string {
+  return url.replace(/^.*node_modules\//, '').replace(/^file:.*?\/(src|bin)\//, '$1/')
+}

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { connect, type Sql } from '../../src/db/sql.ts'
+import * as notifications from '../../src/notifications/notifications.ts'
+import { type Bench, median } from '../measure.ts'
+import { administer } from '../postgres.ts'
+import { type Part, row } from '../report.ts'
+import { seedService } from '../seed.ts'
+
+const OWNED = 10_000
+const UNREAD = 1_000
+
+/** One user with 10 000 notifications, 1 000 of them unread, among others: what the database takes for them. */
+export async function oneUser(bench: Bench): Promise<Part> {
+  const url = await bench.postgres.createDatabase('one_user')
+  await seedService(url, { users: 2_000, notifications: bench.smoke ? 20_000 : 200_000 })
+  await administer(
+    url,
+    `insert into notification (user_id, type, title, message, data, read_at, created_at, updated_at, fact, actor_id, locale)
+    select 1, type, title, message, data, case when i % ${OWNED / UNREAD} > 0 then now() end, now(), now(), 'heavy-' || i, 2, 'fr'
+    from generate_series(1, ${OWNED}) as i cross join (select * from notification where id = 1) as one`,
+  )
+  await administer(url, 'vacuum analyze notification')
+  const sql = connect(url, { max: 1 })
+  try {
+    const rounds = bench.smoke ? 1 : 50
+    const unread = await time(sql, rounds, async tx => {
+      assert.ok((await notifications.countUnread(tx, 1)) >= UNREAD)
+      return undefined
+    })
+    const page = await time(sql, rounds, async tx => {
+      const { rows, total } = await notifications.list(tx, 1, { page: 1, perPage: 20 })
+      assert.ok(rows.length === 20 && total > OWNED)
+      return undefined
+    })
+    const readAll = await time(sql, bench.smoke ? 1 : 5, async tx => {
+      await tx`update notification set read_at = null where user_id = 1`
+      const began = performance.now()
+      assert.ok((await notifications.markAllRead(tx, 1, undefined, new Date())) > OWNED)
+      return performance.now() - began
+    })
+    const ms = (value: number) => `${value.toFixed(2)} ms`
+    if (bench.smoke) return { rows: [] }
+    return {
+      rows: [
+        row('one user with 10 000, unread count', unread, { most: 1 }, ms),
+        row('one user with 10 000, page 1 with its totals', page, { most: 3 }, ms),
+        row('one user with 10 000 unread, read-all', readAll, { most: 500 }, ms),
+      ],
+      notes: ['The rows on one user are times at the database, from the driver, medians; read-all without its commit.'],
+    }
+  } finally {
+    await sql.close()
+  }
+}
+
+/** The median of so many times, each in a transaction that is taken back. `work` may say itself how long it took. */
+async function time(sql: Sql, rounds: number, work: (tx: Sql) => Promise<number | undefined>): Promise<number> {
+  const times: number[] = []
+  for (let round = 0; round <= rounds; round += 1) {
+    const undone = new Error('as it was')
+    await sql
+      .begin(async tx => {
+        const began = performance.now()
+        const said = await work(tx)
+        times.push(said ?? performance.now() - began)
+        throw undone
+      })
+      .catch(error => {
+        if (error !== undone) throw error
+      })
+  }
+  return median(times.slice(1))
+}

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { type Bench, compare, type Figures } from '../measure.ts'
+import { administer } from '../postgres.ts'
+import { startOther, startService } from '../programs.ts'
+import { type Part, ratio, row } from '../report.ts'
+import { get, oneOf } from '../requests.ts'
+import { callers, seedService } from '../seed.ts'
+
+const USERS = 5_000
+
+/** "Who am I", with a valid token: beside the ceiling, and beside better-auth's session check. */
+export async function sessionCheck(bench: Bench): Promise<Part> {
+  const url = await bench.postgres.createDatabase('session_check')
+  await seedService(url, { users: USERS, notifications: 1 })
+  const peerUrl = await bench.postgres.createDatabase('better_auth_sessions')
+  const programs = await Promise.all([
+    startService(url),
+    startOther('ceiling', url),
+    startOther('better-auth', peerUrl),
+  ] as const)
+  await seedBetterAuth(peerUrl)
+  const people = callers(1_000)
+  const own = people.map(({ token }) => get('/api/v1/auth/me', token))
+  const peer = people.map(({ userId }) => get('/api/auth/get-session', sessionToken(userId)))
+  const checkOwn = ({ data }: any) => assert.equal(data.email, `user${data.id}@example.com`)
+  const checkPeer = ({ user }: any) => assert.equal(user.email, `user${user.id}@example.com`)
+  try {
+    const of = await compare(bench, [
+      { name: 'courtside', programs: [programs[0]], next: () => oneOf(own), check: checkOwn },
+      { name: 'ceiling', programs: [programs[1]], next: () => oneOf(own), check: checkOwn },
+      { name: 'better-auth', programs: [programs[2]], next: () => oneOf(peer), check: checkPeer },
+    ])
+    const [mine, , theirs] = of as [Figures, Figures, Figures]
+    return {
+      rows: [
+        row("auth/me, of the throughput of better-auth's", mine.perSecond / theirs.perSecond, { least: 10 }, ratio),
+      ],
+      figures: [{ work: 'auth/me', of }],
+    }
+  } finally {
+    await Promise.all(programs.map(program => program.stop()))
+  }
+}
+
+function sessionToken(userId: number | string): string {
+  return `session-of-${userId}-abcdefghijklmnop`
+}
+
+async function seedBetterAuth(url: string): Promise<void> {
+  await administer(
+    url,
+    `insert into "user" (id, name, email, "emailVerified", "createdAt", "updatedAt")
+    select i, 'Marie Durand', 'user' || i || '@example.com', true, now(), now() from generate_series(1, ${USERS}) as i`,
+  )
+  await administer(
+    url,
+    `insert into session (id, "expiresAt", token, "createdAt", "updatedAt", "userId")
+    select i, now() + interval '7 days', '${sessionToken("' || i || '")}', now(), now(), i
+    from generate_series(1, ${USERS}) as i`,
+  )
+  await administer(url, 'vacuum analyze')
+}

@@ -1,0 +1,55 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { load } from '../load.ts'
+import { type Bench, CONNECTIONS, median } from '../measure.ts'
+import { startEmbeddedService, startService } from '../programs.ts'
+import { type Part, row } from '../report.ts'
+import { get, oneOf } from '../requests.ts'
+import { callers, seedService } from '../seed.ts'
+
+/** How long until it is ready, with its own PostgreSQL, which is the slower way; and the memory of a process that does it all. */
+export async function start(bench: Bench): Promise<Part> {
+  const rounds = bench.smoke ? 1 : bench.rounds
+  const first: number[] = []
+  const again: number[] = []
+  for (let round = 0; round < rounds; round += 1) {
+    const folder = await mkdtemp(join(tmpdir(), 'courtside-bench-'))
+    for (const times of [first, again]) {
+      const service = await startEmbeddedService(folder)
+      times.push(service.startSeconds)
+      await service.stop()
+    }
+    await rm(folder, { recursive: true, force: true })
+  }
+  const memory = await memoryAfterLoad(bench)
+  if (bench.smoke) return { rows: [] }
+  const seconds = (value: number) => `${value.toFixed(2)} s`
+  return {
+    rows: [
+      row('start to ready, on existing data', median(again), { most: 1 }, seconds),
+      row('start to ready, first ever', median(first), { most: 3 }, seconds),
+      row('memory after load, one process', memory, { most: 160 }, value => `${Math.round(value)} MB`),
+    ],
+    notes: ['Start: embedded PostgreSQL, from the start of the process to the first 200 of `/readyz`.'],
+  }
+}
+
+async function memoryAfterLoad(bench: Bench): Promise<number> {
+  const url = await bench.postgres.createDatabase('memory')
+  const seed = { users: 1_000, notifications: bench.smoke ? 20_000 : 100_000 }
+  await seedService(url, seed)
+  const service = await startService(url, { ROLE: 'all' })
+  try {
+    const requests = callers(1_000).flatMap(({ token }) => [
+      get('/api/v1/notifications?page=1', token),
+      get('/api/v1/notifications/unread-count', token),
+      get('/api/v1/auth/me', token),
+    ])
+    const seconds = bench.smoke ? 0.2 : bench.seconds * bench.rounds
+    await load({ ports: [service.port], connections: CONNECTIONS, seconds, next: () => oneOf(requests) })
+    return await service.memory()
+  } finally {
+    await service.stop()
+  }
+}
