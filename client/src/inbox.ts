@@ -1,0 +1,2 @@
+// courtside-client/inbox: importing it registers <courtside-inbox>.
+export * from './inbox/element.ts'

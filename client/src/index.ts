@@ -1,0 +1,15 @@
+export type {
+  CredentialsRequest,
+  GameLevel,
+  Message,
+  Notification,
+  OtpVerification,
+  PaginationMeta,
+  TokenResult,
+  User,
+} from './api.ts'
+export { Courtside, type CourtsideOptions } from './courtside.ts'
+export { CourtsideError, type ErrorCode } from './error.ts'
+export type { NotificationPage, Notifications, PageQuery } from './notifications.ts'
+export { localStorageStorage, memoryStorage, type TokenKey, type TokenStorage } from './storage.ts'
+export type { Sync, Watcher, WatchState } from './watch.ts'
