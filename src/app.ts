@@ -148,7 +148,13 @@ function createServer({ config, log, metrics }: Context): App {
       answer.raw.once('close', () => answered(asked, answer))
       fail(error, asked, answer)
     },
-    clientErrorHandler: answerParserFailure,
+    clientErrorHandler: (error, socket) => {
+      const answer = answerParserFailure(error, socket)
+      if (!answer) return
+      metrics.answered('unknown', undefined, answer.status, 0)
+      metrics.refused(undefined, answer.code)
+      log.info({ status: answer.status }, 'answered before there was a request')
+    },
   }) as App
   // An `Expect` that we don't know is ignored, rather than answered by Node in a shape of its own.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { suite, test } from 'node:test'
 import { createApp } from '../src/app.ts'
 import type { Config } from '../src/config.ts'
@@ -150,6 +152,17 @@ suite('GET /metrics', () => {
       'courtside_events_total{type="unknown",outcome="rejected"}': 2,
       courtside_recipients_skipped_total: 2,
     })
+  })
+
+  test('what the HTTP parser refuses', async () => {
+    const address = await h.app.listen({ host: '127.0.0.1', port: 0 })
+    const more = await added(async () => {
+      const socket = connect(Number(new URL(address).port), '127.0.0.1').resume()
+      socket.write('NOT HTTP AT ALL\r\n\r\n')
+      await once(socket, 'close')
+    })
+    assert.equal(more['courtside_http_requests_total{method="other",route="unknown",status="400"}'], 1)
+    assert.equal(more['courtside_refusals_total{route="unknown",code="validation_failed"}'], 1)
   })
 
   test('forwarded headers from undeclared peers', async () => {

@@ -64,9 +64,15 @@ function known(thrown: unknown): AppError {
   }
 }
 
-/** 400, 408 and 431 come from the HTTP parser itself, before there is a request; they keep the shape of every error. */
-export function answerParserFailure(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) return
+/**
+ * 400, 408 and 431 come from the HTTP parser itself, before there is a request; they keep the shape of every error.
+ * @returns what was answered, undefined when nobody is there to be answered
+ */
+export function answerParserFailure(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+): { status: number; code: Code } | undefined {
+  if (error.code === 'ECONNRESET' || !socket.writable) return undefined
   const status = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }[error.code ?? ''] ?? 400
   const code: Code = status === 431 ? 'payload_too_large' : 'validation_failed'
   const body = JSON.stringify({ message: STATUS_CODES[status]!, code } satisfies Failure)
@@ -75,4 +81,5 @@ export function answerParserFailure(error: NodeJS.ErrnoException, socket: Socket
       `Content-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${randomUUID()}\r\nCache-Control: no-store\r\n` +
       `X-Content-Type-Options: nosniff\r\n\r\n${body}`,
   )
+  return { status, code }
 }
