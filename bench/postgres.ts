@@ -9,6 +9,10 @@ import { cpuOfChildren } from './resources.ts'
 export type Postgres = {
   /** Makes a database, anew if there is one. @returns its URL */
   createDatabase(name: string): Promise<string>
+  /** The URL of a database that is there, or undefined. */
+  findDatabase(name: string): Promise<string | undefined>
+  /** @returns its URL */
+  renameDatabase(name: string, to: string): Promise<string>
   /** CPU seconds that all its processes have used so far. */
   cpuSeconds(): Promise<number>
   stop(): Promise<void>
@@ -21,6 +25,7 @@ const SETTINGS = {
   shared_buffers: '1GB',
   max_wal_size: '8GB',
   checkpoint_timeout: '30min',
+  maintenance_work_mem: '512MB',
 }
 
 /**
@@ -33,11 +38,20 @@ export async function startPostgres(folder?: string, settings: Record<string, st
   const bin = process.env.TEST_PG_BIN
   const server = await startEmbedded(dataDir, log, { bin, settings: { ...SETTINGS, ...settings } })
   const postmaster = Number.parseInt(await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10)
+  const urlOf = (name: string) => Object.assign(new URL(server.url), { pathname: `/${name}` }).href
   return {
     async createDatabase(name) {
       await administer(server.url, `drop database if exists ${name} with (force)`)
       await administer(server.url, `create database ${name}`)
-      return Object.assign(new URL(server.url), { pathname: `/${name}` }).href
+      return urlOf(name)
+    },
+    async findDatabase(name) {
+      const found = await administer(server.url, `select from pg_database where datname = '${name}'`)
+      return found.length > 0 ? urlOf(name) : undefined
+    },
+    async renameDatabase(name, to) {
+      await administer(server.url, `alter database ${name} rename to ${to}`)
+      return urlOf(to)
     },
     cpuSeconds: () => cpuOfChildren(postmaster),
     async stop() {

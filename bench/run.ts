@@ -1,10 +1,12 @@
-// npm run bench [-- --only PART] [--just WORK] [--rounds N] [--seconds N] [--write] [--smoke]
+// npm run bench [-- --only PART] [--just WORK] [--rounds N] [--seconds N] [--data FOLDER] [--write] [--smoke]
+// `growth` takes minutes and some 10 GB to make its ten million rows: it runs only when named, and keeps them in FOLDER.
 import { execFile } from 'node:child_process'
 import { parseArgs, promisify } from 'node:util'
 import type { Bench } from './measure.ts'
 import { startPostgres } from './postgres.ts'
 import { markdown, type Part } from './report.ts'
 import { generator } from './work/generator.ts'
+import { growth } from './work/growth.ts'
 import { intake } from './work/intake.ts'
 import { oneUser } from './work/one-user.ts'
 import { processes } from './work/processes.ts'
@@ -24,6 +26,7 @@ const WORKS: Record<string, (bench: Bench) => Promise<Part>> = {
   start,
   processes,
   streams,
+  growth,
 }
 
 const { values: options } = parseArgs({
@@ -33,12 +36,12 @@ const { values: options } = parseArgs({
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '2' },
     smoke: { type: 'boolean', default: false },
+    data: { type: 'string' },
     write: { type: 'boolean', default: false },
   },
 })
 
-await generatePrismaClient()
-const postgres = await startPostgres()
+const postgres = await startPostgres(options.data)
 try {
   const bench: Bench = {
     postgres,
@@ -48,7 +51,10 @@ try {
     just: options.just,
   }
   const parts: Part[] = []
-  const works = Object.entries(WORKS).filter(([name]) => options.only === undefined || options.only === name)
+  const wanted = (name: string) =>
+    options.only === name || (options.only === undefined && (options.smoke || name !== 'growth'))
+  const works = Object.entries(WORKS).filter(([name]) => wanted(name))
+  if (works.some(([name]) => name === 'reads')) await generatePrismaClient()
   // Without times they may well disturb one another.
   if (options.smoke) await Promise.all(works.map(([, work]) => work(bench)))
   else {

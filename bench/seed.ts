@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { createTokens } from '../src/auth/jwt.ts'
 import { deriveKeys } from '../src/auth/keys.ts'
 import { migrate } from '../src/db/migrate.ts'
+import { inBulk } from './bulk.ts'
 import { administer } from './postgres.ts'
 import { JWT_SECRET } from './programs.ts'
 
@@ -10,13 +11,14 @@ export type Seed = { users: number; notifications: number }
 /** Somebody who is signed in. */
 export type Caller = { userId: number; token: string }
 
-// A notification of a usual length. What it says varies as little as it does in life.
-const NOTIFICATION = `
-  1 + (i - 1) % USERS as user_id, 'game_joined' as type, 'Un joueur a rejoint la partie' as title,
-  'Marie a rejoint la partie du samedi 16 janvier 2027 à 18 h 00 (3/4).' as message,
-  json_build_object('game_id', i / 3, 'actor_id', 1 + i % USERS, 'starts_at', '2027-01-16T17:00:00+00:00') as data,
-  case when (i - 1) / USERS % 4 > 0 then now() - interval '1 day' end as read_at,
-  now() - interval '2 days' as created_at, now() - interval '1 day' as updated_at`
+/** A notification of a usual length. What it says varies as little as it does in life. */
+function notificationOf(users: number): string {
+  return `1 + (i - 1) % ${users} as user_id, 'game_joined' as type, 'Un joueur a rejoint la partie' as title,
+    'Marie a rejoint la partie du samedi 16 janvier 2027 à 18 h 00 (3/4).' as message,
+    json_build_object('game_id', i / 3, 'actor_id', 1 + i % ${users}, 'starts_at', '2027-01-16T17:00:00+00:00') as data,
+    case when (i - 1) / ${users} % 4 = 3 then null else now() - interval '1 day' end as read_at,
+    now() - interval '2 days' as created_at, now() - interval '1 day' as updated_at`
+}
 
 /**
  * Migrates a database and fills it: users 1 to n, notifications dealt out to them in turn, so that those of one lie far
@@ -37,32 +39,41 @@ export async function seedService(url: string, { users, notifications }: Seed): 
     `insert into session (id, user_id, created_at, expires_at, issued_at, presented)
     select md5('session ' || i)::uuid, i, now(), now() + interval '7 days', now(), 1 from generate_series(1, ${users}) as i`,
   )
-  await administer(
-    url,
-    `insert into notification (id, user_id, type, title, message, data, read_at, created_at, updated_at, fact, actor_id,
-      locale, actor_name_length)
-    overriding system value
-    select i, ${NOTIFICATION.replaceAll('USERS', String(users))}, 'seed-' || i / 3 || '/game_joined', 1 + i % ${users}, 'fr', 5
-    from generate_series(1, ${notifications}) as i`,
+  await inBulk(url, 'notification', () =>
+    administer(
+      url,
+      `insert into notification (id, user_id, type, title, message, data, read_at, created_at, updated_at, fact, actor_id,
+        locale, actor_name_length)
+      overriding system value
+      select i, ${notificationOf(users)}, 'seed-' || i / 3 || '/game_joined', 1 + i % ${users}, 'fr', 5
+      from generate_series(1, ${notifications}) as i`,
+    ),
   )
+  await seedGames(url, users, Math.floor(notifications / 3))
   await administer(
     url,
-    `insert into event (key, digest, type, notifications, received_at)
-    select 'seed-' || i, 'digest', 'game_joined', 3, now() from generate_series(1, ${notifications} / 3) as i`,
+    `select setval(pg_get_serial_sequence('app_user', 'id'), ${users}),
+      setval(pg_get_serial_sequence('notification', 'id'), ${notifications})`,
+  )
+  await administer(url, 'vacuum analyze')
+}
+
+async function seedGames(url: string, users: number, games: number): Promise<void> {
+  await inBulk(url, 'event', () =>
+    administer(
+      url,
+      `insert into event (key, digest, type, notifications, received_at)
+      select translate(encode(sha256(('event ' || i)::bytea), 'base64'), '=', ''), 'digest', 'game_joined', 3, now()
+      from generate_series(1, ${games}) as i`,
+    ),
   )
   await administer(
     url,
     `insert into game (id, creator_id, player_ids, starts_at, fact_time, updated_at)
-    select i, 1 + i % ${users}, array[1 + i % ${users}, 1 + (i + 7) % ${users}, 1 + (i + 13) % ${users}], now() - interval '1 day',
-      now() - interval '2 days', now()
-    from generate_series(1, ${notifications} / 3) as i`,
+    select i, 1 + i % ${users}, array[1 + i % ${users}, 1 + (i + 7) % ${users}, 1 + (i + 13) % ${users}],
+      now() - interval '1 day', now() - interval '2 days', now()
+    from generate_series(1, ${games}) as i`,
   )
-  await administer(
-    url,
-    `select setval(pg_get_serial_sequence('app_user', 'id'), ${users}),
-    setval(pg_get_serial_sequence('notification', 'id'), ${notifications})`,
-  )
-  await administer(url, 'vacuum analyze')
 }
 
 /** The same notifications in the table of the usual inbox, as Prisma's migrations make it. */
@@ -76,7 +87,7 @@ export async function seedInbox(url: string, { users, notifications }: Seed): Pr
   await administer(
     url,
     `insert into notifications (id, user_id, type, title, message, data, read_at, created_at, updated_at)
-    select i, ${NOTIFICATION.replaceAll('USERS', String(users))} from generate_series(1, ${notifications}) as i`,
+    select i, ${notificationOf(users)} from generate_series(1, ${notifications}) as i`,
   )
   await administer(url, 'create index notifications_user_id_idx on notifications (user_id)')
   await administer(url, 'vacuum analyze')
@@ -84,11 +95,11 @@ export async function seedInbox(url: string, { users, notifications }: Seed): Pr
 
 const tokens = createTokens(deriveKeys([JWT_SECRET]))
 
-/** Tokens of the first users, as the service would have issued them. */
-export function callers(count: number): Caller[] {
+/** Tokens of the first users, or of these, as the service would have issued them. */
+export function callers(of: number | number[]): Caller[] {
   const iat = Math.floor(Date.now() / 1000)
-  return Array.from({ length: count }, (_, index) => {
-    const userId = index + 1
+  const userIds = typeof of === 'number' ? Array.from({ length: of }, (_, index) => index + 1) : of
+  return userIds.map(userId => {
     const hex = createHash('md5').update(`session ${userId}`).digest('hex')
     const sid = hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
     return { userId, token: tokens.sign({ sub: userId, sid, generation: 1, iat, nbf: iat, exp: iat + 3600 }) }

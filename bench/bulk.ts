@@ -1,0 +1,27 @@
+import { administer } from './postgres.ts'
+
+/**
+ * Fills a table with what would be kept at every row put aside and made anew at the end: its constraints and indexes. Ten
+ * million rows take minutes that way, not hours.
+ */
+export async function inBulk(url: string, table: string, fill: () => Promise<unknown>): Promise<void> {
+  const constraints = await administer(
+    url,
+    `select conname as name, pg_get_constraintdef(oid) as definition from pg_constraint
+    where conrelid = '${table}'::regclass and contype in ('p', 'u', 'f')
+    order by contype = 'f'`,
+  )
+  const indexes = await administer(
+    url,
+    `select indexrelid::regclass as name, pg_get_indexdef(indexrelid) as definition from pg_index
+    where indrelid = '${table}'::regclass
+      and not exists (select from pg_constraint where conindid = indexrelid and conrelid = indrelid)`,
+  )
+  for (const { name } of constraints.toReversed()) await administer(url, `alter table ${table} drop constraint ${name}`)
+  for (const { name } of indexes) await administer(url, `drop index ${name}`)
+  await fill()
+  for (const { name, definition } of constraints) {
+    await administer(url, `alter table ${table} add constraint ${name} ${definition}`)
+  }
+  for (const { definition } of indexes) await administer(url, definition)
+}
