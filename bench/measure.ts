@@ -43,7 +43,8 @@ export const CONNECTIONS = 32
 
 /**
  * Measures contenders side by side: A B C A B C …, of each the median. First as much as they can answer, then, with all at
- * the same rate, how long it takes: half of what `paceSetter` can do.
+ * the same rate, how long it takes: half of what `paceSetter` can do,
+ * or 'the slowest' of them.
  */
 export async function compare(bench: Bench, contenders: Contender[], paceSetter?: string): Promise<Figures[]> {
   if (bench.smoke) {
@@ -65,7 +66,8 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
     }
   })
   if (paceSetter === undefined) return figures
-  const rate = figures.find(({ name }) => name === paceSetter)!.perSecond / 2
+  const paces = figures.filter(({ name }) => paceSetter === 'the slowest' || name === paceSetter)
+  const rate = Math.min(...paces.map(({ perSecond }) => perSecond)) / 2
   const paced = await interleave(bench, contenders.filter(keepsUp), { rate })
   return figures.map(each => {
     const runs = paced.get(each.name) ?? []

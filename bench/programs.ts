@@ -119,7 +119,8 @@ async function ready(child: ChildProcess, url: string, log: string): Promise<voi
   throw new Error(`It did not become ready; ${log} says why.`)
 }
 
-async function freePort(): Promise<number> {
+/** A port of this machine that nobody listens at just now. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }

@@ -12,13 +12,20 @@ export async function cpuOf(pid: number): Promise<number> {
 /** CPU seconds of a process and of all its children, living and waited for. */
 export async function cpuOfChildren(pid: number): Promise<number> {
   const { own, waitedFor } = await times(pid)
-  const others = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
-  const children = await Promise.all(
-    // A process may end while we look.
-    others.map(other => times(other).catch(() => ({ parent: 0, own: 0, waitedFor: 0 }))),
-  )
-  const living = children.filter(({ parent }) => parent === pid).reduce((sum, child) => sum + child.own, 0)
+  const living = (await all()).filter(({ parent }) => parent === pid).reduce((sum, child) => sum + child.own, 0)
   return own + waitedFor + living
+}
+
+/** The processes that this one has started. */
+export async function childrenOf(pid: number): Promise<number[]> {
+  return (await all()).filter(({ parent }) => parent === pid).map(child => child.pid)
+}
+
+async function all() {
+  const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
+  const gone = { parent: 0, own: 0, waitedFor: 0 }
+  // A process may end while we look.
+  return Promise.all(pids.map(async pid => ({ pid, ...(await times(pid).catch(() => gone)) })))
 }
 
 /** Resident memory of a process in megabytes (10^6 bytes). */

@@ -15,6 +15,7 @@ import { sessionCheck } from './work/session-check.ts'
 import { signUp } from './work/sign-up.ts'
 import { start } from './work/start.ts'
 import { streams } from './work/streams.ts'
+import { write } from './write.ts'
 
 const WORKS: Record<string, (bench: Bench) => Promise<Part>> = {
   generator,
@@ -62,6 +63,10 @@ try {
       console.error(`${name} …`)
       parts.push(await work(bench))
     }
+  }
+  if (options.write) {
+    const place = options.only === 'growth' ? 'growth' : 'measured'
+    await write(place, parts, `medians of ${bench.rounds} runs of ${bench.seconds} s`)
   }
   console.log(options.smoke ? 'The bench runs, and all answers were right.' : markdown(parts))
 } finally {

@@ -50,6 +50,7 @@ export async function seedService(url: string, { users, notifications }: Seed): 
     ),
   )
   await seedGames(url, users, Math.floor(notifications / 3))
+  await seedCodes(url, Math.ceil(users / 10))
   await administer(
     url,
     `select setval(pg_get_serial_sequence('app_user', 'id'), ${users}),
@@ -73,6 +74,33 @@ async function seedGames(url: string, users: number, games: number): Promise<voi
     select i, 1 + i % ${users}, array[1 + i % ${users}, 1 + (i + 7) % ${users}, 1 + (i + 13) % ${users}],
       now() - interval '1 day', now() - interval '2 days', now()
     from generate_series(1, ${games}) as i`,
+  )
+  // Half of them are still to be played.
+  await administer(
+    url,
+    `insert into game_schedule (game_id, starts_at, type, due_at)
+    select i, now() + interval '5 days', 'game_started', now() + interval '5 days' from generate_series(1, ${games}, 2) as i`,
+  )
+  await administer(
+    url,
+    `insert into game_notice (game_id, notice, created_at)
+    select i, 'started@2026-01-17T17:00:00.000000Z', now() from generate_series(1, ${games}, 2) as i`,
+  )
+}
+
+/** Who is about to sign in, or thought of it today. */
+async function seedCodes(url: string, addresses: number): Promise<void> {
+  await administer(
+    url,
+    `with address as (
+      insert into sign_in_address (email, sent_at, mailed)
+      select 'waiting' || i || '@example.com', now() - interval '1 hour', true from generate_series(1, ${addresses}) as i
+      returning email
+    ), code as (
+      insert into sign_in_code (id, email, purpose, mac, sent_at, expires_at)
+      select gen_random_uuid(), email, 'sign_in', 'mac', now() - interval '1 hour', now() - interval '45 minutes' from address
+    )
+    insert into throttle (key, points, expire) select email, 1, 0 from address`,
   )
 }
 

@@ -28,7 +28,7 @@ export async function growth(bench: Bench): Promise<Part> {
       const of = await compare(
         bench,
         works.map(each => each[work]!),
-        '10 000 000',
+        'the slowest',
       )
       const [small, large] = of
       part.figures!.push({ work, of })

@@ -1,0 +1,84 @@
+import type pg from 'pg'
+
+/** What PostgreSQL says of one statement that has run (`auto_explain`, as JSON). */
+type Explained = { 'Query Text': string; Plan: Node }
+
+type Node = {
+  'Node Type': string
+  'Relation Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Shared Hit Blocks'?: number
+  'Shared Read Blocks'?: number
+  'Rows Removed by Filter'?: number
+  'Actual Total Time'?: number
+  Plans?: Node[]
+}
+
+export type Plan = {
+  /** Which request ran it. */
+  request: string
+  statement: string
+  ms: number
+  /** Pages of 8 kB that were looked at. */
+  pages: number
+  root: Node
+}
+
+/** What makes each statement of a connection tell its plan, as a notice to the client. */
+export const EXPLAINING = [
+  'session_preload_libraries=auto_explain',
+  'auto_explain.log_min_duration=0',
+  'auto_explain.log_analyze=on',
+  'auto_explain.log_buffers=on',
+  'auto_explain.log_format=json',
+  // What the queue's functions do inside counts too.
+  'auto_explain.log_nested_statements=on',
+  'client_min_messages=log',
+]
+
+/** Collects the plans of all that a pool runs from now on. */
+export function collectPlans(pool: pg.Pool, collected: (explained: Omit<Plan, 'request'>) => void): void {
+  pool.on('connect', client => {
+    client.on('notice', ({ message }) => {
+      const json = /plan:\s*(\{.*\})\s*$/s.exec(message ?? '')?.[1]
+      if (json === undefined) return
+      const { 'Query Text': statement, Plan: root } = JSON.parse(json) as Explained
+      const pages = (root['Shared Hit Blocks'] ?? 0) + (root['Shared Read Blocks'] ?? 0)
+      collected({ statement, root, pages, ms: root['Actual Total Time'] ?? 0 })
+    })
+  })
+}
+
+// A handful of rows that never become more, the queue's tables, which are empty but for what is to be mailed just now, and
+// the list of migrations.
+const SMALL = ['game_level', 'missed_guess', 'migration', '_private_jobs', '_private_job_queues', '_private_tasks']
+
+// So many a page or a batch asks for, and three are told of each fact of a batch: to put those in order is no search.
+const ASKED_FOR = 300
+
+/** What is wrong with a plan: it reads a table from end to end, or sorts more than was asked for. */
+export function faultsOf({ root }: Pick<Plan, 'root'>): string[] {
+  return [...nodes(root)].flatMap(node => {
+    const name = node['Relation Name']
+    const rows = node['Actual Rows'] * node['Actual Loops']
+    if (node['Node Type'] === 'Seq Scan' && !SMALL.includes(name!)) return [`reads all of ${name}`]
+    if (node['Node Type'].includes('Sort') && rows > ASKED_FOR) return [`sorts ${rows} rows`]
+    if ((node['Rows Removed by Filter'] ?? 0) * node['Actual Loops'] > ASKED_FOR) {
+      return [`looks at ${node['Rows Removed by Filter']} rows of ${name} in vain`]
+    }
+    return []
+  })
+}
+
+function* nodes(node: Node): Generator<Node> {
+  yield node
+  for (const child of node.Plans ?? []) yield* nodes(child)
+}
+
+/** A plan in a line: what is done with which table, from the outside in. */
+export function shapeOf(node: Node): string {
+  const name = node['Relation Name'] ? ` ${node['Relation Name']}` : ''
+  const inside = (node.Plans ?? []).map(shapeOf).join(', ')
+  return `${node['Node Type']}${name}${inside && ` (${inside})`}`
+}

@@ -1,0 +1,97 @@
+// node bench/failover.ts [--asynchronous]: a primary and a streaming standby of an installed PostgreSQL (TEST_PG_BIN, or what
+// pg_config says); the primary is killed with -9 under load, the standby promoted a second later. Says how soon the service
+// answers, hears and mails again, by itself, and whether anything that was acknowledged is gone. Fails past 10 s, or on a loss.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { SMTPServer } from 'smtp-server'
+import { type Acknowledged, listenOn, writeOn } from './failover/clients.ts'
+import { startPair } from './failover/pair.ts'
+import { administer } from './postgres.ts'
+import { freePort, startService } from './programs.ts'
+import { callers, seedService } from './seed.ts'
+
+const RECOVERY_SECONDS = 10
+const SEED = { users: 100, notifications: 10_000 }
+
+const { values: options } = parseArgs({ options: { asynchronous: { type: 'boolean', default: false } } })
+const bin = process.env.TEST_PG_BIN ?? execFileSync('pg_config', ['--bindir']).toString().trim()
+const pair = await startPair(bin, !options.asynchronous)
+const mailed: number[] = []
+const mailServer = await acceptMails()
+try {
+  await seedService(pair.primaryUrl, SEED)
+  const service = await startService(pair.url, {
+    ROLE: 'all',
+    SMTP_URL: `smtp://127.0.0.1:${mailServer.port}`,
+    TRUST_PROXY: '',
+  })
+  const address = `http://127.0.0.1:${service.port}`
+  const people = callers(SEED.users)
+  const acknowledged: Acknowledged = { facts: [], reads: new Map(), codes: [], times: {} }
+  const stopWriting = writeOn(address, people, acknowledged)
+  const listening = listenOn(address, people[0]!)
+
+  const all = () => ({ ...acknowledged.times, stream: listening.heard, mails: mailed })
+  // Everything works before anything breaks.
+  while (Object.values(all()).some(times => times.length < 5)) await delay(100)
+  await delay(3_000)
+  await pair.killPrimary()
+  const killed = performance.now()
+  await delay(1_000)
+  await pair.promote()
+  await delay(RECOVERY_SECONDS * 1000)
+  await stopWriting()
+  // What was acknowledged last may still be on its way.
+  await delay(2_000)
+  await listening.stop()
+
+  const firsts = Object.entries(all()).map(([name, times]) => {
+    const before = times.filter(at => at <= killed).length
+    // What was answered at that very moment comes in a little later.
+    const first = times.find(at => at > killed + 100) ?? Number.POSITIVE_INFINITY
+    return { name, before, after: times.length - before, seconds: (first - killed) / 1000 }
+  })
+  console.table(firsts.map(each => ({ ...each, seconds: each.seconds.toFixed(2) })))
+  const lost = await losses(pair.standbyUrl, acknowledged)
+  console.log(
+    `${options.asynchronous ? 'asynchronous' : 'synchronous'} replication; lost of what was acknowledged:`,
+    lost,
+  )
+  for (const { name, seconds } of firsts) assert.ok(seconds <= RECOVERY_SECONDS, `${name} came back after ${seconds} s`)
+  if (!options.asynchronous) assert.deepEqual(lost, { facts: 0, reads: 0, codes: 0 })
+  await service.stop()
+} finally {
+  await mailServer.close()
+  await pair.stop()
+}
+
+async function acceptMails() {
+  const port = await freePort()
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onData(stream, _session, done) {
+      stream.resume().on('end', () => {
+        mailed.push(performance.now())
+        done()
+      })
+    },
+  })
+  await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
+  return { port, close: () => new Promise<void>(resolve => server.close(() => resolve())) }
+}
+
+/** How many of the acknowledged writes the new primary doesn't have. A code counts as kept when it lives there or was mailed. */
+async function losses(url: string, { facts, reads, codes }: Acknowledged) {
+  const keys = facts.map(id => createHash('sha256').update(`/bench\0${id}`).digest('base64url'))
+  const [row] = await administer(
+    url,
+    `select (select count(*)::int from event where key = any('{${keys.join(',')}}')) as facts,
+      (select count(*)::int from notification where read_at is not null and id = any('{${[...reads.keys()].join(',')}}')) as reads,
+      (select count(*)::int from sign_in_code where email = any('{${codes.join(',')}}')) as codes`,
+  )
+  return { facts: facts.length - row!.facts, reads: reads.size - row!.reads, codes: codes.length - row!.codes }
+}

@@ -1,0 +1,109 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { someFact } from '../facts.ts'
+import { INTAKE_KEY } from '../programs.ts'
+import type { Caller } from '../seed.ts'
+
+/** What the service has acknowledged, and when (`performance.now()`). */
+export type Acknowledged = {
+  facts: string[]
+  reads: Map<number, number>
+  codes: string[]
+  times: Record<string, number[]>
+}
+
+const USERS = 100
+
+/**
+ * Three clients that write without end, one answer after the other, and write down what was acknowledged: a fact, a
+ * notification read, a code asked for. What fails they try no second time.
+ * @returns what ends them
+ */
+export function writeOn(address: string, people: Caller[], acknowledged: Acknowledged): () => Promise<void> {
+  const stopping = new AbortController()
+  let turn = 0
+  const clients = { facts: reportFact, reads: read, codes: ask }
+  const running = Object.entries(clients).map(async ([name, act]) => {
+    acknowledged.times[name] = []
+    while (!stopping.signal.aborted) {
+      const done = await act().catch(() => false)
+      if (done) acknowledged.times[name]!.push(performance.now())
+      else await delay(50)
+    }
+  })
+
+  async function reportFact(): Promise<boolean> {
+    // Few enough that whoever listens is told often.
+    const fact = someFact(20)
+    const answer = await send('/internal/v1/events', INTAKE_KEY, fact)
+    if (answer.status === 202) acknowledged.facts.push(String(fact.id))
+    return answer.status === 202
+  }
+
+  async function read(): Promise<boolean> {
+    turn += 1
+    const { userId, token } = people[turn % people.length]!
+    // The seed has dealt them out in turn, a hundred to everybody; every fourth round is unread.
+    const id = userId + USERS * (3 + 4 * (Math.floor(turn / people.length) % 25))
+    const answer = await send(`/api/v1/notifications/${id}/read`, token)
+    if (answer.status === 200) acknowledged.reads.set(id, userId)
+    return answer.status === 200
+  }
+
+  async function ask(): Promise<boolean> {
+    turn += 1
+    const email = `newcomer${turn}@example.com`
+    const body = { email, first_name: 'Marie', last_name: 'Durand', accept_cgu: true }
+    const answer = await send('/api/v1/auth/request-otp', undefined, body)
+    if (answer.status === 200) acknowledged.codes.push(email)
+    await delay(20)
+    return answer.status === 200
+  }
+
+  async function send(path: string, token?: string, body?: unknown): Promise<Response> {
+    const answer = await fetch(address + path, {
+      method: 'POST',
+      headers: {
+        ...(token && { authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      // A phone gives up too.
+      signal: AbortSignal.timeout(5_000),
+    })
+    await answer.arrayBuffer()
+    return answer
+  }
+
+  return async () => {
+    stopping.abort()
+    await Promise.all(running)
+  }
+}
+
+/** Reads a user's stream, and opens it again when it ends. @returns when each notification came, and what ends it */
+export function listenOn(address: string, { token }: Caller) {
+  const stopping = new AbortController()
+  const heard: number[] = []
+  const running = (async () => {
+    while (!stopping.signal.aborted) {
+      await follow().catch(() => {})
+      await delay(100)
+    }
+  })()
+
+  async function follow(): Promise<void> {
+    const headers = { authorization: `Bearer ${token}` }
+    const answer = await fetch(`${address}/api/v1/notifications/stream`, { headers, signal: stopping.signal })
+    for await (const text of answer.body!.pipeThrough(new TextDecoderStream())) {
+      if (text.includes('event: notification')) heard.push(performance.now())
+    }
+  }
+
+  return {
+    heard,
+    async stop() {
+      stopping.abort()
+      await running
+    },
+  }
+}

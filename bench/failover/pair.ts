@@ -1,0 +1,106 @@
+import { type ChildProcess, execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, open, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { findPrograms, type Programs } from '../../src/db/programs.ts'
+import { administer } from '../postgres.ts'
+import { freePort } from '../programs.ts'
+import { childrenOf } from '../resources.ts'
+
+export type Pair = {
+  /** Names both, the primary first. */
+  url: string
+  primaryUrl: string
+  standbyUrl: string
+  /** Ends every process of the primary at once, as a lost machine would. */
+  killPrimary(): Promise<void>
+  promote(): Promise<void>
+  stop(): Promise<void>
+}
+
+/**
+ * A primary and a streaming standby on this machine.
+ * @param bin the folder of PostgreSQL's programs, `pg_basebackup` among them
+ * @param synchronous whether a commit is acknowledged only when the standby has it on its disk
+ */
+export async function startPair(bin: string, synchronous: boolean): Promise<Pair> {
+  const folder = await mkdtemp(join(tmpdir(), 'courtside-failover-'))
+  const programs = await findPrograms(bin)
+  const [primaryPort, standbyPort] = [await freePort(), await freePort()]
+  const url = (port: number, database = 'courtside') => `postgres://postgres@127.0.0.1:${port}/${database}`
+  const primaryData = join(folder, 'primary')
+  await programs.run('initdb', [
+    '--pgdata',
+    primaryData,
+    '--username',
+    'postgres',
+    '--auth',
+    'trust',
+    '--encoding',
+    'UTF8',
+  ])
+  const primary = await start(programs, primaryData, primaryPort, url(primaryPort, 'postgres'))
+  await administer(url(primaryPort, 'postgres'), 'create database courtside')
+  const standbyData = join(folder, 'standby')
+  const source = ['--host', '127.0.0.1', '--port', String(primaryPort), '--username', 'postgres']
+  const backup = ['--pgdata', standbyData, '--wal-method', 'stream', '--checkpoint', 'fast', '--write-recovery-conf']
+  await promisify(execFile)(join(bin, 'pg_basebackup'), [...source, ...backup])
+  const standby = await start(programs, standbyData, standbyPort, url(standbyPort, 'postgres'))
+  await streaming(url(primaryPort))
+  // Now that the standby has its copy of the settings: it must wait for nobody once it is the primary.
+  if (synchronous) {
+    await administer(url(primaryPort), `alter system set synchronous_standby_names = '*'`)
+    await administer(url(primaryPort), 'select pg_reload_conf()')
+  }
+  return {
+    url: `postgres://postgres@127.0.0.1:${primaryPort},127.0.0.1:${standbyPort}/courtside`,
+    primaryUrl: url(primaryPort),
+    standbyUrl: url(standbyPort),
+    async killPrimary() {
+      const exited = once(primary, 'exit')
+      for (const pid of await childrenOf(primary.pid!)) process.kill(pid, 'SIGKILL')
+      primary.kill('SIGKILL')
+      await exited
+    },
+    async promote() {
+      await administer(url(standbyPort, 'postgres'), 'select pg_promote(wait => false)')
+    },
+    async stop() {
+      for (const server of [primary, standby]) {
+        if (server.exitCode !== null || server.signalCode !== null) continue
+        const exited = once(server, 'exit')
+        // "Immediate": nothing of it is kept.
+        server.kill('SIGQUIT')
+        await exited
+      }
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function start(programs: Programs, data: string, port: number, url: string): Promise<ChildProcess> {
+  const log = await open(`${data}.log`, 'a', 0o600)
+  const local = ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200']
+  const server = programs.spawn('postgres', ['-D', data, '-p', String(port), ...local], {
+    stdio: ['ignore', log.fd, log.fd],
+  })
+  await log.close()
+  for (let attempt = 1; ; attempt += 1) {
+    const answered = await administer(url, 'select 1').catch(error => error as Error)
+    if (Array.isArray(answered)) return server
+    if (attempt === 300 || server.exitCode !== null) throw answered
+    await delay(100)
+  }
+}
+
+async function streaming(primaryUrl: string): Promise<void> {
+  for (let attempt = 1; attempt <= 100; attempt += 1) {
+    const rows = await administer(primaryUrl, `select from pg_stat_replication where state = 'streaming'`)
+    if (rows.length > 0) return
+    await delay(100)
+  }
+  throw new Error('the standby does not follow')
+}
