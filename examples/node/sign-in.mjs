@@ -1,0 +1,94 @@
+// Signs a person in with the code from their mail, then shows who they are and what they were told.
+//
+//   node sign-in.mjs EMAIL [FIRST_NAME LAST_NAME]      with the names it is a sign-up
+//
+// COURTSIDE_URL says where the service is. The token stays in the file COURTSIDE_TOKEN_FILE, so that the next run asks for
+// no code; in an app that file is the phone's keychain.
+import { readFile, writeFile } from 'node:fs/promises'
+import { createInterface } from 'node:readline/promises'
+
+const url = process.env.COURTSIDE_URL ?? 'http://127.0.0.1:3000'
+const tokenFile = process.env.COURTSIDE_TOKEN_FILE ?? '.courtside-token'
+const [email, firstName, lastName] = process.argv.slice(2)
+if (!email) fail('usage: node sign-in.mjs EMAIL [FIRST_NAME LAST_NAME]')
+
+let token = await readFile(tokenFile, 'utf8').catch(() => undefined)
+
+if (!token || !(await show())) {
+  await signIn()
+  await show()
+}
+
+/** Shows the profile and the newest notifications. Returns false when the session is over. */
+async function show() {
+  const me = await call('GET', '/api/v1/auth/me')
+  if (!me) return false
+  console.log(`signed in as ${me.data.first_name} ${me.data.last_name} (user ${me.data.id})`)
+  const { data, meta } = await call('GET', '/api/v1/notifications')
+  console.log(`${meta.unread_count} unread of ${meta.total}`)
+  for (const { is_read, title, message } of data) console.log(`${is_read ? ' ' : '*'} ${title}: ${message}`)
+  return true
+}
+
+/** Has a code mailed, and trades it for a token. */
+async function signIn() {
+  const signUp = firstName && { first_name: firstName, last_name: lastName, accept_cgu: true }
+  // Both requests carry the old token if there is one. It opens nothing any more, but it gives this client a lane of its
+  // own, so that a stranger who guesses at the address can't make its owner wait.
+  const asked = await send('POST', '/api/v1/auth/request-otp', { email, ...signUp })
+  if (asked.status !== 200) refuse(asked)
+  console.log(asked.body.message)
+
+  const terminal = createInterface({ input: process.stdin, output: process.stdout })
+  const code = await terminal.question('code: ')
+  terminal.close()
+  // A string: 0042 is a code, 42 is not.
+  const verified = await send('POST', '/api/v1/auth/verify-otp', { email, code })
+  if (verified.status !== 200) refuse(verified)
+  await keep(verified.body.access_token)
+}
+
+/** A request of the person. An expired token is renewed once, and the request repeated. Undefined: the session is over. */
+async function call(method, path, body) {
+  let answer = await send(method, path, body)
+  if (answer.status === 401) {
+    const refreshed = await send('POST', '/api/v1/auth/refresh')
+    // 7 days have passed since the sign-in, or the session was ended. Only a 401 says so; after any other error the
+    // token is still worth keeping.
+    if (refreshed.status === 401) return undefined
+    if (refreshed.status !== 200) refuse(refreshed)
+    await keep(refreshed.body.access_token)
+    answer = await send(method, path, body)
+  }
+  if (answer.status !== 200) refuse(answer)
+  return answer.body
+}
+
+async function send(method, path, body) {
+  const response = await fetch(url + path, {
+    method,
+    headers: {
+      ...(token && { authorization: `Bearer ${token}` }),
+      ...(body && { 'content-type': 'application/json' }),
+    },
+    body: body && JSON.stringify(body),
+    signal: AbortSignal.timeout(10_000),
+  })
+  return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() }
+}
+
+/** To be kept before it is used: whoever loses the newest token may have to sign in again. */
+async function keep(newest) {
+  token = newest
+  await writeFile(tokenFile, newest, { mode: 0o600 })
+}
+
+/** Every error has a `message` for people and a `code` for programs; 429 and 503 say when to try again. */
+function refuse({ status, retryAfter, body }) {
+  fail(`${status} ${body.code}: ${body.message}${retryAfter ? ` (again in ${retryAfter} s)` : ''}`)
+}
+
+function fail(text) {
+  console.error(text)
+  process.exit(1)
+}

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Signs a person in with the code from their mail, then shows who they are and what they were told.
+
+    python3 sign_in.py EMAIL [FIRST_NAME LAST_NAME]      with the names it is a sign-up
+
+COURTSIDE_URL says where the service is. The token stays in the file COURTSIDE_TOKEN_FILE, so that the next run asks for no
+code; in an app that file is the phone's keychain.
+"""
+
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+
+URL = os.environ.get("COURTSIDE_URL", "http://127.0.0.1:3000")
+TOKEN_FILE = os.environ.get("COURTSIDE_TOKEN_FILE", ".courtside-token")
+
+
+class SessionOver(Exception):
+    """7 days have passed since the sign-in, or the session was ended."""
+
+
+class Client:
+    def __init__(self):
+        self.token = None
+        if os.path.exists(TOKEN_FILE):
+            with open(TOKEN_FILE, encoding="ascii") as file:
+                self.token = file.read()
+
+    def sign_in(self, email, names):
+        """Has a code mailed, and trades it for a token."""
+        sign_up = {"first_name": names[0], "last_name": names[1], "accept_cgu": True} if names else {}
+        # Both requests carry the old token if there is one. It opens nothing any more, but it gives this client a lane of
+        # its own, so that a stranger who guesses at the address can't make its owner wait.
+        asked = expect_ok(*self.send("POST", "/api/v1/auth/request-otp", {"email": email, **sign_up}))
+        print(asked["message"])
+        # A string: 0042 is a code, 42 is not.
+        code = input("code: ").strip()
+        verified = expect_ok(*self.send("POST", "/api/v1/auth/verify-otp", {"email": email, "code": code}))
+        self.keep(verified["access_token"])
+
+    def call(self, method, path, body=None):
+        """A request of the person. An expired token is renewed once, and the request repeated."""
+        status, headers, answer = self.send(method, path, body)
+        if status == 401:
+            status, headers, answer = self.send("POST", "/api/v1/auth/refresh")
+            # Only a 401 ends the session; after any other error the token is still worth keeping.
+            if status == 401:
+                raise SessionOver
+            self.keep(expect_ok(status, headers, answer)["access_token"])
+            status, headers, answer = self.send(method, path, body)
+        return expect_ok(status, headers, answer)
+
+    def send(self, method, path, body=None):
+        """One request. Returns status, headers and the answer, which is JSON even for an error."""
+        request = urllib.request.Request(URL + path, method=method)
+        if self.token:
+            request.add_header("Authorization", f"Bearer {self.token}")
+        if body is not None:
+            request.add_header("Content-Type", "application/json")
+            request.data = json.dumps(body).encode()
+        try:
+            with urllib.request.urlopen(request, timeout=10) as response:
+                return response.status, response.headers, json.load(response)
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers, json.load(error)
+
+    def keep(self, token):
+        """To be kept before it is used: whoever loses the newest token may have to sign in again."""
+        self.token = token
+        with os.fdopen(os.open(TOKEN_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(token)
+
+
+def expect_ok(status, headers, answer):
+    """Every error has a `message` for people and a `code` for programs; 429 and 503 say when to try again."""
+    if status == 200:
+        return answer
+    again = f" (again in {headers['Retry-After']} s)" if headers["Retry-After"] else ""
+    sys.exit(f"{status} {answer['code']}: {answer['message']}{again}")
+
+
+def show(client):
+    me = client.call("GET", "/api/v1/auth/me")["data"]
+    print(f"signed in as {me['first_name']} {me['last_name']} (user {me['id']})")
+    page = client.call("GET", "/api/v1/notifications")
+    print(f"{page['meta']['unread_count']} unread of {page['meta']['total']}")
+    for notification in page["data"]:
+        mark = " " if notification["is_read"] else "*"
+        print(f"{mark} {notification['title']}: {notification['message']}")
+
+
+def main():
+    if len(sys.argv) not in (2, 4):
+        sys.exit("usage: python3 sign_in.py EMAIL [FIRST_NAME LAST_NAME]")
+    email, names = sys.argv[1], sys.argv[2:]
+    client = Client()
+    if client.token:
+        try:
+            return show(client)
+        except SessionOver:
+            pass
+    client.sign_in(email, names)
+    show(client)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer, text } from 'node:stream/consumers'
+import { after, before, describe, test } from 'node:test'
+import { createTokens } from '../src/auth/jwt.ts'
+import { deriveKeys } from '../src/auth/keys.ts'
+import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { type TestDatabase, testDatabase } from './support/database.ts'
+import { type Service, startService } from './support/service.ts'
+import { type SmtpServer, smtpServer } from './support/smtp.ts'
+
+const EXAMPLES = [
+  { name: 'curl', needs: 'curl', run: 'bash', signIn: 'curl/sign-in.sh', report: 'curl/report.sh' },
+  {
+    name: 'node',
+    needs: process.execPath,
+    run: process.execPath,
+    signIn: 'node/sign-in.mjs',
+    report: 'node/report.mjs',
+  },
+  { name: 'python', needs: 'python3', run: 'python3', signIn: 'python/sign_in.py', report: 'python/report.py' },
+  { name: 'php', needs: 'php', run: 'php', signIn: 'php/sign-in.php', report: 'php/report.php' },
+]
+
+// Names that are wrong as soon as somebody pastes them into JSON as they are.
+const FIRST_NAME = 'Zoé "Z"'
+const LAST_NAME = 'de\\la Tour'
+
+let database: TestDatabase
+let smtp: SmtpServer
+let service: Service
+let folder: string
+let tunnel: Awaited<ReturnType<typeof startTunnel>>
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'courtside-examples-'))
+  database = await testDatabase()
+  smtp = await smtpServer()
+  service = await startService({
+    DATABASE_URL: database.url,
+    SMTP_URL: smtp.url,
+    JWT_SECRET,
+    INTAKE_KEYS: INTAKE_KEY,
+    THROTTLE_REQUEST_OTP: '1000',
+    THROTTLE_VERIFY_OTP: '1000',
+  })
+  tunnel = await startTunnel(service.address)
+})
+after(async () => {
+  tunnel.server.close()
+  assert.equal(await service.stop(), 0)
+  await smtp.close()
+  await database.drop()
+  await rm(folder, { recursive: true })
+})
+
+for (const { name, needs, run, signIn, report } of EXAMPLES) {
+  const found = spawnSync(needs, ['--version']).status === 0
+  // CI installs the others.
+  const skip = !found && (name === 'php' || !process.env.CI) && `${needs} is not installed`
+
+  describe(`examples/${name}`, { skip, timeout: 120_000 }, () => {
+    const email = `zoe-${name}@example.com`
+    const tokenFile = () => join(folder, `${name}-token`)
+    const newestToken = async () => (await readFile(tokenFile(), 'utf8')).trim()
+    const start = (...args: string[]) =>
+      startProgram(run, signIn, args, { COURTSIDE_URL: service.address, COURTSIDE_TOKEN_FILE: tokenFile() })
+    let userId: number
+    let sessionId: string
+
+    test('signs up with the code that is typed, and keeps the token to itself', async () => {
+      const program = start(email, FIRST_NAME, LAST_NAME)
+      program.type(await codeFor(email, 1))
+      const { code, output, errors } = await program.ended
+      assert.equal(code, 0, errors)
+      assert.match(output, /Zoé/)
+      const [user] = await database.sql<{ id: number; first_name: string; last_name: string }>`
+        select id, first_name, last_name from app_user where email = ${email}`
+      assert.deepEqual([user!.first_name, user!.last_name], [FIRST_NAME, LAST_NAME])
+      userId = user!.id
+      assert.equal((await stat(tokenFile())).mode & 0o777, 0o600)
+    })
+
+    test('reports facts: an answer that was lost makes it repeat the same bytes, which then are a duplicate', async () => {
+      tunnel.reset()
+      const env = { COURTSIDE_URL: tunnel.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
+      // Nobody knows the player, so that Zoé alone is told.
+      const args = [userId, userId, 999_999].map(String)
+      const { code, output, errors } = await startProgram(run, report, args, env).ended
+      assert.equal(code, 0, errors)
+      assert.match(output, /duplicate/)
+      assert.equal(output.match(/accepted/g)?.length, 2)
+      assert.equal(tunnel.bodies.length, 4)
+      assert.equal(new Set(tunnel.bodies.slice(0, 3)).size, 1)
+      const told = await database.sql`select type from notification where user_id = ${userId}`
+      assert.deepEqual(told, [{ type: 'game_joined' }])
+    })
+
+    test('says of facts that are refused that they are, by themselves and in a batch, and sends none twice', async () => {
+      tunnel.reset({ calm: true })
+      const env = { COURTSIDE_URL: tunnel.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
+      const { code, output } = await startProgram(run, report, [String(userId), '0', '999999'], env).ended
+      assert.equal(code, 1)
+      assert.match(output, /data\.creator_id/)
+      assert.equal(output.match(/rejected/g)?.length, name === 'curl' ? 2 : 3)
+      assert.equal(tunnel.bodies.length, 2)
+    })
+
+    test('renews a token that has expired, and repeats what it asked', async () => {
+      const { expired, sid } = await expire(await newestToken())
+      sessionId = sid
+      await writeFile(tokenFile(), expired)
+      const { code, output, errors } = await start(email).ended
+      assert.equal(code, 0, errors)
+      assert.match(output, /Un joueur a rejoint la partie/)
+      const me = await ask('GET', '/api/v1/auth/me', await newestToken())
+      assert.equal(me.status, 200)
+    })
+
+    test('asks for a code again once the session is over, in its own lane, and says how long to wait', async () => {
+      assert.equal((await ask('POST', '/api/v1/auth/logout', await newestToken())).status, 200)
+      await database.sql`update sign_in_address set sent_at = now() where email = ${email}`
+      const early = await start(email).ended
+      assert.equal(early.code, 1)
+      assert.match(early.errors, /429.*\n?.*(again in|retry-after:) \d+/i)
+
+      await database.sql`update sign_in_address set sent_at = '-infinity' where email = ${email}`
+      const program = start(email)
+      const typed = await codeFor(email, 2)
+      const lanes = await database.sql`select session_id from sign_in_code where email = ${email}`
+      assert.deepEqual(lanes, [{ session_id: sessionId }])
+      program.type(typed)
+      const { code, output, errors } = await program.ended
+      assert.equal(code, 0, errors)
+      assert.match(output, /Un joueur a rejoint la partie/)
+    })
+  })
+}
+
+function startProgram(run: string, file: string, args: string[], env: Record<string, string>) {
+  const { PATH, HOME } = process.env
+  const child = spawn(run, [new URL(`../examples/${file}`, import.meta.url).pathname, ...args], {
+    env: { PATH, HOME, ...env } as NodeJS.ProcessEnv,
+  })
+  const ended = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]).then(
+    ([output, errors, [code]]) => ({ code: code as number, output, errors }),
+  )
+  return { ended, type: (line: string) => child.stdin.end(`${line}\n`) }
+}
+
+function ask(method: string, path: string, token: string): Promise<Response> {
+  return fetch(service.address + path, { method, headers: { authorization: `Bearer ${token}` } })
+}
+
+/** The code in the latest of so many mails to an address. */
+async function codeFor(email: string, mails: number): Promise<string> {
+  const received = () => smtp.mails.filter(mail => mail.to.includes(email))
+  await smtp.until(() => received().length === mails)
+  return /^\d{4}$/m.exec(received().at(-1)!.parsed.text!)![0]
+}
+
+/** Makes a session as it would be two hours later. @returns its newest token, expired by then */
+async function expire(token: string) {
+  const { sub, sid } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString())
+  const [session] = await database.sql<{ issued_at: Date; generation: number }>`
+    update session set issued_at = issued_at - interval '2 hours' where id = ${sid} returning issued_at, generation`
+  const iat = Math.floor(session!.issued_at.getTime() / 1000)
+  const claims = { sub: Number(sub), sid, generation: session!.generation, iat, nbf: iat, exp: iat + 3600 }
+  return { expired: createTokens(deriveKeys([JWT_SECRET])).sign(claims), sid: sid as string }
+}
+
+/**
+ * Stands before the service and, unless it is calm, loses the first answer after the service has given it, then says 503, and
+ * from then on lets everything through.
+ */
+async function startTunnel(address: string) {
+  const bodies: string[] = []
+  let calm = false
+  async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await buffer(request)
+    bodies.push(body.toString())
+    if (bodies.length === 2 && !calm) {
+      response.writeHead(503, { 'retry-after': '0', 'content-type': 'application/json' })
+      response.end('{"message":"Service unavailable.","code":"unavailable"}')
+      return
+    }
+    const { authorization, 'content-type': type } = request.headers
+    const headers = { authorization: authorization!, 'content-type': type! }
+    const answer = await fetch(address + request.url, { method: request.method!, headers, body })
+    const answered = await answer.text()
+    if (bodies.length === 1 && !calm) response.destroy()
+    else response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answered)
+  }
+  const server: Server = createServer(pass).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    server,
+    bodies,
+    address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    reset(options: { calm?: boolean } = {}) {
+      bodies.length = 0
+      calm = options.calm ?? false
+    },
+  }
+}
