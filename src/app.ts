@@ -43,8 +43,8 @@ export async function createApp(ctx: Context): Promise<App> {
   const app = createServer(ctx)
   const paths = pathTable()
   const tokens = createTokens(ctx.keys)
-  const cache = createSessionCache(ctx.sql, ctx.listener)
-  const guards = createGuards(ctx, tokens, cache)
+  const cache = createSessionCache(ctx.sql, tokens, ctx.listener)
+  const guards = createGuards(ctx, cache)
   const undeclaredProxy = watchUndeclaredProxy(trustedProxies(ctx.config.trustProxy), ctx.metrics.undeclaredProxy)
 
   closePromptly(app)

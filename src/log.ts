@@ -1,4 +1,4 @@
-import { type Logger, type LoggerOptions, pino } from 'pino'
+import { destination, type Logger, type LoggerOptions, pino } from 'pino'
 import type { Config } from './config.ts'
 
 /** How the service logs, wherever the lines go. Requests, headers and bodies are never logged, so nothing needs redacting. */
@@ -21,7 +21,8 @@ export function logOptions(level: Config['logLevel']): LoggerOptions {
 /** JSON lines, or for eyes on a terminal. */
 export async function createLog(level: Config['logLevel']): Promise<Logger> {
   const options = logOptions(level)
-  if (!process.stdout.isTTY) return pino(options)
+  // Not one system call a line: what is logged while a write is under way goes with the next. At the end pino flushes.
+  if (!process.stdout.isTTY) return pino(options, destination({ fd: 1, sync: false }))
   const { default: pretty } = await import('pino-pretty')
   return pino(options, pretty({ colorize: true, ignore: 'reqId', singleLine: true }))
 }

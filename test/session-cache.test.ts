@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { createApp } from '../src/app.ts'
+import { createTokens } from '../src/auth/jwt.ts'
 import { createSessionCache } from '../src/auth/session-cache.ts'
 import * as sessions from '../src/auth/sessions.ts'
 import { createContext } from '../src/context.ts'
@@ -161,8 +162,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
   test('a row read before an ending is not kept after it', async () => {
     await up(other.ctx.listener!)
     const { token } = await makeUser(h)
-    const { sid, sub, exp, iat } = payloadOf(token)
-    const claims = { sub: Number(sub), sid, generation: 1, exp, iat, nbf: iat }
+    const { sid, sub } = payloadOf(token)
     const read = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
     // The answer to the look-up is on its way while the session ends.
@@ -172,13 +172,13 @@ describe('the session cache', { timeout: 60_000 }, () => {
       await goOn.promise
       return rows
     }) as unknown as Sql
-    const cache = createSessionCache(slow, { ...other.ctx.listener!, on: () => {} })
-    const first = cache.authenticate(claims, h.clock.now())
+    const cache = createSessionCache(slow, createTokens(h.ctx.keys), { ...other.ctx.listener!, on: () => {} })
+    const first = cache.authenticate(token, h.clock.now())
     await read.promise
     await sessions.end(h.database.sql, sid, h.clock.now())
     cache.forget({ userId: Number(sub), sessionId: sid })
     goOn.resolve()
     assert.equal((await first)?.sessionId, sid)
-    assert.equal(await cache.authenticate(claims, h.clock.now()), undefined)
+    assert.equal(await cache.authenticate(token, h.clock.now()), undefined)
   })
 })

@@ -26,24 +26,21 @@ export function claimsOf(request: FastifyRequest, tokens: Tokens, now: Date): Cl
 }
 
 /** One hook for each kind of access; `public` has none. */
-export function createGuards({ now, intakeKeys, config }: Context, tokens: Tokens, { authenticate }: SessionCache) {
+export function createGuards({ now, intakeKeys, config }: Context, { authenticate }: SessionCache) {
   const intake = intakeKeys.map(digest)
   const metrics = config.metricsToken === undefined ? [] : [digest(config.metricsToken)]
   return {
     public: undefined,
 
     async user(request: FastifyRequest): Promise<void> {
-      const instant = now()
-      const caller = await authenticate(claimsOf(request, tokens, instant), instant)
-      if (!caller) throw unauthenticated(true)
+      const caller = await authenticate(bearer(request) ?? '', now())
+      if (!caller) throw unauthenticated(sendsToken(request))
       request.caller = caller
     },
 
     async producer(request: FastifyRequest): Promise<void> {
       if (holds(request, intake)) return
-      const instant = now()
-      const claims = tokens.read(bearer(request) ?? '', instant)
-      const caller = claims && (await authenticate(claims, instant))
+      const caller = await authenticate(bearer(request) ?? '', now())
       noteRefusal(request, caller)
       if (caller) {
         throw forbidden({
