@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { access, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { CODES } from '../src/errors.ts'
+import { FACT_TYPES } from '../src/games/schema.ts'
+import { type Service, startService } from './support/service.ts'
+
+const root = new URL('..', import.meta.url).pathname
+const guide = await readFile(join(root, 'docs/integrating.md'), 'utf8')
+const commands = [...guide.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block!)
+const live = commands.filter(block => block.includes('curl -sN'))
+
+describe('docs/integrating.md', () => {
+  let folder: string
+  let service: Service
+  let token: string
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'courtside-integrating-'))
+    service = await startService({ DATA_DIR: join(folder, 'data') })
+    token = await signUp(service)
+  })
+  after(async () => {
+    assert.equal(await service.stop(), 0)
+    await rm(folder, { recursive: true })
+  })
+
+  /** A shell as the guide wants it, but for the port: that may be taken where the tests run. */
+  function shell(blocks: string[]): [string, string[], { cwd: string; env: NodeJS.ProcessEnv }] {
+    const script = ['set -e', ...blocks].join('\n').replaceAll('http://127.0.0.1:3000', service.address)
+    return ['bash', ['-c', script], { cwd: folder, env: { ...process.env, TOKEN: token } }]
+  }
+
+  test('its commands do what it says, in one shell', async () => {
+    const { stdout } = await promisify(execFile)(...shell(commands.filter(block => !live.includes(block))))
+    const lines = stdout.split('\n')
+    const promised = [...guide.matchAll(/```json\n(.*)\n```/g)].map(([, line]) => line)
+    assert.equal(promised.length, 3)
+    assert.deepEqual(lines.slice(0, 3), promised)
+    const { results } = JSON.parse(lines[3]!)
+    assert.deepEqual(
+      results.map(({ id, status }: { id: string; status: string }) => [id, status]),
+      [
+        ['join-981', 'duplicate'],
+        ['join-982', 'accepted'],
+        ['join-983', 'rejected'],
+      ],
+    )
+    const [me, page, unread, read] = lines[4]!.split(/(?<=\})(?=\{)/).map(text => JSON.parse(text))
+    assert.equal(me.data.id, 1)
+    assert.deepEqual([page.data.length, page.meta.total, unread.unread_count, read.count], [1, 2, 2, 2])
+  })
+
+  test('its stream begins with what it says', async () => {
+    const [program, args, options] = shell([commands[0]!, ...live.map(block => `exec ${block}`)])
+    const curl = spawn(program, args, options)
+    let heard = ''
+    for await (const chunk of curl.stdout) {
+      heard += chunk
+      if (heard.includes('latest_id')) break
+    }
+    curl.kill()
+    assert.match(heard, /event: sync\ndata: \{"unread_count":\d+,"latest_id":\d+\}/)
+  })
+
+  test('tells of every type of event and every code of an error', () => {
+    for (const type of FACT_TYPES) assert.ok(guide.includes(`| \`${type}\` |`), type)
+    for (const code of CODES) assert.ok(guide.includes(`\`${code}\``), code)
+  })
+})
+
+test('documents link to what is there', async () => {
+  for (const name of ['docs/integrating.md', 'docs/states.md', 'SECURITY.md', 'examples/README.md']) {
+    const text = await readFile(join(root, name), 'utf8')
+    for (const [, path] of text.matchAll(/\]\((?!http)([^)#]+)\)/g)) {
+      await assert.doesNotReject(access(join(root, dirname(name), path!)), `${name}: ${path} is missing`)
+    }
+  }
+})
+
+test('docs/states.md names functions that are there, and no module in vain', async () => {
+  const states = await readFile(join(root, 'docs/states.md'), 'utf8')
+  const files = new Map(
+    [...states.matchAll(/^\| `(\w+)` \| `([\w/.-]+)` \|$/gm)].map(([, name, path]) => [name!, path!]),
+  )
+  const named = [...states.matchAll(/(?:· |`)(\w+)\.(\w+)\b(?!\.)/g)].map(
+    ([, module, name]) => [module!, name!] as const,
+  )
+  assert.ok(named.length > 60)
+  for (const [module, name] of named) {
+    const path = files.get(module)
+    assert.ok(path, `nobody says where ${module}.${name} is`)
+    const source = await readFile(join(root, path), 'utf8')
+    assert.match(source, new RegExp(`function ${name}\\(|async #${name}\\(`), `${path} has no ${name}`)
+  }
+  assert.deepEqual(new Set(named.map(([module]) => module)), new Set(files.keys()))
+})
+
+/** Signs user 1 up. @returns the token */
+async function signUp({ address, listening }: Service): Promise<string> {
+  const email = 'marie@example.com'
+  await post(`${address}/api/v1/auth/request-otp`, { email, first_name: 'Marie', last_name: 'D', accept_cgu: true })
+  for (;;) {
+    const mails = (await (await fetch(`${listening.mailbox}.json`)).json()) as { text: string }[]
+    const code = /^\d{4}$/m.exec(mails[0]?.text ?? '')?.[0]
+    if (code) return (await post(`${address}/api/v1/auth/verify-otp`, { email, code })).access_token
+  }
+}
+
+async function post(url: string, body: unknown): Promise<any> {
+  const headers = { 'content-type': 'application/json' }
+  return (await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).json()
+}
