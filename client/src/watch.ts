@@ -157,14 +157,17 @@ async function follow(source: Source, timing: Timing, { signal, become, sync, wa
       clearTimeout(timer)
       timer = setTimeout(abort, timing.silenceMs)
     }
-    await readEvents(reader, alive, (name, text) => {
-      const data = JSON.parse(text)
+    await readEvents(reader, alive, (name, data) => {
       if (name === 'sync') {
         become('live')
-        sync(data)
+        sync(JSON.parse(data))
+      } else if (name === 'notification') {
+        const notification: Notification = JSON.parse(data)
+        tell(() => watcher.onNotification?.(notification))
+      } else if (name === 'unread_count') {
+        const { unread_count } = JSON.parse(data)
+        tell(() => watcher.onUnreadCount?.(unread_count))
       }
-      if (name === 'notification') tell(() => watcher.onNotification?.(data))
-      if (name === 'unread_count') tell(() => watcher.onUnreadCount?.(data.unread_count))
     })
     return true
   } finally {

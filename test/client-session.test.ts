@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import { Courtside, CourtsideError, memoryStorage } from 'courtside-client'
+import { harness } from './support/app.ts'
+import { ear, noted, startServer, tabs } from './support/client.ts'
+import { listen } from './support/event-stream.ts'
+import { makeUser } from './support/factories.ts'
+import { newEmail, payloadOf, profile, queuedCode } from './support/scenario.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+const h = harness()
+let url: string
+
+/** A storage that holds the token of a session of a new user's. */
+async function signedIn(storage = memoryStorage()) {
+  const { token, email } = await makeUser(h)
+  await storage.set('token', token)
+  return { storage, token, email }
+}
+
+function failsWith(status: number, code: string) {
+  return (error: unknown) => {
+    assert.ok(error instanceof CourtsideError)
+    assert.deepEqual([error.status, error.code], [status, code])
+    return true
+  }
+}
+
+describe('the client', () => {
+  before(async () => {
+    url = await listen(h.app)
+  })
+
+  describe('signing up and in', () => {
+    test('from the request for a code to the end of the account', async () => {
+      const { client, sent } = noted({ url, language: 'en' })
+      const email = newEmail()
+      assert.equal(await client.signedIn(), false)
+      assert.match((await client.requestOtp(profile(email))).message, /^If this address can sign in/)
+      const result = await client.verifyOtp({ email, code: await queuedCode(h, email) })
+      assert.deepEqual(Object.keys(result), ['access_token', 'is_new_user'])
+      assert.equal(result.is_new_user, true)
+      assert.equal(await client.signedIn(), true)
+
+      const me = await client.me()
+      assert.deepEqual([me.email, me.locale, me.game_level], [email, 'en', null])
+      const levels = await client.gameLevels()
+      assert.equal(levels.length, 8)
+      assert.deepEqual((await client.assessLevel(levels[3]!.id)).game_level, levels[3])
+
+      const { access_token } = await client.refresh()
+      assert.notEqual(access_token, result.access_token)
+      assert.equal((await client.me()).id, me.id)
+      assert.equal(sent.at(-1)!.token, access_token)
+
+      h.clock.advance(60_000)
+      await client.requestOtp({ email })
+      const code = await queuedCode(h, email, payloadOf(access_token).sid)
+      assert.match((await client.deleteAccount(code)).message, /deleted/)
+      assert.equal(await client.signedIn(), false)
+      await client.requestOtp({ email })
+      assert.equal(sent.at(-1)!.token, undefined, 'a deleted account leaves no token behind')
+    })
+
+    test('a refusal is a CourtsideError with status, code, fields and the seconds to wait', async () => {
+      const client = new Courtside({ url, language: 'fr' })
+      const email = newEmail()
+      await assert.rejects(client.requestOtp({ email, first_name: 'Marie' }), (error: CourtsideError) => {
+        assert.deepEqual([error.status, error.code], [422, 'validation_failed'])
+        assert.deepEqual(Object.keys(error.errors), ['last_name', 'accept_cgu'])
+        assert.equal(error.message, 'Le champ last_name est obligatoire. (et 1 erreur(s) de plus)')
+        assert.equal(error.retryAfter, undefined)
+        return true
+      })
+      await client.requestOtp({ email })
+      await assert.rejects(client.requestOtp({ email }), (error: CourtsideError) => {
+        assert.deepEqual([error.status, error.code, error.retryAfter], [429, 'wait', 60])
+        assert.deepEqual(error.errors, {})
+        return true
+      })
+      await assert.rejects(client.verifyOtp({ email, code: '12' }), failsWith(422, 'validation_failed'))
+      await assert.rejects(client.me(), failsWith(401, 'unauthenticated'))
+      await assert.rejects(client.refresh(), failsWith(401, 'unauthenticated'))
+    })
+  })
+
+  describe('401 → refresh once → repeat', () => {
+    test('an expired token is renewed and the call repeated', async () => {
+      const { storage, token, email } = await signedIn()
+      const { client, sent } = noted({ url, storage })
+      h.clock.advance(HOUR_MS + 1000)
+      assert.equal((await client.me()).email, email)
+      assert.deepEqual(
+        sent.map(({ method, path }) => `${method} ${path.split('/').at(-1)}`),
+        ['GET me', 'POST refresh', 'GET me'],
+      )
+      assert.notEqual(await storage.get('token'), token)
+      await client.me()
+      assert.equal(sent.length, 4)
+    })
+
+    test('calls at once share one refresh', async () => {
+      const { storage } = await signedIn()
+      const { client, refreshes } = noted({ url, storage })
+      h.clock.advance(HOUR_MS + 1000)
+      const calls = [client.me(), client.notifications.list(), client.notifications.unreadCount(), client.me()]
+      await Promise.all(calls)
+      assert.equal(refreshes(), 1)
+    })
+
+    test('tabs at once share one refresh too', async () => {
+      const tab = tabs()
+      const { token } = await signedIn(tab())
+      const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
+      h.clock.advance(HOUR_MS + 1000)
+      await Promise.all([one.client.me(), other.client.me(), one.client.me(), other.client.me()])
+      assert.equal(one.refreshes() + other.refreshes(), 1)
+      assert.ok([...one.sent, ...other.sent].filter(request => request.token === token).length >= 2)
+    })
+
+    test('without Web Locks tabs may refresh twice, and both stay signed in', async t => {
+      t.mock.method(globalThis, 'navigator', () => undefined, { getter: true })
+      const tab = tabs()
+      await signedIn(tab())
+      const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
+      h.clock.advance(HOUR_MS + 1000)
+      await Promise.all([one.client.me(), other.client.me()])
+      await Promise.all([one.client.me(), other.client.me()])
+      assert.equal(await one.client.signedIn(), true)
+    })
+
+    test('a second 401 is the caller’s', async () => {
+      const { storage } = await signedIn()
+      const server = await startServer((request, response) => {
+        const renews = request.url!.endsWith('/refresh')
+        response.writeHead(renews ? 200 : 401, { 'content-type': 'application/json' })
+        response.end(JSON.stringify(renews ? { access_token: 'x.y.z' } : { message: 'No', code: 'unauthenticated' }))
+      })
+      const { client, sent } = noted({ url: server.url, storage })
+      await assert.rejects(client.me(), failsWith(401, 'unauthenticated'))
+      assert.deepEqual(
+        sent.map(({ path }) => path.split('/').at(-1)),
+        ['me', 'refresh', 'me'],
+      )
+      await server.close()
+    })
+
+    test('what a person asked for is never repeated as another', async () => {
+      const tab = tabs()
+      const { token } = await signedIn(tab())
+      const stranger = await makeUser(h)
+      const storage = tab()
+      const { client, sent } = noted({
+        url,
+        storage,
+        fetch: async (input, init) => {
+          const answer = await fetch(input, init)
+          // While the answer was on its way somebody else has signed in in another tab.
+          await storage.set('token', stranger.token)
+          return answer
+        },
+      })
+      h.clock.advance(HOUR_MS + 1000)
+      await assert.rejects(client.assessLevel(1), failsWith(401, 'unauthenticated'))
+      assert.deepEqual(
+        sent.map(request => request.token),
+        [token],
+      )
+    })
+  })
+
+  describe('the end of a session', () => {
+    test('a refused refresh signs out every tab, once, and keeps the lane', async () => {
+      const tab = tabs()
+      const { token, email } = await signedIn(tab())
+      const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
+      const [first, second] = [ear<string>(), ear<string>()]
+      one.client.onSignedOut(() => first.hear('out'))
+      other.client.onSignedOut(() => second.hear('out'))
+      await Promise.all([one.client.me(), other.client.me()])
+      h.clock.advance(8 * DAY_MS)
+      const refused = await Promise.allSettled([one.client.me(), one.client.notifications.list()])
+      assert.deepEqual(
+        refused.map(({ status }) => status),
+        ['rejected', 'rejected'],
+      )
+      await Promise.all([first.next(), second.next()])
+      assert.equal(one.refreshes(), 1)
+      assert.equal(await other.client.signedIn(), false)
+
+      // "send the token, even expired": the code goes to the lane of the session that was.
+      await other.client.requestOtp({ email })
+      assert.equal(other.sent.at(-1)!.token, token)
+      const code = await queuedCode(h, email, payloadOf(token).sid)
+      await other.client.verifyOtp({ email, code })
+      assert.equal((await one.client.me()).email, email)
+      assert.deepEqual([first.heard.length, second.heard.length], [1, 1])
+    })
+
+    test('a log-out reaches the other tabs, and its token is kept for the lane alone', async () => {
+      const tab = tabs()
+      const { token, email } = await signedIn(tab())
+      const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
+      const told = ear<string>()
+      const off = one.client.onSignedOut(() => told.hear('mine'))
+      other.client.onSignedOut(() => told.hear('theirs'))
+      await other.client.signedIn()
+      await one.client.logout()
+      assert.deepEqual([await told.next(), await told.next()].sort(), ['mine', 'theirs'])
+      await assert.rejects(other.client.me(), failsWith(401, 'unauthenticated'))
+      assert.equal(other.sent.at(-1)!.token, undefined)
+      await one.client.requestOtp({ email })
+      assert.equal(one.sent.at(-1)!.token, token)
+      off()
+      await one.client.logout()
+      assert.equal(one.sent.filter(({ path }) => path.endsWith('/logout')).length, 1)
+    })
+
+    test('a log-out that finds the token expired still ends the session at the service', async () => {
+      const { storage } = await signedIn()
+      const { client } = noted({ url, storage })
+      h.clock.advance(HOUR_MS + 1000)
+      await client.logout()
+      const token = (await storage.get('last_token'))!
+      assert.equal((await h.call('POST', '/api/v1/auth/refresh', { token })).status, 401)
+    })
+
+    test('a log-out during a refresh stands', async () => {
+      const { storage, token } = await signedIn()
+      const client = new Courtside({
+        url,
+        storage,
+        fetch: async (input, init) => {
+          const answer = await fetch(input, init)
+          if (String(input).endsWith('/refresh')) await storage.set('token', null)
+          return answer
+        },
+      })
+      await assert.rejects(client.refresh(), failsWith(401, 'unauthenticated'))
+      assert.notEqual(token, null)
+      assert.equal(await client.signedIn(), false)
+    })
+  })
+})

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import { Courtside, memoryStorage, type Notification, type Watcher } from 'courtside-client'
+import { harness } from './support/app.ts'
+import { ear, noted } from './support/client.ts'
+import { listen } from './support/event-stream.ts'
+import { makeNotifications, makeUser } from './support/factories.ts'
+
+const h = harness()
+let url: string
+
+/** A person with a client of theirs. */
+async function person() {
+  const user = await makeUser(h)
+  const storage = memoryStorage()
+  await storage.set('token', user.token)
+  return { ...user, storage, ...noted({ url, storage }) }
+}
+
+type Said = [what: string, value: unknown]
+
+/** A watcher of which everything is heard, in one row. */
+function watcher(): {
+  watcher: Watcher
+  next(): Promise<Said>
+  until(what: string, value?: unknown): Promise<unknown>
+} {
+  const { hear, next } = ear<Said>()
+  return {
+    watcher: {
+      onSync: sync => hear(['sync', sync]),
+      onNotification: notification => hear(['notification', notification]),
+      onUnreadCount: count => hear(['unread', count]),
+      onState: state => hear(['state', state]),
+    },
+    next,
+    async until(what, value) {
+      for (;;) {
+        const [said, told] = await next()
+        if (said === what && (value === undefined || told === value)) return told
+      }
+    },
+  }
+}
+
+describe('notifications, by the client', { timeout: 60_000 }, () => {
+  before(async () => {
+    url = await listen(h.app)
+  })
+
+  test('list, read, read-all, delete and the count', async () => {
+    const { client, id } = await person()
+    const ids = await makeNotifications(h, id, 5)
+    const { notifications } = client
+    const page = await notifications.list({ per_page: 2 })
+    assert.deepEqual(page.data.map(({ id }) => id), ids.slice(3).reverse()) // biome-ignore format: one line
+    assert.deepEqual(page.meta, { current_page: 1, last_page: 3, per_page: 2, total: 5, unread_count: 5 })
+    assert.equal((await notifications.list({ page: 3, per_page: 2 })).data.length, 1)
+    const read = await notifications.read(ids[0]!)
+    assert.deepEqual([read.id, read.is_read], [ids[0], true])
+    assert.equal((await notifications.readAll([ids[0]!, ids[1]!])).count, 1)
+    await notifications.delete(ids[2]!)
+    assert.equal(await notifications.unreadCount(), 2)
+    assert.equal((await notifications.readAll()).count, 2)
+    await assert.rejects(notifications.delete(ids[2]!), { status: 404, code: 'not_found' })
+  })
+
+  test('pages and all of them, without repeats while new ones arrive', async () => {
+    const { client, id, sent } = await person()
+    const ids = await makeNotifications(h, id, 6)
+    const newestFirst = ids.toReversed()
+    const walked: number[][] = []
+    for await (const { data } of client.notifications.pages({ per_page: 3 })) {
+      walked.push(data.map(({ id }) => id))
+      await makeNotifications(h, id, 2)
+    }
+    assert.deepEqual(walked, [newestFirst.slice(0, 3), newestFirst.slice(3)])
+
+    sent.length = 0
+    const first: number[] = []
+    for await (const { id } of client.notifications.all({ per_page: 5 })) {
+      first.push(id)
+      if (first.length === 6) break
+    }
+    assert.equal(first.length, 6)
+    assert.equal(sent.length, 2, 'pages are fetched as they are taken')
+    const all: Notification[] = []
+    for await (const notification of client.notifications.all()) all.push(notification)
+    assert.deepEqual(all.slice(-6).map(({ id }) => id), newestFirst) // biome-ignore format: one line
+    assert.equal(new Set(all.map(({ id }) => id)).size, all.length)
+  })
+
+  test('an empty inbox is one empty page', async () => {
+    const { client } = await person()
+    const pages = []
+    for await (const page of client.notifications.pages()) pages.push(page.data)
+    assert.deepEqual(pages, [[]])
+  })
+
+  test('live: how things stand, then each notification and the count as they change', async t => {
+    const { client, id } = await person()
+    const [old] = await makeNotifications(h, id, 1)
+    const { watcher: listeners, next } = watcher()
+    const stop = client.notifications.watch(listeners)
+    t.after(stop)
+    assert.deepEqual(await next(), ['state', 'connecting'])
+    assert.deepEqual(await next(), ['state', 'live'])
+    assert.deepEqual(await next(), ['sync', { unread_count: 1, latest_id: old }])
+    assert.deepEqual(await next(), ['unread', 1])
+    const [fresh] = await makeNotifications(h, id, 1)
+    const listed = (await client.notifications.list()).data[0]!
+    assert.equal(listed.id, fresh)
+    // The older one may be told again, as one that came while the stream opened.
+    let told = await next()
+    while (told[0] !== 'notification' || (told[1] as Notification).id === old) told = await next()
+    assert.deepEqual(told[1], listed)
+    assert.deepEqual(await next(), ['unread', 2])
+    await client.notifications.readAll()
+    assert.deepEqual(await next(), ['unread', 0])
+    stop()
+    assert.deepEqual(await next(), ['state', 'stopped'])
+  })
+
+  test('ended at its token’s end, it goes on with a renewed one', async t => {
+    const { client, id, refreshes } = await person()
+    // The service looks at its clock when the token's time is up; the clock stands still unless it is moved.
+    h.clock.advance(3_600_000 - 100)
+    const { watcher: told, until } = watcher()
+    t.after(client.notifications.watch(told))
+    await until('state', 'live')
+    h.clock.advance(1_000)
+    await until('state', 'waiting')
+    await until('state', 'live')
+    assert.equal(refreshes(), 1)
+    await until('sync')
+    const [fresh] = await makeNotifications(h, id, 1)
+    assert.equal(((await until('notification')) as Notification).id, fresh)
+  })
+
+  test('a log-out in another tab stops it', async t => {
+    const { client, storage } = await person()
+    const { watcher: told, until } = watcher()
+    t.after(client.notifications.watch(told))
+    await until('state', 'live')
+    await new Courtside({ url, storage }).logout()
+    await until('state', 'stopped')
+  })
+
+  test('without a token it stops before it has asked anything', async t => {
+    const { client, sent } = noted({ url })
+    const { watcher: told, next } = watcher()
+    t.after(client.notifications.watch(told))
+    assert.deepEqual(await next(), ['state', 'stopped'])
+    assert.deepEqual(sent, [])
+  })
+
+  test('a signal stops it too', async t => {
+    const { client } = await person()
+    const { watcher: told, until } = watcher()
+    const aborter = new AbortController()
+    t.after(client.notifications.watch({ ...told, signal: aborter.signal }))
+    await until('state', 'live')
+    aborter.abort()
+    await until('state', 'stopped')
+    t.after(client.notifications.watch({ ...told, signal: aborter.signal }))
+    await until('state', 'stopped')
+  })
+
+  test('in React Native, whose fetch streams nothing, it asks', async t => {
+    t.mock.method(globalThis, 'navigator', () => ({ product: 'ReactNative' }), { getter: true })
+    const { client, id, sent } = await person()
+    const [old] = await makeNotifications(h, id, 1)
+    const { watcher: told, next } = watcher()
+    t.after(client.notifications.watch(told))
+    assert.deepEqual(await next(), ['state', 'polling'])
+    assert.deepEqual(await next(), ['sync', { unread_count: 1, latest_id: old }])
+    assert.ok(sent.every(({ path }) => path === '/api/v1/notifications'))
+  })
+})
