@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { before, describe, type TestContext, test } from 'node:test'
+import { CourtsideError, type Fact, Reporter } from 'courtside-client/server'
+import { harness, INTAKE_KEY } from './support/app.ts'
+import { startServer } from './support/client.ts'
+import { listen } from './support/event-stream.ts'
+import { four, newGame, typesTold } from './support/games.ts'
+
+const STARTS_AT = '2027-01-16T18:00:00+01:00'
+const TIME = '2026-11-28T09:00:00Z'
+
+const h = harness()
+let url: string
+
+function joined(gameId: number, [creator_id, actor_id]: number[], envelope: { id?: string; time?: string } = {}): Fact {
+  const player_ids = [creator_id!, actor_id!]
+  const data = { game_id: gameId, creator_id: creator_id!, player_ids, actor_id: actor_id!, starts_at: STARTS_AT }
+  return { type: 'game_joined', data, ...envelope }
+}
+
+type Received = { type: string; body: string }
+type Answer = (received: Received, nth: number) => { status: number; body?: unknown; headers?: Record<string, string> }
+
+/** An intake that does as told; what it received is kept. */
+async function intake(t: TestContext, answer: Answer) {
+  const received: Received[] = []
+  const server = await startServer(async (request: IncomingMessage, response: ServerResponse) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    received.push({ type: request.headers['content-type']!, body: Buffer.concat(chunks).toString() })
+    const { status, body, headers } = answer(received.at(-1)!, received.length)
+    if (status === 0) return void response.destroy()
+    response.writeHead(status, headers).end(JSON.stringify(body ?? { message: 'No', code: 'unavailable' }))
+  })
+  t.after(server.close)
+  return { received, reporter: new Reporter({ url: server.url, key: INTAKE_KEY, source: '/games', attempts: 4 }) }
+}
+
+function accepted({ body }: Received) {
+  const events: { id: string }[] = [JSON.parse(body)].flat()
+  const results = events.map(({ id }) => ({ id, status: 'accepted', notifications: 1 }))
+  return body.startsWith('[') ? { status: 200, body: { results } } : { status: 202, body: results[0] }
+}
+
+describe('the reporter', { timeout: 60_000 }, () => {
+  before(async () => {
+    url = await listen(h.app)
+  })
+  const real = () => new Reporter({ url, key: INTAKE_KEY, source: '/games', language: 'en' })
+
+  test('one fact: its result, and its effect; a repeat has none', async () => {
+    const [anna, bob] = await four(h)
+    const fact = joined(newGame(), [anna, bob], { id: 'join-1', time: TIME })
+    assert.deepEqual(await real().report(fact), { id: 'join-1', status: 'accepted', notifications: 1 })
+    assert.deepEqual(await real().report(fact), { id: 'join-1', status: 'duplicate', notifications: 1 })
+    assert.deepEqual(await typesTold(h, anna, bob), [['game_joined'], []])
+  })
+
+  test('a fact without id and time gets both', async () => {
+    const { id, status } = await real().report(joined(newGame(), await four(h)))
+    assert.match(id, /^[0-9a-f-]{36}$/)
+    assert.equal(status, 'accepted')
+  })
+
+  test('every kind of fact is taken', async () => {
+    const [creator_id, actor_id, ...rest] = await four(h)
+    const state = { game_id: newGame(), creator_id, player_ids: [creator_id, actor_id, ...rest], place: 'Court 2' }
+    const facts: Fact[] = [
+      { type: 'game_created', data: { ...state, player_ids: [creator_id], starts_at: STARTS_AT } },
+      { type: 'game_joined', data: { ...state, actor_id, starts_at: STARTS_AT } },
+      { type: 'game_left', data: { ...state, actor_id: 99, by_id: creator_id, starts_at: STARTS_AT } },
+      { type: 'game_updated', data: { ...state, starts_at: STARTS_AT } },
+      { type: 'game_full', data: { ...state, starts_at: STARTS_AT } },
+      { type: 'game_reminder', data: { ...state, starts_at: STARTS_AT } },
+      { type: 'game_started', data: { ...state, starts_at: STARTS_AT } },
+      { type: 'score_submitted', data: { ...state, actor_id, score: { id: 3, sets: '6-4 6-3' } } },
+      { type: 'score_validated', data: { ...state, actor_id, score: { id: 3, sets: '6-4 6-3' } } },
+      { type: 'score_contested', data: { ...state, actor_id, score: { id: 3, sets: '6-4 6-3' } } },
+      { type: 'score_finalized', data: { ...state, score: { id: 3, sets: '6-4 6-3' } } },
+      { type: 'game_cancelled', data: { ...state, actor_id: creator_id, starts_at: STARTS_AT }, time: new Date() },
+    ]
+    const results = await real().report(facts)
+    assert.deepEqual(new Set(results.map(({ status }) => status)), new Set(['accepted']))
+    assert.equal(results.length, facts.length)
+  })
+
+  test('several: a result each, in their order, the refused one named', async () => {
+    const [anna, bob] = await four(h)
+    const game = newGame()
+    const bad = joined(game, [anna, bob], { id: 'bad', time: 'yesterday' })
+    const results = await real().report([
+      joined(game, [anna, bob], { id: 'good-1', time: TIME }),
+      bad,
+      joined(newGame(), [anna, bob], { id: 'good-2', time: TIME }),
+    ])
+    assert.deepEqual(
+      results.map(({ id, status }) => [id, status]),
+      [
+        ['good-1', 'accepted'],
+        ['bad', 'rejected'],
+        ['good-2', 'accepted'],
+      ],
+    )
+    const [, refused] = results
+    assert.ok(refused?.status === 'rejected')
+    assert.deepEqual(Object.keys(refused.errors!), ['time'])
+    assert.match(refused.message, /RFC 3339/)
+
+    await assert.rejects(real().report(bad), (error: CourtsideError) => {
+      assert.deepEqual([error.status, error.code], [422, 'validation_failed'])
+      return true
+    })
+  })
+
+  test('a wrong key: 401, and no second try', async () => {
+    let asked = 0
+    const counted: typeof fetch = (input, init) => {
+      asked += 1
+      return fetch(input, init)
+    }
+    const reporter = new Reporter({ url, key: 'x'.repeat(32), source: '/games', fetch: counted })
+    await assert.rejects(reporter.report(joined(newGame(), [1, 2])), { status: 401, code: 'unauthenticated' })
+    assert.equal(asked, 1)
+  })
+
+  test('hundreds are sent by the hundred, and all of them count', async () => {
+    const [anna, bob] = await four(h)
+    const facts = Array.from({ length: 205 }, () => joined(newGame(), [anna, bob], { time: TIME }))
+    const results = await real().report(facts)
+    assert.equal(results.length, 205)
+    assert.ok(results.every(({ status }) => status === 'accepted'))
+    assert.equal((await typesTold(h, anna))[0]!.length, 205)
+  })
+
+  test('none: nothing is sent', async t => {
+    const { reporter, received } = await intake(t, accepted)
+    assert.deepEqual(await reporter.report([]), [])
+    assert.deepEqual(received, [])
+  })
+
+  test('batches stay within 1 MiB and 100, in order', async t => {
+    const { reporter, received } = await intake(t, accepted)
+    // 60 000 bytes each in two-byte letters: 17 to a batch.
+    const place = 'é'.repeat(30_000)
+    const facts = Array.from({ length: 40 }, (_, index): Fact => {
+      const data = { game_id: index, creator_id: 1, player_ids: [1], starts_at: STARTS_AT, place }
+      return { type: 'game_created', id: `fact-${index}`, data }
+    })
+    const results = await reporter.report(facts)
+    assert.deepEqual(
+      results.map(({ id }) => id),
+      facts.map(({ id }) => id),
+    )
+    assert.deepEqual(
+      received.map(({ body }) => JSON.parse(body).length),
+      [17, 17, 6],
+    )
+    for (const { body, type } of received) {
+      assert.ok(Buffer.byteLength(body) <= 1024 * 1024)
+      assert.equal(type, 'application/cloudevents-batch+json')
+    }
+  })
+
+  const passing: [what: string, answer: ReturnType<Answer>][] = [
+    ['the connection breaks', { status: 0 }],
+    ['a page of something in between', { status: 511, body: 'Log in to the network' }],
+    ['503', { status: 503 }],
+    ['500', { status: 500, body: { message: 'Server Error', code: 'server_error' } }],
+    ['429 with Retry-After', { status: 429, headers: { 'retry-after': '0' } }],
+  ]
+  for (const [what, failure] of passing) {
+    test(`${what}: the same fact again, the same bytes`, async t => {
+      const { reporter, received } = await intake(t, (got, nth) => (nth < 3 ? failure : accepted(got)))
+      assert.equal((await reporter.report(joined(newGame(), [1, 2]))).status, 'accepted')
+      assert.equal(received.length, 3)
+      assert.equal(new Set(received.map(({ body }) => body)).size, 1, 'id and time are made once')
+    })
+  }
+
+  test('given up after its attempts, with what was said last; a named fact can be tried again later', async t => {
+    const { reporter, received } = await intake(t, (got, nth) => (nth < 5 ? { status: 503 } : accepted(got)))
+    const fact = reporter.name(joined(newGame(), [1, 2]))
+    await assert.rejects(reporter.report(fact), { status: 503, code: 'unavailable' })
+    assert.equal(received.length, 4)
+    assert.equal((await reporter.report(fact)).id, fact.id)
+    assert.equal(new Set(received.map(({ body }) => body)).size, 1)
+  })
+
+  test('an aborted report waits no longer', async t => {
+    const aborter = new AbortController()
+    const { reporter, received } = await intake(t, () => {
+      aborter.abort()
+      return { status: 503, headers: { 'retry-after': '3600' } }
+    })
+    await assert.rejects(reporter.report(joined(newGame(), [1, 2]), { signal: aborter.signal }), CourtsideError)
+    assert.equal(received.length, 1)
+  })
+})
