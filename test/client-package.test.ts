@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { describe, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+import { typesOf } from '../client/scripts/types.ts'
+
+const CLIENT = new URL('../client/', import.meta.url)
+const read = (path: string) => readFile(new URL(path, CLIENT), 'utf8')
+
+async function bundled(entry: string, platform: 'browser' | 'neutral'): Promise<Uint8Array> {
+  const entryPoints = [new URL(`dist/${entry}`, CLIENT).pathname]
+  const { outputFiles } = await build({
+    entryPoints,
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform,
+    write: false,
+  })
+  return outputFiles[0]!.contents
+}
+
+describe('courtside-client', () => {
+  test('its types are those of the OpenAPI document', async () => {
+    const document = JSON.parse(await read('../docs/openapi.json'))
+    assert.equal(await read('src/api.ts'), typesOf(document), 'run: npm --workspace client run types')
+  })
+
+  test('a schema that the generator doesn’t know is refused', () => {
+    const components = { schemas: { Odd: { type: 'object', properties: { one: { not: {} } } } } }
+    assert.throws(() => typesOf({ components, paths: {} }), /knows no such schema/)
+  })
+
+  test('the entry for apps is at most 6 kB, minified and gzipped', async () => {
+    const size = gzipSync(await bundled('index.js', 'browser')).length
+    assert.ok(size <= 6 * 1024, `${size} bytes`)
+  })
+
+  test('it stands on what browsers, React Native and Node 20 have alike', async () => {
+    // A bundler for no platform in particular refuses what only one has.
+    for (const entry of ['index.js', 'server.js']) {
+      const code = new TextDecoder().decode(await bundled(entry, 'neutral'))
+      assert.doesNotMatch(code, /AbortSignal\.|withResolvers|\bprocess\.|\bBuffer\b|\brequire\(/, entry)
+    }
+  })
+
+  test('every entry of its package is built, with types, and it depends on nothing', async () => {
+    const { exports, dependencies } = JSON.parse(await read('package.json'))
+    assert.equal(dependencies, undefined)
+    for (const entry of ['.', './server', './inbox']) {
+      for (const kind of ['types', 'default']) {
+        assert.ok(existsSync(new URL(exports[entry][kind], CLIENT)), `${kind} of ${entry}`)
+      }
+    }
+  })
+})
