@@ -82,6 +82,14 @@ test('documents link to what is there', async () => {
   }
 })
 
+test('SECURITY.md names tests that are there', async () => {
+  const names = [...(await readFile(join(root, 'SECURITY.md'), 'utf8')).matchAll(/([\w/-]+\.test)\b/g)].map(
+    ([name]) => name,
+  )
+  assert.ok(names.length > 10)
+  for (const name of names) await assert.doesNotReject(access(join(root, `test/${name}.ts`)), `${name} is missing`)
+})
+
 test('docs/states.md names functions that are there, and no module in vain', async () => {
   const states = await readFile(join(root, 'docs/states.md'), 'utf8')
   const files = new Map(
