@@ -89,7 +89,8 @@ describe('client/README.md', { timeout: 60_000 }, () => {
   )
 
   test('tells of failures', async t => {
-    const signIn = `import { Courtside } from 'courtside-client'\nconst courtside = new Courtside({ url, language: 'en' })\n`
+    const signIn = `import { Courtside } from 'courtside-client'
+      const courtside = new Courtside({ url, language: 'en' })\n`
     const { next } = run(t, signIn + codeOf('When it fails'), { url, email: newEmail(), code: '1234' })
     assert.deepEqual(await next(), ['error', 'This code is wrong or has expired.'])
     assert.deepEqual(await next(), ['exit', 0])

@@ -53,7 +53,10 @@ describe('notifications, by the client', { timeout: 60_000 }, () => {
     const ids = await makeNotifications(h, id, 5)
     const { notifications } = client
     const page = await notifications.list({ per_page: 2 })
-    assert.deepEqual(page.data.map(({ id }) => id), ids.slice(3).reverse()) // biome-ignore format: one line
+    assert.deepEqual(
+      page.data.map(({ id }) => id),
+      ids.slice(3).reverse(),
+    )
     assert.deepEqual(page.meta, { current_page: 1, last_page: 3, per_page: 2, total: 5, unread_count: 5 })
     assert.equal((await notifications.list({ page: 3, per_page: 2 })).data.length, 1)
     const read = await notifications.read(ids[0]!)
@@ -62,6 +65,9 @@ describe('notifications, by the client', { timeout: 60_000 }, () => {
     await notifications.delete(ids[2]!)
     assert.equal(await notifications.unreadCount(), 2)
     assert.equal((await notifications.readAll()).count, 2)
+    const many = await makeNotifications(h, id, 205)
+    assert.equal((await notifications.readAll(many.slice(0, 203))).count, 203)
+    assert.equal(await notifications.unreadCount(), 2)
     await assert.rejects(notifications.delete(ids[2]!), { status: 404, code: 'not_found' })
   })
 
@@ -86,7 +92,10 @@ describe('notifications, by the client', { timeout: 60_000 }, () => {
     assert.equal(sent.length, 2, 'pages are fetched as they are taken')
     const all: Notification[] = []
     for await (const notification of client.notifications.all()) all.push(notification)
-    assert.deepEqual(all.slice(-6).map(({ id }) => id), newestFirst) // biome-ignore format: one line
+    assert.deepEqual(
+      all.slice(-6).map(({ id }) => id),
+      newestFirst,
+    )
     assert.equal(new Set(all.map(({ id }) => id)).size, all.length)
   })
 

@@ -8,8 +8,8 @@ const DOCUMENT = new URL('../../docs/openapi.json', import.meta.url)
 const TARGET = new URL('../src/api.ts', import.meta.url)
 
 /**
- * The text of `src/api.ts`: a type for each schema of the document, and the map of its endpoints. Only what this service's
- * document uses is known. @throws Error on anything else, rather than write a type that is wrong
+ * The text of `src/api.ts`: a type for each schema of the document, and the map of its endpoints. Only what this
+ * service's document uses is known. @throws Error on anything else, rather than write a type that is wrong
  */
 export function typesOf({ components, paths }: Document): string {
   const schemas = Object.entries(components.schemas).map(
@@ -77,7 +77,8 @@ function mapOrObject({ properties = {}, required = [], additionalProperties }: S
 }
 
 function objectOf(fields: [name: string, schema: Schema, required: boolean][]): string {
-  return `{ ${fields.map(([name, schema, required]) => `${name}${required ? '' : '?'}: ${typeOf(schema)}`).join('; ')} }`
+  const texts = fields.map(([name, schema, required]) => `${name}${required ? '' : '?'}: ${typeOf(schema)}`)
+  return `{ ${texts.join('; ')} }`
 }
 
 function quoted(value: unknown): string {

@@ -1,6 +1,6 @@
 /**
- * Milliseconds to wait before trying again: back-off with full jitter, so that clients which lost the service together don't
- * come back together; never sooner than the service asked for.
+ * Milliseconds to wait before trying again: back-off with full jitter, so that clients which lost the service together
+ * don't come back together; never sooner than the service asked for.
  * @param failures how many there were in a row, from 1
  * @param retryAfter seconds, from the answer
  * @param random between 0 and 1

@@ -7,7 +7,9 @@ type GameType = 'game_created' | 'game_updated' | 'game_cancelled' | 'game_full'
 type MoveType = 'game_joined' | 'game_left'
 type ScoreType = Exclude<CloudEvent['type'], GameType | MoveType>
 
-/** Something that happened, and the state of the game after it. What each type needs is what the service demands of it. */
+/**
+ * Something that happened, and the state of the game after it. What each type needs is what the service demands of it.
+ */
 export type Fact = {
   /** With the reporter's source the fact's name: a repeat has no effect. Best something that your own records hold. */
   id?: string

@@ -14,7 +14,9 @@ export type Request = {
   signal?: AbortSignal | undefined
 }
 
-/** A phone in a tunnel would otherwise wait for as long as its system pleases, and the refresh keep every tab waiting. */
+/**
+ * A phone in a tunnel would otherwise wait for as long as its system pleases, and the refresh keep every tab waiting.
+ */
 const TIMEOUT_MS = 30_000
 
 /** Sends a request. @returns an answer of success, its body unread @throws CourtsideError on any other */

@@ -1,6 +1,7 @@
 import type { Endpoints, Message, Notification } from './api.ts'
 import type { Session } from './session.ts'
-import { type Watcher, watch } from './watch.ts'
+import type { Watcher } from './telling.ts'
+import { watch } from './watch.ts'
 
 export type NotificationPage = Endpoints['GET /api/v1/notifications']['answer']
 export type PageQuery = NonNullable<Endpoints['GET /api/v1/notifications']['query']>
@@ -43,9 +44,14 @@ export class Notifications {
     return (await this.#session.call('POST /api/v1/notifications/{id}/read', { path: { id } })).data
   }
 
-  /** Marks all as read, or those of up to 100 ids. @returns how many it changed */
-  readAll(ids?: number[]): Promise<{ message: string; count: number }> {
-    return this.#session.call('POST /api/v1/notifications/read-all', { body: ids ? { ids } : {} })
+  /** Marks all as read, or just those that were on the screen. @returns how many it changed */
+  async readAll(ids?: number[]): Promise<{ message: string; count: number }> {
+    const mark = (body: { ids?: number[] }) => this.#session.call('POST /api/v1/notifications/read-all', { body })
+    if (!ids) return mark({})
+    // "an optional body `{ids: [≤ 100 integers]}`"
+    const result = await mark({ ids: ids.slice(0, 100) })
+    for (let at = 100; at < ids.length; at += 100) result.count += (await mark({ ids: ids.slice(at, at + 100) })).count
+    return result
   }
 
   delete(id: number): Promise<Message> {
@@ -53,8 +59,8 @@ export class Notifications {
   }
 
   /**
-   * Tells what happens to the notifications as it happens, over a stream where one can be had and by asking now and then
-   * where not, until it is stopped or the session is over. It throws nothing: `onState` says how it fares.
+   * Tells what happens to the notifications as it happens, over a stream where one can be had and by asking now and
+   * then where not, until it is stopped or the session is over. It throws nothing: `onState` says how it fares.
    * @returns stop
    */
   watch(watcher: Watcher): () => void {

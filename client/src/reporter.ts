@@ -43,8 +43,8 @@ export class Reporter {
   }
 
   /**
-   * Names and dates a fact that isn't yet. `report` does it by itself; whoever wants to try again later, after it has given up
-   * or after a crash, does it first and keeps the outcome: only then is the second try a repeat.
+   * Names and dates a fact that isn't yet. `report` does it by itself; whoever wants to try again later, after it has
+   * given up or after a crash, does it first and keeps the outcome: only then is the second try a repeat.
    */
   name(fact: Fact): ReportedFact {
     const { id = crypto.randomUUID(), time = new Date() } = fact
@@ -53,10 +53,11 @@ export class Reporter {
   }
 
   /**
-   * Reports one fact or several, in their order, and repeats what the network, the service's faults or its throttle have kept
-   * from arriving.
+   * Reports one fact or several, in their order, and repeats what the network, the service's faults or its throttle
+   * have kept from arriving.
    * @returns of one its result; of several one each, a refused one being `rejected` while the others count
-   * @throws CourtsideError of one that is refused; of any that couldn't be delivered. Of several those before it may have been
+   * @throws CourtsideError of one that is refused; of any that couldn't be delivered. Of several those before it may
+   * have been
    */
   async report(fact: Fact, options?: { signal?: AbortSignal }): Promise<EventResult>
   async report(facts: Fact[], options?: { signal?: AbortSignal }): Promise<Result[]>

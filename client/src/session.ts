@@ -1,6 +1,7 @@
 import type { Endpoints, RefreshResult } from './api.ts'
 import { CourtsideError } from './error.ts'
 import { type Request, send, sendForJson, type Wire } from './http.ts'
+import { callListener } from './listener.ts'
 import type { TokenStorage } from './storage.ts'
 
 type Given<T> = { [K in keyof T as T[K] extends undefined ? never : K]: T[K] }
@@ -28,7 +29,8 @@ export class Session {
     const token = await this.#storage.get('token')
     const before = this.#seen
     this.#seen = token
-    if (before !== null && (token === null || !isSamePerson(before, token))) for (const tell of this.#listeners) tell()
+    const isOver = before !== null && (token === null || !isSamePerson(before, token))
+    if (isOver) for (const listener of [...this.#listeners]) callListener(listener)
     return token
   }
 
@@ -58,7 +60,9 @@ export class Session {
     return this.#withToken(token => sendForJson(this.#wire, { ...requestOf(endpoint, input), token }))
   }
 
-  /** Calls one for which no token is needed; a former session's is sent where it gives a lane. @throws CourtsideError */
+  /**
+   * Calls one for which no token is needed; a former session's is sent where it gives a lane. @throws CourtsideError
+   */
   async callPublic<E extends keyof Endpoints>(
     endpoint: E,
     input: Input<E>,
@@ -100,7 +104,10 @@ export class Session {
     return this.#renewing
   }
 
-  /** One tab after the other, where the browser can. (Where it can't, the service has patience with one chain's repeats.) */
+  /**
+   * One tab after the other, where the browser can. (Where it can't, the service has patience with one chain's
+   * repeats.)
+   */
   #alone<T>(work: () => Promise<T>): Promise<T> {
     const locks = globalThis.navigator?.locks
     return locks ? (locks.request(`courtside-refresh ${this.#wire.url}`, work) as Promise<T>) : work()

@@ -1,8 +1,9 @@
 type MaybePromise<T> = T | Promise<T>
 
 /**
- * `token` is the session's. `last_token` is the one of the session before, kept past a sign-out: it opens nothing any more,
- * but sent along when a code is asked for and tried, it keeps strangers who guess at the address from locking its owner out.
+ * `token` is the session's. `last_token` is the one of the session before, kept past a sign-out: it opens nothing any
+ * more, but sent along when a code is asked for and tried, it keeps strangers who guess at the address from locking its
+ * owner out.
  */
 export type TokenKey = 'token' | 'last_token'
 
@@ -25,8 +26,8 @@ export function memoryStorage(): TokenStorage {
 }
 
 /**
- * The browser's localStorage: one session for all tabs of an origin, kept over restarts. Where there is none, or the person
- * has forbidden it, memory takes its place.
+ * The browser's localStorage: one session for all tabs of an origin, kept over restarts. Where there is none, or the
+ * person has forbidden it, memory takes its place.
  * @param prefix stands before the two keys
  */
 export function localStorageStorage(prefix = 'courtside.'): TokenStorage {
