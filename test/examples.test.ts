@@ -76,7 +76,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
 
     test('signs up with the code that is typed, and keeps the token to itself', async () => {
       const program = start(email, FIRST_NAME, LAST_NAME)
-      program.type(await codeFor(email, 1))
+      await program.type(codeFor(email, 1))
       const { code, output, errors } = await program.ended
       assert.equal(code, 0, errors)
       assert.match(output, /Zoé/)
@@ -132,10 +132,11 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
 
       await database.sql`update sign_in_address set sent_at = '-infinity' where email = ${email}`
       const program = start(email)
-      const typed = await codeFor(email, 2)
+      const typed = codeFor(email, 2)
+      await Promise.race([typed, program.ended])
       const lanes = await database.sql`select session_id from sign_in_code where email = ${email}`
       assert.deepEqual(lanes, [{ session_id: sessionId }])
-      program.type(typed)
+      await program.type(typed)
       const { code, output, errors } = await program.ended
       assert.equal(code, 0, errors)
       assert.match(output, /Un joueur a rejoint la partie/)
@@ -151,7 +152,15 @@ function startProgram(run: string, file: string, args: string[], env: Record<str
   const ended = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]).then(
     ([output, errors, [code]]) => ({ code: code as number, output, errors }),
   )
-  return { ended, type: (line: string) => child.stdin.end(`${line}\n`) }
+  // A program that ends before it was told the code has nothing mailed that could be waited for.
+  const failed = ended.then(({ errors }) => Promise.reject(new Error(`${file} ended early: ${errors}`)))
+  failed.catch(() => {})
+  return {
+    ended,
+    async type(line: Promise<string>): Promise<void> {
+      child.stdin.end(`${await Promise.race([line, failed])}\n`)
+    },
+  }
 }
 
 function ask(method: string, path: string, token: string): Promise<Response> {
