@@ -13,6 +13,8 @@ export type Bench = {
   smoke: boolean
   /** Of a part with several works, this one alone. */
   just: string | undefined
+  /** Another checkout, to be measured beside this one. */
+  against: string | undefined
 }
 
 /** A program, or several of one kind, with the requests it gets. */

@@ -24,7 +24,7 @@ export type Program = {
 export const JWT_SECRET = 'Yf3qk8Zr1vLw6Tn0Xb5Jm9Hs2Gd7Pc4U'
 export const INTAKE_KEY = 'Qe8Rt2Yu6Io0Pa4Sd9Fg3Hj7Kl1Zx5Cv'
 
-const COURTSIDE = new URL('../bin/courtside.js', import.meta.url).pathname
+const CHECKOUT = new URL('..', import.meta.url).pathname
 const READY_MS = 30_000
 
 // What the programs print. It stays where a program doesn't start.
@@ -35,8 +35,15 @@ process.once('exit', code => {
   if (code === 0) rmSync(logs, { recursive: true, force: true })
 })
 
-/** This service as it runs in production: it logs every answer, to a file; its clients stand behind a proxy. */
-export function startService(databaseUrl: string, env: Record<string, string> = {}): Promise<Program> {
+/**
+ * This service as it runs in production: it logs every answer, to a file; its clients stand behind a proxy.
+ * @param checkout where its code is: another one, to compare a change with what was before
+ */
+export function startService(
+  databaseUrl: string,
+  env: Record<string, string> = {},
+  checkout = CHECKOUT,
+): Promise<Program> {
   const settings = {
     DATABASE_URL: databaseUrl,
     JWT_SECRET,
@@ -52,12 +59,12 @@ export function startService(databaseUrl: string, env: Record<string, string> = 
     ...profiled('courtside'),
     ...env,
   }
-  return start('courtside', [COURTSIDE, 'serve'], '/readyz', settings)
+  return start('courtside', [join(checkout, 'bin/courtside.js'), 'serve'], '/readyz', settings)
 }
 
 /** This service with no setting at all, as `npm start` has it: it brings up a PostgreSQL of its own. */
 export function startEmbeddedService(dataDir: string): Promise<Program> {
-  return start('courtside', [COURTSIDE, 'serve'], '/readyz', { DATA_DIR: dataDir })
+  return start('courtside', [join(CHECKOUT, 'bin/courtside.js'), 'serve'], '/readyz', { DATA_DIR: dataDir })
 }
 
 /** Node's profiler, where `profile.ts` asks for it; what it saw is written when the process ends. */

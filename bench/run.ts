@@ -1,4 +1,4 @@
-// npm run bench [-- --only PART] [--just WORK] [--rounds N] [--seconds N] [--data FOLDER] [--write] [--smoke]
+// npm run bench [-- --only PART] [--just WORK] [--against CHECKOUT] [--rounds N] [--seconds N] [--data FOLDER] [--write] [--smoke]
 // `growth` takes minutes and some 10 GB to make its ten million rows: it runs only when named, and keeps them in FOLDER.
 import { execFile } from 'node:child_process'
 import { parseArgs, promisify } from 'node:util'
@@ -34,6 +34,7 @@ const { values: options } = parseArgs({
   options: {
     only: { type: 'string' },
     just: { type: 'string' },
+    against: { type: 'string' },
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '2' },
     smoke: { type: 'boolean', default: false },
@@ -50,6 +51,7 @@ try {
     seconds: Number(options.seconds),
     smoke: options.smoke,
     just: options.just,
+    against: options.against,
   }
   const parts: Part[] = []
   const wanted = (name: string) =>
