@@ -115,7 +115,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
     test('renews a token that has expired, and repeats what it asked', async () => {
       const { expired, sid } = await expire(await newestToken())
       sessionId = sid
-      await writeFile(tokenFile(), expired)
+      await writeFile(tokenFile(), `${expired}\n`)
       const { code, output, errors } = await start(email).ended
       assert.equal(code, 0, errors)
       assert.match(output, /Un joueur a rejoint la partie/)

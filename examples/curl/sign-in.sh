@@ -23,7 +23,7 @@ send() {
   printf '%s\n' "${headers[@]}" > "$work/headers"
   printf '%s' "${3-}" > "$work/body"
   status=$(curl --silent --show-error --max-time 10 --request "$1" --header "@$work/headers" \
-    ${3+--data-binary "@$work/body"} --dump-header "$work/head" --output "$work/answer" --write-out '%{http_code}' "$url$2")
+    ${3+--data-binary "@$work/body"} --dump-header "$work/head" --output "$work/answer" --write-out '%{http_code}' "$url$2") || exit 1
   answer=$(< "$work/answer")
 }
 

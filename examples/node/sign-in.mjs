@@ -12,7 +12,10 @@ const tokenFile = process.env.COURTSIDE_TOKEN_FILE ?? '.courtside-token'
 const [email, firstName, lastName] = process.argv.slice(2)
 if (!email) fail('usage: node sign-in.mjs EMAIL [FIRST_NAME LAST_NAME]')
 
-let token = await readFile(tokenFile, 'utf8').catch(() => undefined)
+let token = await readFile(tokenFile, 'utf8').then(
+  kept => kept.trim(),
+  () => undefined,
+)
 
 if (!token || !(await show())) {
   await signIn()

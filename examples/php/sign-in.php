@@ -12,7 +12,7 @@ $tokenFile = getenv('COURTSIDE_TOKEN_FILE') ?: '.courtside-token';
 if ($argc !== 2 && $argc !== 4) {
     fail('usage: php sign-in.php EMAIL [FIRST_NAME LAST_NAME]');
 }
-$token = is_file($tokenFile) ? file_get_contents($tokenFile) : null;
+$token = is_file($tokenFile) ? trim(file_get_contents($tokenFile)) : null;
 
 if (!$token || !show()) {
     signIn($argv[1], array_slice($argv, 2));

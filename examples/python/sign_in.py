@@ -26,7 +26,7 @@ class Client:
         self.token = None
         if os.path.exists(TOKEN_FILE):
             with open(TOKEN_FILE, encoding="ascii") as file:
-                self.token = file.read()
+                self.token = file.read().strip()
 
     def sign_in(self, email, names):
         """Has a code mailed, and trades it for a token."""
