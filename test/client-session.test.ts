@@ -73,7 +73,8 @@ describe('the client', () => {
       await signedIn(tab())
       const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
       h.clock.advance(HOUR_MS + 1000)
-      await Promise.all([one.client.me(), other.client.me()])
+      await Promise.all([one.client.me(), other.client.me(), one.client.me(), other.client.me()])
+      assert.ok(one.refreshes() <= 1 && other.refreshes() <= 1, 'calls of one tab still share theirs')
       await Promise.all([one.client.me(), other.client.me()])
       assert.equal(await one.client.signedIn(), true)
     })
