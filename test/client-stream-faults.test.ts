@@ -141,6 +141,26 @@ describe('a stream that fails', { timeout: 60_000 }, () => {
     assert.equal(w.heard.includes('polling'), false)
   })
 
+  test('when the browser says that the network is back it waits no longer', async t => {
+    const tab = new EventTarget()
+    Object.assign(globalThis, {
+      addEventListener: tab.addEventListener.bind(tab),
+      removeEventListener: tab.removeEventListener.bind(tab),
+    })
+    t.after(() => {
+      for (const name of ['addEventListener', 'removeEventListener']) Reflect.deleteProperty(globalThis, name)
+    })
+    const w = await watching(t, {
+      timing: { baseMs: 1e12, mostMs: 1e12 },
+      stream: (response, nth) => (nth === 1 ? response.destroy() : head(response).write(SYNC)),
+    })
+    await w.until('waiting')
+    // It begins to wait right after it has said so.
+    await new Promise(resolve => setImmediate(resolve))
+    tab.dispatchEvent(new Event('online'))
+    await w.until('live')
+  })
+
   test('data that is no JSON, or an unknown event', async t => {
     const w = await watching(t, {
       stream: (response, nth) =>
