@@ -2,11 +2,9 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buffer, text } from 'node:stream/consumers'
+import { text } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { createTokens } from '../src/auth/jwt.ts'
 import { deriveKeys } from '../src/auth/keys.ts'
@@ -14,6 +12,7 @@ import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { type Service, startService } from './support/service.ts'
 import { type SmtpServer, smtpServer } from './support/smtp.ts'
+import { startTunnel } from './support/tunnel.ts'
 
 const EXAMPLES = [
   { name: 'curl', needs: 'curl', run: 'bash', signIn: 'curl/sign-in.sh', report: 'curl/report.sh' },
@@ -182,39 +181,4 @@ async function expire(token: string) {
   const iat = Math.floor(session!.issued_at.getTime() / 1000)
   const claims = { sub: Number(sub), sid, generation: session!.generation, iat, nbf: iat, exp: iat + 3600 }
   return { expired: createTokens(deriveKeys([JWT_SECRET])).sign(claims), sid: sid as string }
-}
-
-/**
- * Stands before the service and, unless it is calm, loses the first answer after the service has given it, then says 503, and
- * from then on lets everything through.
- */
-async function startTunnel(address: string) {
-  const bodies: string[] = []
-  let calm = false
-  async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await buffer(request)
-    bodies.push(body.toString())
-    if (bodies.length === 2 && !calm) {
-      response.writeHead(503, { 'retry-after': '0', 'content-type': 'application/json' })
-      response.end('{"message":"Service unavailable.","code":"unavailable"}')
-      return
-    }
-    const { authorization, 'content-type': type } = request.headers
-    const headers = { authorization: authorization!, 'content-type': type! }
-    const answer = await fetch(address + request.url, { method: request.method!, headers, body })
-    const answered = await answer.text()
-    if (bodies.length === 1 && !calm) response.destroy()
-    else response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answered)
-  }
-  const server: Server = createServer(pass).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    server,
-    bodies,
-    address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    reset(options: { calm?: boolean } = {}) {
-      bodies.length = 0
-      calm = options.calm ?? false
-    },
-  }
 }
