@@ -7,6 +7,7 @@ import { authRoutes } from './auth/routes.ts'
 import { createSessionCache } from './auth/session-cache.ts'
 import * as sessions from './auth/sessions.ts'
 import type { Context } from './context.ts'
+import { playRoutes } from './games/play-routes.ts'
 import { intakeRoutes } from './games/routes.ts'
 import { overdue } from './games/schedule.ts'
 import { type BodyRule, isMediaType, JSON_BODY, readBody } from './http/body.ts'
@@ -25,6 +26,7 @@ import { metricsRoutes } from './metrics/routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
 import { createStreams } from './notifications/stream.ts'
 import { eraseUser } from './personal-data.ts'
+import { webRoutes } from './web/routes.ts'
 
 // "the usual security headers": what a JSON API should say by itself; pages say their own.
 const SECURITY_HEADERS = {
@@ -85,7 +87,11 @@ export async function createApp(ctx: Context): Promise<App> {
     intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
     notificationRoutes(app, ctx, openStreams(app, ctx))
     referenceRoutes(app)
-    if (ctx.mailbox) await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
+    if (ctx.mailbox) {
+      await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
+      await app.register(playRoutes, ctx)
+    }
+    if (ctx.config.web) await webRoutes(app, ctx.log)
   }
   return app
 }

@@ -9,7 +9,6 @@ const h = harness({ CORS_ORIGINS: 'https://app.example.com' })
 
 describe('paths and methods', () => {
   const unknown = [
-    '/',
     '/api',
     '/api/v1',
     '/api/v1/',

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import ipaddr from 'ipaddr.js'
 import { notFound } from '../errors.ts'
 import { html, Markup } from '../http/html.ts'
+import { isLocal } from '../http/local.ts'
 import { timestamp } from '../http/timestamp.ts'
 import type { KeptMail, Mailbox } from './mailbox.ts'
 
@@ -38,27 +38,6 @@ export async function mailboxRoutes(app: FastifyInstance, { mailbox }: { mailbox
   app.get('/dev/mailbox.json', ROUTE, async () =>
     mailbox.latest().map(({ sentAt, ...mail }) => ({ ...mail, sent_at: timestamp(sentAt) })),
   )
-}
-
-/**
- * "answers only a loopback peer that sends no forwarded header and a `Host` of localhost or a loopback address". The peer
- * is the socket's own, not what a proxy says of it; and the host counts, since a page elsewhere can give its own name our
- * address (DNS rebinding).
- */
-function isLocal({ socket, headers }: FastifyRequest): boolean {
-  const forwarded = Object.keys(headers).some(name => /^(x-forwarded-.*|forwarded|x-real-ip|via)$/.test(name))
-  return !forwarded && isLoopback(socket.remoteAddress) && isLoopbackHost(headers.host)
-}
-
-function isLoopbackHost(host: string | undefined): boolean {
-  const [, bracketed, plain] = /^(?:\[([0-9a-f:.]+)\]|([0-9a-z.]+))(?::\d{1,5})?$/i.exec(host ?? '') ?? []
-  return plain?.toLowerCase() === 'localhost' || isLoopback(bracketed ?? plain)
-}
-
-function isLoopback(address: string | undefined): boolean {
-  // Only the usual notation: `127.1` and `0x7f000001` are nothing that a person types.
-  const usual = address !== undefined && (ipaddr.IPv4.isValidFourPartDecimal(address) || ipaddr.IPv6.isValid(address))
-  return usual && ipaddr.process(address).range() === 'loopback'
 }
 
 function page(mails: readonly KeptMail[]): Markup {

@@ -1,0 +1,46 @@
+import type { Notification } from '../api.ts'
+import { createRow, type Row } from './row.ts'
+import type { Language } from './texts.ts'
+
+/** The rows of the list on the screen, each of which stays the same element for as long as it is shown. */
+export class Rows {
+  readonly #list: HTMLUListElement
+  readonly #onOpen: (id: number) => void
+  readonly #onRemove: (id: number) => void
+  readonly #rows = new Map<number, Row>()
+
+  constructor(list: HTMLUListElement, onOpen: (id: number) => void, onRemove: (id: number) => void) {
+    this.#list = list
+    this.#onOpen = onOpen
+    this.#onRemove = onRemove
+  }
+
+  get(id: number): Row | undefined {
+    return this.#rows.get(id)
+  }
+
+  show(items: readonly Notification[], language: Language): void {
+    const shown = new Set(items.map(({ id }) => id))
+    for (const [id, row] of this.#rows) {
+      if (shown.has(id)) continue
+      row.item.remove()
+      this.#rows.delete(id)
+    }
+    items.forEach((notification, index) => {
+      const row = this.#rows.get(notification.id) ?? this.#create(notification.id)
+      row.show(notification, language)
+      // Moved only when it isn't there yet: moving takes focus away.
+      const there = this.#list.children[index]
+      if (there !== row.item) this.#list.insertBefore(row.item, there ?? null)
+    })
+  }
+
+  #create(id: number): Row {
+    const row = createRow(
+      () => this.#onOpen(id),
+      () => this.#onRemove(id),
+    )
+    this.#rows.set(id, row)
+    return row
+  }
+}

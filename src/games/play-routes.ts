@@ -1,0 +1,47 @@
+import type { FastifyInstance } from 'fastify'
+import { Type } from 'typebox'
+import type { Context } from '../context.ts'
+import { AppError, notFound } from '../errors.ts'
+import { isLocal } from '../http/local.ts'
+import type { App } from '../http/route.ts'
+import { mismatch, readFact } from './fact.ts'
+import { report } from './facts.ts'
+import { playedEvent, STORY_LENGTH } from './play.ts'
+
+const Played = Type.Object({
+  round: Type.Integer({ minimum: 0, maximum: 499_999 }),
+  step: Type.Integer({ minimum: 0 }),
+})
+
+/**
+ * `POST /dev/play`, only where the development mailbox is and for the same callers: reports one step of a story about the
+ * signed-in user, as a games service would. So the page needs no intake key, and a page elsewhere, which can't send the
+ * token, does nothing here. `round` tells one telling of the story from the next.
+ */
+export async function playRoutes(
+  plugin: FastifyInstance,
+  { sql, now, config }: Pick<Context, 'sql' | 'now' | 'config'>,
+): Promise<void> {
+  const app = plugin as unknown as App
+  // A hook of the plugin comes before the guard of its route: to everybody else there is nothing here.
+  app.addHook('onRequest', async request => {
+    if (!isLocal(request)) throw notFound()
+  })
+
+  app.route({
+    method: 'POST',
+    url: '/dev/play',
+    config: { access: 'user', unlisted: true },
+    schema: { hide: true, body: Played },
+    handler: async request => {
+      const { round, step } = request.body
+      if (step >= STORY_LENGTH) throw notFound()
+      const agenda = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
+      const fact = readFact(playedEvent(request.caller.userId, round, step, agenda.now), agenda.now)
+      if (fact instanceof AppError) throw fact
+      const { outcomes } = await report(sql, [fact], agenda)
+      if (outcomes[0]!.status === 'mismatch') throw mismatch()
+      return { data: { type: fact.type, step, steps: STORY_LENGTH } }
+    },
+  })
+}

@@ -1,0 +1,50 @@
+import { deletion } from './deletion.js'
+import { button, h } from './dom.js'
+import { language, texts } from './texts.js'
+
+/** The person's own page. */
+export function homeScreen({ courtside, go, user }) {
+  const since = new Date(user.created_at).toLocaleDateString(language, { dateStyle: 'long' })
+  const logOut = button('secondary', texts.logOut, async () => {
+    // Here it is over even where the service can't be told.
+    await courtside.logout().catch(() => {})
+  })
+  const { game_level: level } = user
+  return [
+    h('h1', {}, texts.hello(user.first_name)),
+    h('p', { class: 'lead' }, texts.homeLead),
+    h(
+      'section',
+      { class: 'card', 'aria-labelledby': 'level-title' },
+      h(
+        'div',
+        { class: 'head' },
+        h('h2', { id: 'level-title' }, texts.level),
+        button('link', texts.change, () => go('level', { user })),
+      ),
+      level && h('p', {}, h('strong', {}, level.name), h('br'), h('span', { class: 'muted' }, level.description)),
+    ),
+    h(
+      'section',
+      { class: 'card', 'aria-labelledby': 'profile-title' },
+      h('h2', { id: 'profile-title' }, texts.profile),
+      h(
+        'dl',
+        {},
+        h('dt', {}, texts.name),
+        h('dd', {}, `${user.first_name} ${user.last_name}`),
+        h('dt', {}, texts.email),
+        h('dd', {}, user.email),
+        h('dt', {}, texts.since),
+        h('dd', {}, since),
+      ),
+    ),
+    h(
+      'section',
+      { class: 'card', 'aria-labelledby': 'account-title' },
+      h('h2', { id: 'account-title' }, texts.account),
+      h('p', {}, logOut),
+      deletion({ courtside, go, user }),
+    ),
+  ]
+}

@@ -1,0 +1,44 @@
+import { button, h } from './dom.js'
+import { texts } from './texts.js'
+
+/** Lets one of the levels be chosen. */
+export async function levelScreen({ courtside, go, user }) {
+  const levels = await courtside.gameLevels()
+  const error = h('p', { class: 'error', role: 'alert', id: 'level-error' })
+  const save = h('button', { type: 'submit', class: 'primary' }, texts.save)
+  const choice = level =>
+    h(
+      'label',
+      { class: 'level' },
+      h('input', { type: 'radio', name: 'level', value: String(level.id), checked: level.id === user.game_level?.id }),
+      h('span', {}, h('strong', {}, level.name), h('span', {}, level.description)),
+    )
+  const form = h(
+    'form',
+    { novalidate: true },
+    h('fieldset', { 'aria-label': texts.levels, 'aria-describedby': error.id }, levels.map(choice)),
+    error,
+    save,
+  )
+
+  form.addEventListener('submit', async event => {
+    event.preventDefault()
+    const chosen = new FormData(form).get('level')
+    error.textContent = chosen === null ? texts.levelNeeded : ''
+    if (chosen === null) return form.querySelector('input').focus()
+    save.setAttribute('aria-disabled', 'true')
+    try {
+      go('home', { user: await courtside.assessLevel(Number(chosen)) })
+    } catch (thrown) {
+      error.textContent = thrown.message
+      save.setAttribute('aria-disabled', 'false')
+    }
+  })
+
+  return [
+    user.game_level && button('link', `← ${texts.back}`, () => go('home', { user })),
+    h('h1', {}, texts.levelTitle),
+    h('p', { class: 'lead' }, texts.levelLead),
+    form,
+  ]
+}

@@ -1,0 +1,142 @@
+const FR = {
+  language: 'English',
+  reference: 'Documentation de l’API',
+  welcome: 'Bienvenue au bord du court',
+  welcomeLead: 'Sans mot de passe : un code à 4 chiffres arrive par e-mail.',
+  signIn: 'Se connecter',
+  signUp: 'Créer un compte',
+  how: 'Se connecter ou créer un compte',
+  email: 'Adresse e-mail',
+  firstName: 'Prénom',
+  lastName: 'Nom',
+  terms: 'J’accepte les conditions générales d’utilisation',
+  sendCode: 'Recevoir un code',
+  required: 'Ce champ est obligatoire.',
+  termsRequired: 'Il faut accepter les conditions pour créer un compte.',
+  signedOut: 'Votre session est terminée.',
+  deleted: 'Votre compte et tout ce qu’il contenait ont été supprimés.',
+  codeTitle: 'Votre code',
+  codeLead: email =>
+    `Si cette adresse peut recevoir un code, il vient de partir vers ${email}. Il est valable 15 minutes.`,
+  code: 'Code à 4 chiffres',
+  codeShape: 'Le code a 4 chiffres.',
+  verify: 'Valider',
+  resend: 'Renvoyer un code',
+  resendIn: time => `Renvoyer un code dans ${time}`,
+  resent: 'Un nouveau code est parti. Le précédent n’est plus valable.',
+  otherEmail: 'Changer d’adresse',
+  levelTitle: 'Quel est votre niveau ?',
+  levelLead: 'Choisissez ce qui vous ressemble le plus. Vous pourrez en changer quand vous voudrez.',
+  levels: 'Niveaux de jeu',
+  levelNeeded: 'Choisissez un niveau.',
+  save: 'Enregistrer',
+  back: 'Retour',
+  hello: name => `Bonjour ${name}`,
+  homeLead: 'La cloche vous dit ce qui arrive à vos parties et à vos scores.',
+  level: 'Votre niveau',
+  change: 'Modifier',
+  profile: 'Profil',
+  name: 'Nom',
+  since: 'Membre depuis',
+  logOut: 'Se déconnecter',
+  account: 'Compte',
+  deleteAccount: 'Supprimer mon compte',
+  deleteLead:
+    'Votre profil et vos notifications seront effacés pour toujours. Pour confirmer, un code vous est envoyé.',
+  deleteNow: 'Supprimer définitivement',
+  cancel: 'Annuler',
+  loading: 'Chargement…',
+  retry: 'Réessayer',
+  development: 'Développement',
+  developmentLead: 'Ce cadre n’existe que sur cette machine, tant qu’aucun serveur de mail n’est réglé.',
+  mails: 'Derniers e-mails',
+  noMail: 'Pas encore d’e-mail.',
+  useCode: code => `Saisir le code ${code}`,
+  game: 'Jouer une partie',
+  gameLead: 'Envoie des faits comme le ferait votre service de parties, et la cloche sonne.',
+  gameLocked: 'Connectez-vous d’abord.',
+  nextFact: 'Fait suivant',
+  wholeStory: 'Toute l’histoire',
+  played: (type, step, steps) => `${type} (${step} sur ${steps})`,
+}
+
+const EN = {
+  language: 'Français',
+  reference: 'API reference',
+  welcome: 'Welcome courtside',
+  welcomeLead: 'No password: a 4-digit code arrives by email.',
+  signIn: 'Sign in',
+  signUp: 'Create an account',
+  how: 'Sign in or create an account',
+  email: 'Email address',
+  firstName: 'First name',
+  lastName: 'Last name',
+  terms: 'I accept the terms of use',
+  sendCode: 'Send me a code',
+  required: 'This field is required.',
+  termsRequired: 'An account needs the terms to be accepted.',
+  signedOut: 'Your session is over.',
+  deleted: 'Your account and everything in it have been deleted.',
+  codeTitle: 'Your code',
+  codeLead: email => `If this address can receive a code, one is on its way to ${email}. It is valid for 15 minutes.`,
+  code: '4-digit code',
+  codeShape: 'The code has 4 digits.',
+  verify: 'Confirm',
+  resend: 'Send another code',
+  resendIn: time => `Send another code in ${time}`,
+  resent: 'A new code is on its way. The one before is no longer valid.',
+  otherEmail: 'Use another address',
+  levelTitle: 'What is your level?',
+  levelLead: 'Choose what is most like you. You can change it whenever you like.',
+  levels: 'Game levels',
+  levelNeeded: 'Choose a level.',
+  save: 'Save',
+  back: 'Back',
+  hello: name => `Hello ${name}`,
+  homeLead: 'The bell tells you what happens to your games and scores.',
+  level: 'Your level',
+  change: 'Change',
+  profile: 'Profile',
+  name: 'Name',
+  since: 'Member since',
+  logOut: 'Log out',
+  account: 'Account',
+  deleteAccount: 'Delete my account',
+  deleteLead: 'Your profile and notifications will be erased for ever. To confirm, you are sent a code.',
+  deleteNow: 'Delete for ever',
+  cancel: 'Cancel',
+  loading: 'Loading…',
+  retry: 'Try again',
+  development: 'Development',
+  developmentLead: 'This box exists on this machine only, for as long as no mail server is set.',
+  mails: 'Latest emails',
+  noMail: 'No email yet.',
+  useCode: code => `Enter the code ${code}`,
+  game: 'Play a game',
+  gameLead: 'Reports facts as your games service would, and the bell rings.',
+  gameLocked: 'Sign in first.',
+  nextFact: 'Next fact',
+  wholeStory: 'The whole story',
+  played: (type, step, steps) => `${type} (${step} of ${steps})`,
+}
+
+const KEY = 'courtside.language'
+
+function chosen() {
+  try {
+    return localStorage.getItem(KEY)
+  } catch {
+    return null
+  }
+}
+
+/** `fr` or `en`: what was chosen here, else what the browser prefers. */
+export const language = /^en\b/i.test(chosen() ?? navigator.language) ? 'en' : 'fr'
+export const texts = language === 'en' ? EN : FR
+
+export function switchLanguage() {
+  try {
+    localStorage.setItem(KEY, language === 'en' ? 'fr' : 'en')
+  } catch {}
+  location.reload()
+}

@@ -1,0 +1,35 @@
+import type { FastifyBaseLogger } from 'fastify'
+import type { App } from '../http/route.ts'
+import { type File, readFiles } from './files.ts'
+
+// Nothing from elsewhere and nothing inline; and no text can become markup or script, even by mistake of ours.
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+].join('; ')
+
+/** The page at `/`, its files below `/web/`, and the client's modules, as they were built, below `/client/`. */
+export async function webRoutes(app: App, log: FastifyBaseLogger): Promise<void> {
+  const files = await readFiles().catch(error => {
+    // An installation without development dependencies has no built client. The API is of use without the page.
+    if (error.code !== 'ENOENT') throw error
+    log.warn('the client is not built (client/dist), so that there is no page at /')
+    return []
+  })
+  for (const file of files) serve(app, file)
+}
+
+function serve(app: App, { path, type, content, tag }: File): void {
+  app.get(path, { config: { access: 'public' }, schema: { hide: true } }, async (request, reply) => {
+    // `no-cache` lets a copy be kept, but asks for it to be checked.
+    reply.headers({ 'cache-control': 'no-cache', etag: tag, 'content-security-policy': POLICY }).type(type)
+    return request.headers['if-none-match'] === tag ? reply.code(304).send() : reply.send(content)
+  })
+}
