@@ -8,15 +8,7 @@ import { signUp } from './support/scenario.ts'
 const h = harness({ CORS_ORIGINS: 'https://app.example.com' })
 
 describe('paths and methods', () => {
-  const unknown = [
-    '/api',
-    '/api/v1',
-    '/api/v1/',
-    '/api/v2/game-levels',
-    '/api/v1/game-levels/',
-    '/%zz',
-    '/api/v1/%ff',
-  ]
+  const unknown = ['/api', '/api/v1', '/api/v1/', '/api/v2/game-levels', '/api/v1/game-levels/', '/%zz', '/api/v1/%ff']
   for (const url of [...unknown, `/${'x'.repeat(3000)}`]) {
     test(`404 for ${url.slice(0, 40)}`, async () => {
       for (const method of ['GET', 'POST', 'DELETE']) {
