@@ -1,6 +1,6 @@
 import { accessSync } from 'node:fs'
 import { after, before } from 'node:test'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
 import { testDatabase } from './database.ts'
 import { type Service, startService } from './service.ts'
 
@@ -72,9 +72,16 @@ export async function signUp(page: Page, email: string, firstName = 'Marie'): Pr
   await page.getByRole('heading', { name: 'Quel est votre niveau ?' }).waitFor()
 }
 
-/** Has the panel type the latest code that was mailed to the address. */
-export async function takeCode(page: Page, email: string): Promise<void> {
-  await page.locator('.mails li', { hasText: email }).first().getByRole('button').click()
+/** Has the panel type the latest code that was mailed to the address. @param mails as many have been mailed in all */
+export async function takeCode(page: Page, email: string, mails = 1): Promise<void> {
+  await (await mailedCode(page, email, mails)).click()
+}
+
+/** The button with the latest code, once there are as many mails. */
+export async function mailedCode(page: Page, email: string, mails = 1): Promise<Locator> {
+  const theirs = page.locator('.mails li', { hasText: email })
+  await theirs.nth(mails - 1).waitFor()
+  return theirs.first().getByRole('button')
 }
 
 export async function chooseLevel(page: Page, name = 'Avancé'): Promise<void> {
@@ -90,4 +97,17 @@ function isThere(path: string): boolean {
   } catch {
     return false
   }
+}
+
+/** As if the last mail to the address had been sent an hour ago, so that another may go now. */
+export async function letTimePass({ sql }: Stage, email: string): Promise<void> {
+  await sql`update sign_in_address set sent_at = sent_at - interval '1 hour' where email = ${email}`
+}
+
+/** Notifications of somebody's, straight into the database; nobody is told of them. */
+export async function storeNotifications({ sql }: Stage, email: string, count: number): Promise<void> {
+  await sql`
+    insert into notification (user_id, fact, type, title, message, locale, created_at, updated_at)
+    select id, 'stored ' || n, 'game_full', 'Partie complète', 'Numéro ' || n, 'fr', now(), now()
+    from app_user, generate_series(1, ${count}::integer) as n where email = ${email}`
 }

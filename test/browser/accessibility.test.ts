@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { suite, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { chooseLevel, letTimePass, skip, stage, storeNotifications, takeCode } from '../support/browser.ts'
+
+const s = stage()
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+type Violation = { id: string; help: string; nodes: { html: string; failureSummary: string }[] }
+
+/** Looks at a screen by day and by night, and at whether it fits a narrow phone. */
+async function inspect(page: Page, screen: string): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    if (!(await page.evaluate('"axe" in window'))) await page.evaluate(AXE)
+    const { violations, passes } = await page.evaluate<{ violations: Violation[]; passes: unknown[] }>('axe.run()')
+    const told = violations.map(
+      ({ id, help, nodes }) => `${id}: ${help}\n${nodes[0]!.html}\n${nodes[0]!.failureSummary}`,
+    )
+    assert.deepEqual(told, [], `${screen}, ${colorScheme}`)
+    assert.ok(passes.length > 10)
+  }
+  const [wide, room] = await page.evaluate<[number, number]>('[document.documentElement.scrollWidth, innerWidth]')
+  assert.ok(wide <= room, `${screen} is ${wide} px wide on ${room} px`)
+}
+
+suite('on a narrow phone, by day and by night', { skip }, () => {
+  test('no screen has anything that axe finds, and each fits', async () => {
+    const email = 'ines@example.com'
+    const page = await s.visit({ viewport: { width: 320, height: 640 }, isMobile: true, hasTouch: true })
+    await page.goto('/')
+    await page.getByRole('heading', { name: 'Développement' }).waitFor()
+    await inspect(page, 'sign-in')
+    await page.getByRole('button', { name: 'Créer un compte' }).tap()
+    await page.getByRole('button', { name: 'Recevoir un code' }).tap()
+    await inspect(page, 'sign-up with errors')
+    await page.getByLabel('Prénom').fill('Inès')
+    await page.getByLabel('Nom', { exact: true }).fill('de La Villardière-Montgolfier')
+    await page.getByLabel('Adresse e-mail').fill(email)
+    await page.getByLabel(/conditions/).check()
+    await page.getByRole('button', { name: 'Recevoir un code' }).tap()
+    await page.getByRole('heading', { name: 'Votre code' }).waitFor()
+    await page.locator('.mails li', { hasText: email }).getByRole('button').waitFor()
+    await inspect(page, 'code')
+    await takeCode(page, email)
+    await page.getByRole('heading', { name: 'Quel est votre niveau ?' }).waitFor()
+    await inspect(page, 'level')
+    await chooseLevel(page)
+    await inspect(page, 'home')
+
+    const bell = page.getByRole('button', { name: /^Notifications, / })
+    await bell.tap()
+    await page.getByText('Rien pour l’instant.').waitFor()
+    await inspect(page, 'empty inbox')
+    await bell.tap()
+    await storeNotifications(s, email, 21)
+    await bell.tap()
+    await page.getByRole('button', { name: 'Afficher les précédentes' }).waitFor()
+    await page.locator('courtside-inbox .text').first().tap()
+    await inspect(page, 'inbox')
+    const box = (await page.locator('courtside-inbox .panel').boundingBox())!
+    assert.ok(box.x >= 0 && box.x + box.width <= 320 && box.y >= 0 && box.y + box.height <= 640, JSON.stringify(box))
+    await bell.tap()
+
+    await letTimePass(s, email)
+    await page.getByRole('button', { name: 'Supprimer mon compte' }).tap()
+    await page.getByRole('button', { name: 'Recevoir un code' }).tap()
+    await page.getByLabel('Code à 4 chiffres').waitFor()
+    await inspect(page, 'deletion')
+    assert.deepEqual(s.complaints, [])
+  })
+})

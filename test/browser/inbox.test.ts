@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { before, suite, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { chooseLevel, signUp, skip, stage, storeNotifications } from '../support/browser.ts'
+
+const s = stage()
+
+suite('<courtside-inbox>', { skip }, () => {
+  const email = 'anna@example.com'
+  let page: Page
+
+  before(async () => {
+    page = await s.visit()
+    await signUp(page, email, 'Anna')
+    await chooseLevel(page)
+    await storeNotifications(s, email, 25)
+  })
+
+  const bell = () => page.getByRole('button', { name: /^Notifications, / })
+  const items = () => page.locator('courtside-inbox li')
+  const focused = () =>
+    page.evaluate<string>(`(() => {
+    let element = document.activeElement
+    while (element.shadowRoot?.activeElement) element = element.shadowRoot.activeElement
+    return element.getAttribute('aria-label') ?? element.textContent
+  })()`)
+
+  test('loads more, each one once, and goes on where that begins', async () => {
+    await bell().click()
+    await items().nth(19).waitFor()
+    assert.equal(await items().count(), 20)
+    await page.getByRole('button', { name: 'Afficher les précédentes' }).click()
+    await items().nth(24).waitFor()
+    const texts = await page.locator('courtside-inbox .message').allInnerTexts()
+    assert.deepEqual(
+      texts,
+      Array.from({ length: 25 }, (_, index) => `Numéro ${25 - index}`),
+    )
+    assert.match(await focused(), /Numéro 5/)
+    await page.getByRole('button', { name: 'Afficher les précédentes' }).waitFor({ state: 'hidden' })
+  })
+
+  test('marking all marks what was on the screen alone', async () => {
+    await page.keyboard.press('Escape')
+    await page.reload()
+    await page.getByRole('button', { name: 'Notifications, 25 non lues' }).click()
+    await items().nth(19).waitFor()
+    await page.getByRole('button', { name: 'Tout marquer comme lu' }).click()
+    await page.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
+    assert.equal(await focused(), 'Notifications')
+  })
+
+  test('by the keyboard alone: open, mark, delete, close', async () => {
+    await page.keyboard.press('Escape')
+    assert.match(await focused(), /^Notifications, 5 non lues$/)
+    assert.equal(await bell().getAttribute('aria-expanded'), 'false')
+    await page.getByRole('button', { name: 'Fait suivant' }).press('Enter')
+    await page.getByRole('button', { name: 'Notifications, 6 non lues' }).waitFor()
+    await bell().focus()
+    await page.keyboard.press('Enter')
+    await items().first().getByText('(2/4)').waitFor()
+    await page.keyboard.press('Tab')
+    assert.equal(await focused(), 'Tout marquer comme lu')
+    await page.keyboard.press('Tab')
+    assert.match(await focused(), /^Non lue\.Un joueur a rejoint/)
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
+    assert.match(await focused(), /^Un joueur a rejoint/)
+    // With nothing left to mark on the screen, there is no such button.
+    await page.getByRole('button', { name: 'Tout marquer comme lu' }).waitFor({ state: 'hidden' })
+    await page.keyboard.press('Tab')
+    assert.equal(await focused(), 'Supprimer : Un joueur a rejoint la partie')
+    await page.keyboard.press('Enter')
+    await items().first().getByText('Numéro 25').waitFor()
+    assert.equal(await focused(), 'Supprimer : Partie complète')
+    await page.keyboard.press('Escape')
+    assert.equal(await bell().getAttribute('aria-expanded'), 'false')
+    assert.match(await focused(), /^Notifications, /)
+  })
+
+  test('says when it could not be loaded, and tries again', async () => {
+    await page.reload()
+    await page.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
+    const list = /\/api\/v1\/notifications\?/
+    await page.route(list, route => route.abort())
+    await bell().click()
+    await page.getByText('n’ont pas pu être chargées').waitFor()
+    await page.unroute(list)
+    await page.getByRole('button', { name: 'Réessayer' }).click()
+    await items().first().getByText('Numéro 25').waitFor()
+    s.complaints.length = 0
+  })
+
+  test('says what could not be done, and leaves the rest as it was', async () => {
+    const one = /\/api\/v1\/notifications\/\d+$/
+    await page.route(one, route => route.abort())
+    await page
+      .getByRole('button', { name: /^Supprimer : / })
+      .first()
+      .click()
+    await page.getByRole('alert').filter({ hasText: 'injoignable' }).waitFor()
+    await items().first().getByText('Numéro 25').waitFor()
+    await page.unroute(one)
+    s.complaints.length = 0
+  })
+
+  test('two inboxes of one person agree', async () => {
+    const tab = await page.context().newPage()
+    await tab.goto('/')
+    await tab.getByRole('button', { name: 'Notifications, 5 non lues' }).click()
+    await tab.locator('courtside-inbox li').nth(19).waitFor()
+    await page
+      .getByRole('button', { name: /^Supprimer : / })
+      .first()
+      .click()
+    await items().first().getByText('Numéro 24').waitFor()
+    await page.getByRole('button', { name: 'Afficher les précédentes' }).click()
+    await items().nth(23).waitFor()
+    await page.getByRole('button', { name: 'Tout marquer comme lu' }).click()
+    await tab.getByRole('button', { name: 'Notifications, aucune non lue' }).waitFor()
+    // It fetches anew what is no longer so.
+    await tab.locator('courtside-inbox li').first().getByText('Numéro 24').waitFor()
+    await tab.close()
+  })
+
+  test('in English when its lang says so', async () => {
+    await page.evaluate('document.querySelector("courtside-inbox").lang = "en"')
+    await page.getByRole('button', { name: 'Notifications, none unread' }).waitFor()
+    assert.deepEqual(s.complaints, [])
+  })
+})

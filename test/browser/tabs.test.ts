@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { chooseLevel, signUp, skip, stage } from '../support/browser.ts'
+
+const s = stage()
+
+/** Two tabs of one person. */
+async function twoTabs(email: string): Promise<[Page, Page]> {
+  const one = await s.visit()
+  await signUp(one, email)
+  await chooseLevel(one)
+  const other = await one.context().newPage()
+  await other.goto('/')
+  await other.getByRole('heading', { name: 'Bonjour Marie' }).waitFor()
+  return [one, other]
+}
+
+suite('two tabs at once', { skip }, () => {
+  test('logged out in one, the other knows', async () => {
+    const [one, other] = await twoTabs('leaving@example.com')
+    await one.getByRole('button', { name: 'Se déconnecter' }).click()
+    await other.getByText('Votre session est terminée.').waitFor()
+    assert.equal(await other.locator('courtside-inbox').count(), 0)
+    assert.deepEqual(s.complaints, [])
+  })
+
+  test('signed in in one, the other goes along', async () => {
+    const one = await s.visit()
+    const other = await one.context().newPage()
+    await other.goto('/')
+    await other.getByLabel('Adresse e-mail').waitFor()
+    await signUp(one, 'arriving@example.com')
+    await other.getByRole('heading', { name: 'Quel est votre niveau ?' }).waitFor()
+    assert.deepEqual(s.complaints, [])
+  })
+
+  test('a token that has expired is refreshed once for both', async () => {
+    const [one, other] = await twoTabs('refreshing@example.com')
+    const token = await one.evaluate<string>('localStorage.getItem("courtside.token")')
+    const context = one.context()
+    const refused = new Set<Page>()
+    const refreshes: string[] = []
+    context.on('request', request => {
+      if (request.url().endsWith('/auth/refresh')) refreshes.push(request.url())
+    })
+    // As the service answers an expired token; each tab is told of it before either gets a new one.
+    let release = () => {}
+    const both = new Promise<void>(resolve => {
+      release = resolve
+    })
+    await context.route('**/api/v1/auth/me', async route => {
+      const request = route.request()
+      if (request.headers().authorization !== `Bearer ${token}`) return route.continue()
+      refused.add(request.frame().page())
+      if (refused.size === 2) release()
+      await both
+      const json = { message: 'Unauthenticated.', code: 'unauthenticated' }
+      return route.fulfill({ status: 401, json, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
+    })
+    await Promise.all([one.reload(), other.reload()])
+    for (const page of [one, other]) await page.getByRole('heading', { name: 'Bonjour Marie' }).waitFor()
+    assert.equal(refused.size, 2)
+    assert.equal(refreshes.length, 1)
+    assert.notEqual(await other.evaluate('localStorage.getItem("courtside.token")'), token)
+    s.complaints.length = 0
+  })
+})

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createApp } from '../src/app.ts'
+import { createContext } from '../src/context.ts'
+import type { App } from '../src/http/route.ts'
+import { found, harness, testConfig } from './support/app.ts'
+import { makeUser } from './support/factories.ts'
+
+const h = harness()
+
+/** The app over the same database, with other settings. */
+async function withSettings(env: Record<string, string>, work: (app: App) => Promise<void>): Promise<void> {
+  const { url } = h.database
+  const ctx = createContext(testConfig(url, env), h.ctx.log, found(url), { now: h.clock.now })
+  const app = await createApp(ctx)
+  try {
+    await work(app)
+  } finally {
+    await app.close()
+    await ctx.close()
+  }
+}
+
+const LOCAL = { host: 'localhost:3000' }
+
+describe('the page', () => {
+  test('at / it is HTML under a policy without anything inline', async () => {
+    const { status, headers, text } = await h.call('GET', '/')
+    assert.deepEqual([status, headers['content-type']], [200, 'text/html; charset=utf-8'])
+    const policy = headers['content-security-policy']!
+    assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self'; /)
+    assert.ok(!policy.includes('unsafe'))
+    assert.doesNotMatch(text, /<style|<script(?![^>]* src=)| style=| on\w+=/)
+  })
+
+  test('all that it leads to is there', async () => {
+    const seen = new Set<string>()
+    const look = async (path: string): Promise<void> => {
+      if (seen.has(path)) return
+      seen.add(path)
+      const { status, headers, text } = await h.call('GET', path)
+      assert.equal(status, 200, path)
+      if (path.endsWith('.js')) assert.equal(headers['content-type'], 'text/javascript; charset=utf-8')
+      const links = path.endsWith('.js') ? /(?:from|import) '([./][^']*)'/g : /(?:src|href)="([^"]*)"/g
+      for (const [, link] of text.matchAll(links)) await look(new URL(link!, `http://h${path}`).pathname)
+    }
+    await look('/')
+    for (const path of [
+      '/web/app.js',
+      '/web/page.css',
+      '/client/index.js',
+      '/client/inbox/element.js',
+      '/web/texts.js',
+    ]) {
+      assert.ok(seen.has(path), path)
+    }
+  })
+
+  test('a copy is checked by its tag', async () => {
+    const { headers } = await h.call('GET', '/web/app.js')
+    assert.equal(headers['cache-control'], 'no-cache')
+    const again = await h.call('GET', '/web/app.js', { headers: { 'if-none-match': headers.etag! } })
+    assert.deepEqual([again.status, again.text], [304, ''])
+  })
+
+  for (const path of [
+    '/web/',
+    '/web/index.html',
+    '/web/../app.ts',
+    '/web/..%2fapp.ts',
+    '/web/%2e%2e/routes.ts',
+    '/client/..%2fpackage.json',
+    '/client/index.d.ts',
+    '/client/inbox/',
+  ]) {
+    test(`404 for ${path}`, async () => {
+      assert.equal((await h.call('GET', path)).status, 404)
+    })
+  }
+
+  test('WEB=off takes it away, and nothing else', async () => {
+    await withSettings({ WEB: 'off' }, async app => {
+      for (const path of ['/', '/web/app.js', '/client/index.js']) {
+        assert.equal((await app.inject(path)).statusCode, 404, path)
+      }
+      assert.equal((await app.inject('/api/v1/game-levels')).statusCode, 200)
+    })
+  })
+})
+
+describe('POST /dev/play', () => {
+  const play = (token: string | undefined, body: unknown, headers: Record<string, string> = LOCAL) =>
+    h.call('POST', '/dev/play', { token, body, headers })
+
+  test('tells all ten types of notifications to the one who plays, and to nobody else', async () => {
+    const [user, other] = [await makeUser(h), await makeUser(h)]
+    for (let step = 0, steps = 1; step < steps; step += 1) {
+      const { status, body } = await play(user.token, { round: 7, step })
+      assert.equal(status, 200)
+      assert.equal(body.data.step, step)
+      steps = body.data.steps
+      h.clock.advance(1000)
+    }
+    const list = await h.call('GET', '/api/v1/notifications?per_page=100', { token: user.token })
+    assert.equal(new Set(list.body.data.map(({ type }: { type: string }) => type)).size, 10)
+    const others = await h.call('GET', '/api/v1/notifications', { token: other.token })
+    assert.equal(others.body.meta.total, 0)
+  })
+
+  test('404 beyond the end, 422 for what is no step', async () => {
+    const { token } = await makeUser(h)
+    assert.equal((await play(token, { round: 1, step: 1000 })).status, 404)
+    assert.equal((await play(token, { round: 1, step: -1 })).status, 422)
+    assert.equal((await play(token, { round: 500_000, step: 0 })).status, 422)
+  })
+
+  test('401 without a token, so that no other page can play', async () => {
+    assert.equal((await play(undefined, { round: 1, step: 0 })).status, 401)
+  })
+
+  test('for whoever comes from elsewhere, and where mail is really sent, it is a path like any unknown one', async () => {
+    const { token } = await makeUser(h)
+    const body = { round: 1, step: 0 }
+    assert.equal((await play(token, body, { host: 'courtside.example' })).status, 404)
+    assert.equal((await play(token, body, { ...LOCAL, 'x-forwarded-for': '127.0.0.1' })).status, 404)
+    const far = await h.call('POST', '/dev/play', { token, body, headers: LOCAL, remoteAddress: '192.0.2.1' })
+    assert.equal(far.status, 404)
+    assert.equal((await h.call('POST', '/dev/play', { headers: { host: 'courtside.example' } })).status, 404)
+    await withSettings({ SMTP_URL: 'smtp://127.0.0.1:1', DEV_MAILBOX: 'off' }, async app => {
+      const headers = { ...LOCAL, authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+      const gone = await app.inject({ method: 'POST', url: '/dev/play', headers, payload: JSON.stringify(body) })
+      assert.equal(gone.statusCode, 404)
+    })
+  })
+})
