@@ -31,7 +31,8 @@ const READY_MS = 30_000
 const logs = mkdtempSync(join(tmpdir(), 'courtside-bench-logs-'))
 const running = new Set<ChildProcess>()
 process.once('exit', code => {
-  for (const child of running) child.kill('SIGKILL')
+  // In good order: the service that has a PostgreSQL of its own then ends that too.
+  for (const child of running) child.kill('SIGTERM')
   if (code === 0) rmSync(logs, { recursive: true, force: true })
 })
 
@@ -122,7 +123,7 @@ async function ready(child: ChildProcess, url: string, log: string): Promise<voi
     if (answer?.ok) return
     await delay(5)
   }
-  child.kill('SIGKILL')
+  child.kill('SIGTERM')
   throw new Error(`It did not become ready; ${log} says why.`)
 }
 

@@ -12,7 +12,8 @@ import { ceilingOfSignIn } from './ceiling-sign-in.ts'
 
 const sql = bareSql(process.env.DATABASE_URL!)
 const signIn = ceilingOfSignIn(sql)
-const intake = ceilingOfIntake(sql)
+// As few connections as the service has for it.
+const intake = ceilingOfIntake(bareSql(process.env.DATABASE_URL!, 2))
 
 async function answer(request: IncomingMessage): Promise<unknown> {
   const url = request.url!
