@@ -14,7 +14,7 @@ describe('no statement reads a table from end to end, or sorts more than was ask
 
   before(async () => {
     postgres = await startPostgres()
-    url = await postgres.createDatabase('explain')
+    url = await postgres.createMigrated('explain')
     await seedService(url, SEED)
   })
   after(() => postgres.stop())

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { SMTPServer } from 'smtp-server'
+import { migrate } from '../src/db/migrate.ts'
 import { type Acknowledged, listenOn, writeOn } from './failover/clients.ts'
 import { startPair } from './failover/pair.ts'
 import { administer } from './postgres.ts'
@@ -22,6 +23,7 @@ const pair = await startPair(bin, !options.asynchronous)
 const mailed: { to: string; at: number }[] = []
 const mailServer = await acceptMails()
 try {
+  await migrate(pair.primaryUrl)
   await seedService(pair.primaryUrl, SEED)
   const service = await startService(pair.url, {
     ROLE: 'all',

@@ -108,7 +108,7 @@ async function run(
 /** A few requests, four at a time, each answer looked at. */
 async function smoke({ programs, next, check }: Contender): Promise<void> {
   const ports = programs.map(({ port }) => port)
-  await load({ ports, connections: 4, count: 40, next, check: answer => check(json(answer)) })
+  await load({ ports, connections: 4, count: 12, next, check: answer => check(json(answer)) })
 }
 
 export function json({ body }: Answer): any {

@@ -4,11 +4,14 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { pino } from 'pino'
 import { startEmbedded } from '../src/db/embedded.ts'
+import { migrate } from '../src/db/migrate.ts'
 import { cpuOfChildren } from './resources.ts'
 
 export type Postgres = {
-  /** Makes a database, anew if there is one. @returns its URL */
+  /** Makes an empty database, anew if there is one. @returns its URL */
   createDatabase(name: string): Promise<string>
+  /** The same with the service's schema: a copy of one that was migrated once. */
+  createMigrated(name: string): Promise<string>
   /** The URL of a database that is there, or undefined. */
   findDatabase(name: string): Promise<string | undefined>
   /** @returns its URL */
@@ -39,11 +42,18 @@ export async function startPostgres(folder?: string, settings: Record<string, st
   const server = await startEmbedded(dataDir, log, { bin, settings: { ...SETTINGS, ...settings } })
   const postmaster = Number.parseInt(await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10)
   const urlOf = (name: string) => Object.assign(new URL(server.url), { pathname: `/${name}` }).href
+  const createDatabase = async (name: string, template = 'template1') => {
+    await administer(server.url, `drop database if exists ${name} with (force)`)
+    await administer(server.url, `create database ${name} template ${template}`)
+    return urlOf(name)
+  }
+  let template: Promise<unknown> | undefined
   return {
-    async createDatabase(name) {
-      await administer(server.url, `drop database if exists ${name} with (force)`)
-      await administer(server.url, `create database ${name}`)
-      return urlOf(name)
+    createDatabase,
+    async createMigrated(name) {
+      template ??= createDatabase('migrated').then(migrate)
+      await template
+      return createDatabase(name, 'migrated')
     },
     async findDatabase(name) {
       const found = await administer(server.url, `select from pg_database where datname = '${name}'`)

@@ -25,7 +25,7 @@ export const JWT_SECRET = 'Yf3qk8Zr1vLw6Tn0Xb5Jm9Hs2Gd7Pc4U'
 export const INTAKE_KEY = 'Qe8Rt2Yu6Io0Pa4Sd9Fg3Hj7Kl1Zx5Cv'
 
 const CHECKOUT = new URL('..', import.meta.url).pathname
-const READY_MS = 30_000
+const READY_MS = 60_000
 
 // What the programs print. It stays where a program doesn't start.
 const logs = mkdtempSync(join(tmpdir(), 'courtside-bench-logs-'))

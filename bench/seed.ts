@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createTokens } from '../src/auth/jwt.ts'
 import { deriveKeys } from '../src/auth/keys.ts'
-import { migrate } from '../src/db/migrate.ts'
 import { inBulk } from './bulk.ts'
 import { administer } from './postgres.ts'
 import { JWT_SECRET } from './programs.ts'
@@ -21,11 +20,10 @@ function notificationOf(users: number): string {
 }
 
 /**
- * Migrates a database and fills it: users 1 to n, notifications dealt out to them in turn, so that those of one lie far
+ * Fills a migrated database: users 1 to n, notifications dealt out to them in turn, so that those of one lie far
  * apart, as in life; every fourth round is unread. Each user has a session. An event and a game stand for every three.
  */
 export async function seedService(url: string, { users, notifications }: Seed): Promise<void> {
-  await migrate(url)
   await administer(
     url,
     `insert into app_user (id, email, first_name, last_name, locale, game_level_id, terms_version, terms_accepted_at,
@@ -56,7 +54,11 @@ export async function seedService(url: string, { users, notifications }: Seed): 
     `select setval(pg_get_serial_sequence('app_user', 'id'), ${users}),
       setval(pg_get_serial_sequence('notification', 'id'), ${notifications})`,
   )
-  await administer(url, 'vacuum analyze')
+  await administer(
+    url,
+    `vacuum analyze notification, app_user, session, event, game, game_schedule, game_notice, sign_in_address, sign_in_code,
+      throttle`,
+  )
 }
 
 async function seedGames(url: string, users: number, games: number): Promise<void> {

@@ -18,7 +18,7 @@ const HEAVY_MORE = 1_000
 
 /** The same requests to two services: one whose database is nearly empty, and one with 1 000 times as much. */
 export async function growth(bench: Bench): Promise<Part> {
-  const [few, many] = bench.smoke ? [SMALL, { users: 5_000, notifications: 50_000 }] : [SMALL, LARGE]
+  const [few, many] = bench.smoke ? [SMALL, { users: 2_000, notifications: 20_000 }] : [SMALL, LARGE]
   const urls = [await grown(bench, 'small', few), await grown(bench, 'large', many)]
   const programs = await Promise.all(urls.map(url => startService(url)))
   const part: Part = { rows: [], figures: [] }
@@ -47,7 +47,7 @@ export async function growth(bench: Bench): Promise<Part> {
 export async function grown(bench: Pick<Bench, 'postgres'>, name: string, seed: Seed): Promise<string> {
   const known = await bench.postgres.findDatabase(name)
   if (known) return known
-  const url = await bench.postgres.createDatabase(`${name}_draft`)
+  const url = await bench.postgres.createMigrated(`${name}_draft`)
   await seedService(url, seed)
   await administer(
     url,

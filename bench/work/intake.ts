@@ -11,7 +11,7 @@ const TOLD = 3
 
 /** Facts from the games service: one at a time beside the same inserts in a bare transaction, and in batches of 100. */
 export async function intake(bench: Bench): Promise<Part> {
-  const url = await bench.postgres.createDatabase('intake')
+  const url = await bench.postgres.createMigrated('intake')
   await seedService(url, { users: USERS, notifications: USERS })
   const programs = await Promise.all([startService(url), startOther('ceiling', url)])
   const check = (body: any) => {

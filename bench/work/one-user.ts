@@ -11,7 +11,7 @@ const UNREAD = 1_000
 
 /** One user with 10 000 notifications, 1 000 of them unread, among others: what the database takes for them. */
 export async function oneUser(bench: Bench): Promise<Part> {
-  const url = await bench.postgres.createDatabase('one_user')
+  const url = await bench.postgres.createMigrated('one_user')
   await seedService(url, { users: 2_000, notifications: bench.smoke ? 20_000 : 200_000 })
   await administer(
     url,

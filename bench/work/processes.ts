@@ -13,7 +13,7 @@ const SEED = { users: 5_000, notifications: 250_000 }
  */
 export async function processes(bench: Bench): Promise<Part> {
   const seed = bench.smoke ? { users: 1_000, notifications: 20_000 } : SEED
-  const url = await bench.postgres.createDatabase('processes')
+  const url = await bench.postgres.createMigrated('processes')
   await seedService(url, seed)
   const counts = bench.smoke ? [1, 2] : [1, 2, 4]
   const programs: Program[] = await Promise.all(Array.from({ length: Math.max(...counts) }, () => startService(url)))

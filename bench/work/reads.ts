@@ -11,7 +11,7 @@ const SMALL = { users: 100, notifications: 5_000 }
 /** What a phone asks for all day, with a valid token: beside the ceiling, and beside the usual inbox. */
 export async function reads(bench: Bench): Promise<Part> {
   const seed = bench.smoke ? SMALL : SEED
-  const url = await bench.postgres.createDatabase('reads')
+  const url = await bench.postgres.createMigrated('reads')
   await seedService(url, seed)
   const inboxUrl = await bench.postgres.createDatabase('inbox')
   await seedInbox(inboxUrl, seed)

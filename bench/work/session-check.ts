@@ -7,18 +7,20 @@ import { get, oneOf } from '../requests.ts'
 import { callers, seedService } from '../seed.ts'
 
 const USERS = 5_000
+const FEW = 1_000
 
 /** "Who am I", with a valid token: beside the ceiling, and beside better-auth's session check. */
 export async function sessionCheck(bench: Bench): Promise<Part> {
-  const url = await bench.postgres.createDatabase('session_check')
-  await seedService(url, { users: USERS, notifications: 1 })
+  const users = bench.smoke ? FEW : USERS
+  const url = await bench.postgres.createMigrated('session_check')
+  await seedService(url, { users, notifications: 1 })
   const peerUrl = await bench.postgres.createDatabase('better_auth_sessions')
   const programs = await Promise.all([
     startService(url),
     startOther('ceiling', url),
     startOther('better-auth', peerUrl),
   ] as const)
-  await seedBetterAuth(peerUrl)
+  await seedBetterAuth(peerUrl, users)
   const people = callers(1_000)
   const own = people.map(({ token }) => get('/api/v1/auth/me', token))
   const peer = people.map(({ userId }) => get('/api/auth/get-session', sessionToken(userId)))
@@ -46,17 +48,17 @@ function sessionToken(userId: number | string): string {
   return `session-of-${userId}-abcdefghijklmnop`
 }
 
-async function seedBetterAuth(url: string): Promise<void> {
+async function seedBetterAuth(url: string, users: number): Promise<void> {
   await administer(
     url,
     `insert into "user" (id, name, email, "emailVerified", "createdAt", "updatedAt")
-    select i, 'Marie Durand', 'user' || i || '@example.com', true, now(), now() from generate_series(1, ${USERS}) as i`,
+    select i, 'Marie Durand', 'user' || i || '@example.com', true, now(), now() from generate_series(1, ${users}) as i`,
   )
   await administer(
     url,
     `insert into session (id, "expiresAt", token, "createdAt", "updatedAt", "userId")
     select i, now() + interval '7 days', '${sessionToken("' || i || '")}', now(), now(), i
-    from generate_series(1, ${USERS}) as i`,
+    from generate_series(1, ${users}) as i`,
   )
   await administer(url, 'vacuum analyze')
 }

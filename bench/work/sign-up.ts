@@ -22,7 +22,7 @@ type SignUp = {
 
 /** From an address to a token: two exchanges, the mail discarded. All ask first, then all trade: reading the codes is no part. */
 export async function signUp(bench: Bench): Promise<Part> {
-  const url = await bench.postgres.createDatabase('sign_up')
+  const url = await bench.postgres.createMigrated('sign_up')
   await seedService(url, { users: 100, notifications: 100 })
   const peerUrl = await bench.postgres.createDatabase('better_auth')
   const programs = await Promise.all([

@@ -18,7 +18,7 @@ const FACTS_A_SECOND = 25
 export async function streams(bench: Bench): Promise<Part> {
   const count = bench.smoke ? 50 : STREAMS
   const facts = bench.smoke ? 10 : Math.ceil(bench.rounds * bench.seconds * FACTS_A_SECOND)
-  const url = await bench.postgres.createDatabase('streams')
+  const url = await bench.postgres.createMigrated('streams')
   await seedService(url, { users: count, notifications: count })
   const service = await startService(url)
   const opened: Stream[] = []
