@@ -104,6 +104,27 @@ suite('<courtside-inbox>', { skip }, () => {
     s.complaints.length = 0
   })
 
+  test('the count is right when it is told before the answer comes', async () => {
+    const one = /\/api\/v1\/notifications\/\d+$/
+    // The answer comes when the page has heard from the stream; a second inbox tells when that is.
+    const tab = await page.context().newPage()
+    await tab.goto('/')
+    await tab.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
+    await tab.getByRole('button', { name: 'Fait suivant' }).click()
+    await page.getByRole('button', { name: 'Notifications, 6 non lues' }).waitFor()
+    await page.route(one, async route => {
+      const answer = await route.fetch()
+      await tab.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
+      await page.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
+      await route.fulfill({ response: answer })
+    })
+    await page.getByRole('button', { name: 'Supprimer : Un joueur a rejoint la partie' }).click()
+    await items().first().getByText('Numéro 25').waitFor()
+    assert.equal(await bell().getAttribute('aria-label'), 'Notifications, 5 non lues')
+    await page.unroute(one)
+    await tab.close()
+  })
+
   test('two inboxes of one person agree', async () => {
     const tab = await page.context().newPage()
     await tab.goto('/')
@@ -121,6 +142,20 @@ suite('<courtside-inbox>', { skip }, () => {
     // It fetches anew what is no longer so.
     await tab.locator('courtside-inbox li').first().getByText('Numéro 24').waitFor()
     await tab.close()
+  })
+
+  test('a client that was given before the element was defined is taken', async () => {
+    const early = await page.context().newPage()
+    await early.route('**/client/inbox.js', async route => {
+      const answer = await route.fetch()
+      // The page's own script runs after this.
+      await route.fulfill({ response: answer, body: '' })
+    })
+    await early.goto('/')
+    await early.locator('courtside-inbox').waitFor({ state: 'attached' })
+    await early.evaluate('import("/client/inbox/element.js").then(() => {})')
+    await early.getByRole('button', { name: /^Notifications, / }).waitFor()
+    await early.close()
   })
 
   test('in English when its lang says so', async () => {

@@ -34,7 +34,10 @@ export class CourtsideInbox extends Base {
 
   connectedCallback(): void {
     this.#view ??= this.#build()
-    this.#start()
+    // Set before the element was defined, it hides the accessor.
+    const { client } = this
+    delete (this as { client?: unknown }).client
+    this.client = client
   }
 
   disconnectedCallback(): void {
@@ -85,7 +88,6 @@ export class CourtsideInbox extends Base {
     this.#leave()
     const client = this.#client
     const leaving = new AbortController()
-    const { signal } = leaving
     this.#rows?.show([], this.#language)
     this.#list = undefined
     this.#toggle(false)
@@ -98,7 +100,8 @@ export class CourtsideInbox extends Base {
       arrived: ({ title, message }) => this.#say(this.#texts.arrived(title, message)),
     })
     const minute = setInterval(() => this.#isOpen && this.#render(), 60_000)
-    document.addEventListener('pointerdown', event => this.#pressed(event), { signal })
+    const pressed = (event: Event) => this.#isOpen && !event.composedPath().includes(this) && this.#toggle(false)
+    document.addEventListener('pointerdown', pressed, { signal: leaving.signal })
     this.#leave = () => {
       this.#leave = () => {}
       stop()
@@ -107,10 +110,6 @@ export class CourtsideInbox extends Base {
       leaving.abort()
     }
     this.#render()
-  }
-
-  #pressed(event: Event): void {
-    if (this.#isOpen && !event.composedPath().includes(this)) this.#toggle(false)
   }
 
   #toggle(open: boolean): void {
@@ -143,8 +142,8 @@ export class CourtsideInbox extends Base {
     const before = this.#list?.items.length ?? 0
     if (!(await this.#attempt(list => list.loadMore()))) return
     const first = this.#list?.items[before]
-    if (first) this.#rows?.get(first.id)?.open.focus()
-    else this.#view!.heading.focus()
+    const target = first ? this.#rows?.get(first.id)?.open : this.#view!.heading
+    target?.focus()
   }
 
   async #remove(id: number): Promise<void> {
@@ -153,8 +152,8 @@ export class CourtsideInbox extends Base {
     // Focus was on what is gone: the one that took its place has it, else the one before, else the heading.
     const { items } = this.#list!
     const next = items[Math.min(at, items.length - 1)]
-    if (next) this.#rows?.get(next.id)?.remove.focus()
-    else this.#view!.heading.focus()
+    const target = next ? this.#rows?.get(next.id)?.remove : this.#view!.heading
+    target?.focus()
     this.#say(this.#texts.removed)
   }
 

@@ -16,6 +16,8 @@ export class InboxList {
   readonly #client: Courtside
   readonly #changed: () => void
   readonly #deleted = new Set<number>()
+  /** Those of which something is being done that makes them read or gone. */
+  readonly #busy = new Set<number>()
   #arrived = new Map<number, Notification>()
   #asked = 0
 
@@ -73,43 +75,66 @@ export class InboxList {
   }
 
   /** @throws CourtsideError */
-  async read(id: number): Promise<void> {
-    try {
-      const read = await this.#client.notifications.read(id)
-      if (this.items.some(item => item.id === id && !item.is_read)) this.unread = Math.max(0, this.unread - 1)
-      this.items = this.items.map(item => (item.id === id ? read : item))
-    } catch (error) {
-      if (!isGone(error)) throw error
-      this.#drop(id)
-    }
-    this.#changed()
+  read(id: number): Promise<void> {
+    return this.#lessUnread([id], async () => {
+      try {
+        const read = await this.#client.notifications.read(id)
+        this.items = this.items.map(item => (item.id === id ? read : item))
+      } catch (error) {
+        if (!isGone(error)) throw error
+        this.#drop(id)
+      }
+    })
   }
 
   /** Marks what is on the screen, and nothing that came unseen. @throws CourtsideError */
-  async readShown(): Promise<void> {
+  readShown(): Promise<void> {
     const ids = this.items.filter(({ is_read }) => !is_read).map(({ id }) => id)
-    if (ids.length === 0) return
-    const { count } = await this.#client.notifications.readAll(ids)
-    const [marked, read_at] = [new Set(ids), new Date().toISOString()]
-    this.items = this.items.map(item => (marked.has(item.id) ? { ...item, is_read: true, read_at } : item))
-    this.unread = Math.max(0, this.unread - count)
-    this.#changed()
+    return this.#lessUnread(ids, async () => {
+      if (ids.length > 0) await this.#client.notifications.readAll(ids)
+      const [marked, read_at] = [new Set(ids), new Date().toISOString()]
+      this.items = this.items.map(item => (marked.has(item.id) ? { ...item, is_read: true, read_at } : item))
+    })
   }
 
   /** @throws CourtsideError */
-  async delete(id: number): Promise<void> {
+  delete(id: number): Promise<void> {
+    return this.#lessUnread([id], async () => {
+      try {
+        await this.#client.notifications.delete(id)
+      } catch (error) {
+        if (!isGone(error)) throw error
+      }
+      this.#drop(id)
+    })
+  }
+
+  /**
+   * Does what makes these unread no longer. They are taken off the count before, since the service tells the new count at
+   * once, maybe sooner than it answers: what was taken off after that would be taken off twice.
+   */
+  async #lessUnread(ids: readonly number[], work: () => Promise<void>): Promise<void> {
+    const isUnread = ({ id, is_read }: Notification) => !is_read && ids.includes(id) && !this.#busy.has(id)
+    const unread = this.items.filter(isUnread).map(({ id }) => id)
+    for (const id of unread) this.#busy.add(id)
+    this.count(Math.max(0, this.unread - unread.length))
     try {
-      await this.#client.notifications.delete(id)
+      await work()
     } catch (error) {
-      if (!isGone(error)) throw error
+      // It may have been done all the same.
+      this.#client.notifications.unreadCount().then(
+        count => this.count(count),
+        () => {},
+      )
+      throw error
+    } finally {
+      for (const id of unread) this.#busy.delete(id)
+      this.#changed()
     }
-    this.#drop(id)
-    this.#changed()
   }
 
   #drop(id: number): void {
     this.#deleted.add(id)
-    if (this.items.some(item => item.id === id && !item.is_read)) this.unread = Math.max(0, this.unread - 1)
     this.items = this.items.filter(item => item.id !== id)
   }
 

@@ -16,6 +16,14 @@ export const STYLE = `
   display: inline-block; position: relative; text-align: start;
   font: var(--courtside-font, inherit); line-height: 1.45; color: var(--_text);
 }
+@supports not (color: light-dark(red, red)) {
+  :host {
+    --_accent: var(--courtside-accent, #0b6b4f); --_on-accent: var(--courtside-on-accent, #fff);
+    --_surface: var(--courtside-surface, #fff); --_hover: var(--courtside-hover, #f1f5f3);
+    --_text: var(--courtside-text, #16211d); --_muted: var(--courtside-muted, #54615c);
+    --_line: var(--courtside-line, #dfe6e3); --_danger: var(--courtside-danger, #a3271b);
+  }
+}
 :host([hidden]), [hidden] { display: none !important }
 * { box-sizing: border-box }
 button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer; border-radius: 8px }
@@ -26,7 +34,7 @@ svg { display: block; width: 24px; height: 24px; fill: none; stroke: currentColo
   stroke-linecap: round; stroke-linejoin: round }
 .bell { position: relative; display: grid; place-items: center; width: 44px; height: 44px; border-radius: 50% }
 .bell:hover, .bell[aria-expanded=true] { background: var(--_hover) }
-.count { position: absolute; top: 2px; inset-inline-end: 0; min-width: 19px; height: 19px; padding: 0 5px;
+.count { position: absolute; top: 1px; inset-inline-end: -4px; min-width: 19px; height: 19px; padding: 0 5px;
   border-radius: 10px; background: var(--_accent); color: var(--_on-accent); font-size: 12px; font-weight: 650;
   line-height: 19px; text-align: center; font-variant-numeric: tabular-nums; box-shadow: 0 0 0 2px var(--_surface) }
 .panel { position: absolute; inset-inline-end: 0; top: calc(100% + 8px); z-index: 10; width: 25rem;
@@ -36,7 +44,7 @@ svg { display: block; width: 24px; height: 24px; fill: none; stroke: currentColo
 header { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; padding: 12px 16px;
   border-bottom: 1px solid var(--_line) }
 h2 { font-size: 1.0625rem; font-weight: 650; margin: 0; flex: 1; letter-spacing: -.01em }
-.quiet { color: var(--_accent); font-size: .875rem; font-weight: 550; padding: 6px 8px; margin-inline-end: -8px }
+.quiet { color: var(--_accent); font-size: .875rem; font-weight: 550; padding: 6px 8px; margin-inline: -8px }
 .quiet:hover { text-decoration: underline }
 .body { overflow-y: auto; overscroll-behavior: contain }
 ul { list-style: none; margin: 0; padding: 0 }
