@@ -132,6 +132,22 @@ suite('the page, in a browser', { skip }, () => {
     s.complaints.length = 0
   })
 
+  test('in English for who prefers it, and a reload comes back to the code', async () => {
+    const page = await s.visit({ locale: 'en-GB' })
+    await page.goto('/')
+    await page.getByRole('heading', { name: 'Welcome courtside' }).waitFor()
+    assert.equal(await page.locator('html').getAttribute('lang'), 'en')
+    await page.getByLabel('Email address').fill('nobody@example.com')
+    await page.getByRole('button', { name: 'Send me a code' }).click()
+    await page.getByText('on its way to nobody@example.com').waitFor()
+    await page.reload()
+    await page.getByText('on its way to nobody@example.com').waitFor()
+    await page.getByRole('button', { name: 'Français' }).click()
+    await page.getByRole('heading', { name: 'Votre code' }).waitFor()
+    assert.equal(await page.locator('html').getAttribute('lang'), 'fr')
+    assert.deepEqual(s.complaints, [])
+  })
+
   test('names and notifications with markup are text', async () => {
     const page = await s.visit()
     const name = '<img src=x onerror=alert(1)><b>Zoé</b>'

@@ -52,7 +52,7 @@ export function stage(): Stage {
     })
     context.on('weberror', error => s.complaints.push(String(error.error())))
     const page = await context.newPage()
-    page.setDefaultTimeout(10_000)
+    page.setDefaultTimeout(30_000)
     return page
   }
   return s
