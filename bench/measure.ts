@@ -43,6 +43,8 @@ export type Figures = {
 
 export const CONNECTIONS = 32
 
+const LEAD_IN_SECONDS = 0.5
+
 /**
  * Measures contenders side by side: A B C A B C …, of each the median. First as much as they can answer, then, with all at
  * the same rate, how long it takes: half of what `paceSetter` can do,
@@ -97,9 +99,11 @@ async function run(
   { programs, next, connections = CONNECTIONS }: Contender,
   more: Partial<Load>,
 ): Promise<Run> {
+  const ports = programs.map(({ port }) => port)
+  // It has stood idle while the others were measured: what it had in memory has gone cold, and sessions are forgotten after 5 s.
+  await load({ ports, connections, next, ...more, seconds: LEAD_IN_SECONDS })
   const cpu = async () => (await Promise.all(programs.map(each => each.cpuSeconds()))).reduce((sum, used) => sum + used)
   const before = [await cpu(), await bench.postgres.cpuSeconds()] as const
-  const ports = programs.map(({ port }) => port)
   const loaded = await load({ ports, connections, seconds: bench.seconds, next, ...more })
   const [own, database] = [(await cpu()) - before[0], (await bench.postgres.cpuSeconds()) - before[1]]
   return { ...loaded, cpu: (own / loaded.requests) * 1e6, databaseCpu: (database / loaded.requests) * 1e6 }
