@@ -43,6 +43,8 @@ const { values: options } = parseArgs({
   },
 })
 
+if (options.write && options.only !== undefined && options.only !== 'growth')
+  throw new Error('--write is for all of it, or for growth')
 const postgres = await startPostgres(options.data)
 try {
   const bench: Bench = {

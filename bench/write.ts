@@ -12,7 +12,8 @@ const CHART = new URL('../docs/performance.svg', import.meta.url)
  */
 export async function write(place: 'measured' | 'growth', parts: Part[], how: string): Promise<void> {
   const machine = `${cpus().length} cores (${cpus()[0]!.model}), ${Math.round(totalmem() / 1e9)} GB, Node ${process.versions.node}`
-  const text = `Measured on ${new Date().toISOString().slice(0, 10)}: ${machine}; ${how}.\n\n${markdown(parts)}`
+  const picture = place === 'measured' ? '![Answers a second, beside a ceiling and peers](performance.svg)\n\n' : ''
+  const text = `${picture}Measured on ${new Date().toISOString().slice(0, 10)}: ${machine}; ${how}.\n\n${markdown(parts)}`
   const document = await readFile(DOCUMENT, 'utf8')
   const marks = new RegExp(`(<!-- ${place} -->).*(<!-- /${place} -->)`, 's')
   if (!marks.test(document)) throw new Error(`docs/performance.md has no place for ${place}`)
