@@ -4,7 +4,7 @@ const WIDTH = 760
 const BAR = 18
 const GAP = 6
 const GROUP_GAP = 22
-const LABEL = 150
+const LABEL = 190
 const COLOURS: Record<string, string> = {
   courtside: '#1f7a4d',
   ceiling: '#9aa5b1',
@@ -23,7 +23,7 @@ export function chart(parts: Part[]): string {
     shapes.push(`<text x="0" y="${y + 13}" font-weight="bold">${work}</text>`)
     const most = Math.max(...of.map(({ perSecond }) => perSecond))
     for (const { name, perSecond } of of) {
-      const width = Math.max(1, Math.round((perSecond / most) * (WIDTH - LABEL - 260)))
+      const width = Math.max(1, Math.round((perSecond / most) * (WIDTH - LABEL - 220)))
       shapes.push(
         `<rect x="${LABEL}" y="${y}" width="${width}" height="${BAR}" fill="${COLOURS[name]}"/>`,
         `<text x="${LABEL + width + 8}" y="${y + 13}">${name} · ${Math.round(perSecond)}/s</text>`,
