@@ -2,7 +2,7 @@ import { pino } from 'pino'
 import { createApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { createContext } from '../../src/context.ts'
-import type { Sql } from '../../src/db/sql.ts'
+import { PLANNER_OPTIONS, type Sql } from '../../src/db/sql.ts'
 import { fireDue } from '../../src/games/schedule.ts'
 import { readNews } from '../../src/notifications/news.ts'
 import { eraseUser, exportUser } from '../../src/personal-data.ts'
@@ -17,8 +17,8 @@ import { collectPlans, EXPLAINING, type Plan } from './plans.ts'
  * @param mode whether plans are made for the values at hand or for any values; a prepared statement may get either
  */
 export async function plansOf(url: string, seed: Seed, mode: 'force_custom_plan' | 'force_generic_plan') {
-  const options = [...EXPLAINING, `plan_cache_mode=${mode}`, 'jit=off'].map(option => `-c ${option}`).join(' ')
-  const databaseUrl = `${url}?options=${encodeURIComponent(options)}`
+  const explaining = [...EXPLAINING, `plan_cache_mode=${mode}`, 'jit=off'].map(option => `-c ${option}`)
+  const databaseUrl = `${url}?options=${encodeURIComponent([PLANNER_OPTIONS, ...explaining].join(' '))}`
   const config = readConfig({
     DATABASE_URL: databaseUrl,
     JWT_SECRET,

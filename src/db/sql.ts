@@ -32,6 +32,12 @@ const types = {
 const INT8_ARRAY = 1016
 
 /**
+ * Every statement here asks for a few rows by an index. Reckoned as for a spinning disk, which is PostgreSQL's habit, it would
+ * rather read all of a table of some thousand games. A URL with `options` of its own takes their place.
+ */
+export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
+
+/**
  * @param url a PostgreSQL URL; several hosts are tried in order
  * @param options.max connections; five give a steadier p99 than ten on two cores
  * @param options.patienceMs how long an answer is waited for; more than the server gives a statement
@@ -46,6 +52,7 @@ export function connect(url: string, options: { max?: number; name?: string; pat
     // Fresh connections are slow and come without prepared statements, so idle ones are kept.
     idleTimeoutMillis: 0,
     connectionTimeoutMillis: 5_000,
+    options: PLANNER_OPTIONS,
     // A statement that runs this long has lost its reader; it must not hold its locks.
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,
