@@ -1,4 +1,5 @@
 import type { Endpoints, RefreshResult } from './api.ts'
+import { wait } from './backoff.ts'
 import { CourtsideError } from './error.ts'
 import { type Request, send, sendForJson, type Wire } from './http.ts'
 import { callListener } from './listener.ts'
@@ -98,7 +99,7 @@ export class Session {
   async renew(stale: string): Promise<string | null> {
     const current = await this.token()
     if (current !== stale) return current
-    this.#renewing ??= this.#alone(() => this.#refresh(stale)).finally(() => {
+    this.#renewing ??= this.#alone(waited => this.#refresh(stale, waited)).finally(() => {
       this.#renewing = undefined
     })
     return this.#renewing
@@ -107,15 +108,26 @@ export class Session {
   /**
    * One tab after the other, where the browser can. (Where it can't, the service has patience with one chain's
    * repeats.)
+   * @param work is told whether it had to wait for another tab
    */
-  #alone<T>(work: () => Promise<T>): Promise<T> {
+  async #alone<T>(work: (waited: boolean) => Promise<T>): Promise<T> {
     const locks = globalThis.navigator?.locks
-    return locks ? (locks.request(`courtside-refresh ${this.#wire.url}`, work) as Promise<T>) : work()
+    if (!locks) return work(false)
+    const name = `courtside-refresh ${this.#wire.url}`
+    const first = await locks.request(name, { ifAvailable: true }, async lock =>
+      lock ? { result: await work(false) } : undefined,
+    )
+    return first ? first.result : locks.request(name, () => work(true))
   }
 
-  async #refresh(stale: string): Promise<string | null> {
-    // Another tab may have been first while this one waited for its turn.
-    const current = await this.token()
+  async #refresh(stale: string, waited: boolean): Promise<string | null> {
+    // Another tab may have been first while this one waited for its turn. What it stored arrives by another way than the
+    // end of its turn, in some browsers a little later.
+    let current = await this.token()
+    for (let looks = 0; waited && current === stale && looks < 10; looks += 1) {
+      await wait(20)
+      current = await this.token()
+    }
     if (current !== stale) return current
     const request = { ...requestOf('POST /api/v1/auth/refresh', {}), token: stale }
     const renewed = await sendForJson<RefreshResult>(this.#wire, request).catch(error => {

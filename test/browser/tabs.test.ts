@@ -58,6 +58,12 @@ suite('two tabs at once', { skip }, () => {
       const json = { message: 'Unauthenticated.', code: 'unauthenticated' }
       return route.fulfill({ status: 401, json, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
     })
+    // The first to refresh has its answer when the other waits for its turn.
+    await context.route('**/api/v1/auth/refresh', async route => {
+      const waiting = () => one.evaluate<number>('navigator.locks.query().then(({ pending }) => pending.length)')
+      while ((await waiting()) === 0);
+      return route.continue()
+    })
     await Promise.all([one.reload(), other.reload()])
     for (const page of [one, other]) await page.getByRole('heading', { name: 'Bonjour Marie' }).waitFor()
     assert.equal(refused.size, 2)
