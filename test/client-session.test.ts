@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { Courtside, CourtsideError, memoryStorage } from 'courtside-client'
+import { Courtside, memoryStorage } from 'courtside-client'
 import { harness } from './support/app.ts'
-import { ear, noted, startServer, tabs } from './support/client.ts'
+import { ear, failsWith, noted, startServer, tabs } from './support/client.ts'
 import { listen } from './support/event-stream.ts'
 import { makeUser } from './support/factories.ts'
 import { payloadOf, queuedCode } from './support/scenario.ts'
@@ -18,14 +18,6 @@ async function signedIn(storage = memoryStorage()) {
   const { token, email } = await makeUser(h)
   await storage.set('token', token)
   return { storage, token, email }
-}
-
-function failsWith(status: number, code: string) {
-  return (error: unknown) => {
-    assert.ok(error instanceof CourtsideError)
-    assert.deepEqual([error.status, error.code], [status, code])
-    return true
-  }
 }
 
 describe('the client', () => {

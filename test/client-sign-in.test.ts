@@ -1,21 +1,13 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { Courtside, CourtsideError } from 'courtside-client'
+import { Courtside, type CourtsideError } from 'courtside-client'
 import { harness } from './support/app.ts'
-import { noted } from './support/client.ts'
+import { failsWith, noted } from './support/client.ts'
 import { listen } from './support/event-stream.ts'
 import { newEmail, payloadOf, profile, queuedCode } from './support/scenario.ts'
 
 const h = harness()
 let url: string
-
-function failsWith(status: number, code: string) {
-  return (error: unknown) => {
-    assert.ok(error instanceof CourtsideError)
-    assert.deepEqual([error.status, error.code], [status, code])
-    return true
-  }
-}
 
 describe('the client', () => {
   before(async () => {

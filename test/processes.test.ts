@@ -108,20 +108,7 @@ describe('three processes', () => {
 
   test('a fact reported to both is told once', async () => {
     const [creator, player] = [await signUp(), await signUp()]
-    const event = {
-      specversion: '1.0',
-      id: 'once',
-      source: '/three',
-      type: 'game_joined',
-      time: new Date().toISOString(),
-      data: {
-        game_id: 3,
-        creator_id: creator.id,
-        player_ids: [creator.id, player.id],
-        actor_id: player.id,
-        starts_at: '2040-01-01T18:00:00Z',
-      },
-    }
+    const event = joined('once', 3, creator, player)
     const answers = await Promise.all(
       [0, 1, 0, 1].map(at => call('POST', '/internal/v1/events', event, INTAKE_KEY, at)),
     )
@@ -141,20 +128,7 @@ describe('three processes', () => {
     const [creator, player] = [await signUp(), await signUp()]
     const stream = await openStream(services[1]!.address, creator.token)
     assert.equal((await stream.next()).event, 'sync')
-    const event = {
-      specversion: '1.0',
-      id: 'streamed',
-      source: '/three',
-      type: 'game_joined',
-      time: new Date().toISOString(),
-      data: {
-        game_id: 5,
-        creator_id: creator.id,
-        player_ids: [creator.id, player.id],
-        actor_id: player.id,
-        starts_at: '2040-01-01T18:00:00Z',
-      },
-    }
+    const event = joined('streamed', 5, creator, player)
     assert.equal((await call('POST', '/internal/v1/events', event, INTAKE_KEY, 0)).status, 202)
     const told = await stream.next()
     assert.deepEqual([told.event, told.data.type], ['notification', 'game_joined'])
@@ -202,3 +176,21 @@ describe('three processes', () => {
     assert.equal((await call('GET', '/api/v1/game-levels', undefined, undefined, 2)).status, 404)
   })
 })
+
+/** That a player has joined a game which is far away. */
+function joined(id: string, game_id: number, creator: { id: number }, player: { id: number }) {
+  return {
+    specversion: '1.0',
+    id,
+    source: '/three',
+    type: 'game_joined',
+    time: new Date().toISOString(),
+    data: {
+      game_id,
+      creator_id: creator.id,
+      player_ids: [creator.id, player.id],
+      actor_id: player.id,
+      starts_at: '2040-01-01T18:00:00Z',
+    },
+  }
+}

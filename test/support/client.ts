@@ -1,6 +1,7 @@
+import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Courtside, type CourtsideOptions, memoryStorage, type TokenStorage } from 'courtside-client'
+import { Courtside, CourtsideError, type CourtsideOptions, memoryStorage, type TokenStorage } from 'courtside-client'
 
 /** What a client has sent, oldest first. */
 export type Sent = { method: string; path: string; token: string | undefined }
@@ -75,5 +76,14 @@ export function ear<T>(): { hear: (said: T) => void; next(): Promise<T>; heard: 
       }
       return heard[taken++]!
     },
+  }
+}
+
+/** For `assert.rejects`: that it is the client's error, with this status and code. */
+export function failsWith(status: number, code: string) {
+  return (error: unknown) => {
+    assert.ok(error instanceof CourtsideError)
+    assert.deepEqual([error.status, error.code], [status, code])
+    return true
   }
 }
