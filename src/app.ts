@@ -45,7 +45,7 @@ export async function createApp(ctx: Context): Promise<App> {
   const app = createServer(ctx)
   const paths = pathTable()
   const tokens = createTokens(ctx.keys)
-  const cache = createSessionCache(ctx.sql, tokens, ctx.listener)
+  const cache = createSessionCache(ctx, tokens, ctx.listener)
   const guards = createGuards(ctx, cache)
   const undeclaredProxy = watchUndeclaredProxy(trustedProxies(ctx.config.trustProxy), ctx.metrics.undeclaredProxy)
 
@@ -96,13 +96,13 @@ export async function createApp(ctx: Context): Promise<App> {
   return app
 }
 
-function openStreams(app: App, { sql, log, now, metrics, listener }: Context) {
+function openStreams(app: App, { readSql, log, now, metrics, listener }: Context) {
   const streams = createStreams({
-    sql,
+    sql: readSql,
     listener: listener!,
     log,
     now,
-    running: sessionIds => sessions.running(sql, sessionIds),
+    running: sessionIds => sessions.running(readSql, sessionIds),
     count: metrics.stream,
   })
   sessions.onEnded(listener!, streams.end)

@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { deriveKeys, type Keys } from './auth/keys.ts'
 import type { Config } from './config.ts'
 import { createListener, type Listener } from './db/listener.ts'
-import { connect, type Database } from './db/sql.ts'
+import { connect, connectReads, type Database, type Reads } from './db/sql.ts'
 import { createMailbox, type Mailbox } from './mail/mailbox.ts'
 import type { Mailer } from './mail/mailer.ts'
 import { createSmtpMailer } from './mail/smtp.ts'
@@ -14,6 +14,8 @@ export type Context = {
   log: FastifyBaseLogger
   now: () => Date
   sql: Database
+  /** For what people ask all day, and changes nothing. */
+  readSql: Reads
   /** The intake's own two connections: however much is reported at once, people's requests don't wait behind it. */
   intakeSql: Database
   /** Set in a process that serves. It listens once the app is ready. */
@@ -40,6 +42,7 @@ export function createContext(
   overrides: Partial<Pick<Context, 'now' | 'mailer'>> = {},
 ): Context {
   const sql = connect(found.databaseUrl)
+  const readSql = connectReads(found.databaseUrl)
   const intakeSql = connect(found.databaseUrl, { max: 2, name: 'courtside-intake' })
   const listener = config.serves ? createListener(found.databaseUrl, log) : undefined
   const now = overrides.now ?? (() => new Date())
@@ -50,6 +53,7 @@ export function createContext(
     log,
     now,
     sql,
+    readSql,
     intakeSql,
     listener,
     keys: deriveKeys(found.jwtSecrets),
@@ -60,7 +64,7 @@ export function createContext(
     exposeMetrics: counted?.expose,
     close: async () => {
       await listener?.close()
-      await Promise.all([sql.close(), intakeSql.close()])
+      await Promise.all([sql.close(), readSql.close(), intakeSql.close()])
     },
     ...overrides,
   }

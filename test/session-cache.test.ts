@@ -5,11 +5,12 @@ import { createTokens } from '../src/auth/jwt.ts'
 import { createSessionCache } from '../src/auth/session-cache.ts'
 import * as sessions from '../src/auth/sessions.ts'
 import { createContext } from '../src/context.ts'
-import type { Sql } from '../src/db/sql.ts'
+import type { Query } from '../src/db/sql.ts'
 import { eraseUser } from '../src/personal-data.ts'
 import { found, harness, testConfig } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
 import { payloadOf } from './support/scenario.ts'
+import { countStatements } from './support/statements.ts'
 
 const h = harness()
 
@@ -37,18 +38,6 @@ describe('the session cache', { timeout: 60_000 }, () => {
     return (await app.inject({ url: '/api/v1/notifications/unread-count', headers })).statusCode
   }
 
-  /** How many statements a process's pool is asked for. */
-  async function statements({ ctx }: Pick<typeof h, 'ctx'>, work: () => Promise<unknown>): Promise<number> {
-    let count = 0
-    const add = () => {
-      count += 1
-    }
-    ctx.sql.pool.on('acquire', add)
-    await work()
-    ctx.sql.pool.off('acquire', add)
-    return count
-  }
-
   /** Asks until it is refused. @returns after how many milliseconds */
   async function refused(token: string): Promise<number> {
     const since = performance.now()
@@ -60,15 +49,15 @@ describe('the session cache', { timeout: 60_000 }, () => {
   async function remembered() {
     const user = await makeUser(h)
     assert.equal(await statusAt(other, user.token), 200)
-    assert.equal(await statements(other, () => statusAt(other, user.token)), 1)
+    assert.equal(await countStatements(other.ctx, () => statusAt(other, user.token)), 1)
     return user
   }
 
   test('saves the look-up, and not the work', async () => {
     const { token } = await makeUser(h)
     // The look-up, that the token has been shown, and the count.
-    assert.equal(await statements(other, () => statusAt(other, token)), 3)
-    assert.equal(await statements(other, () => statusAt(other, token)), 1)
+    assert.equal(await countStatements(other.ctx, () => statusAt(other, token)), 3)
+    assert.equal(await countStatements(other.ctx, () => statusAt(other, token)), 1)
   })
 
   const endings: [string, (user: { id: number; token: string }) => Promise<unknown>][] = [
@@ -120,7 +109,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
       new Promise<number>(resolve => {
         let first = true
         listener[change](() => {
-          if (first) resolve(statements(other, () => statusAt(other, token)))
+          if (first) resolve(countStatements(other.ctx, () => statusAt(other, token)))
           first = false
         })
       })
@@ -131,7 +120,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
     assert.equal(await down, 2)
     // What was looked up while it was down has not been kept.
     assert.equal(await back, 2)
-    assert.equal(await statements(other, () => statusAt(other, token)), 1)
+    assert.equal(await countStatements(other.ctx, () => statusAt(other, token)), 1)
     await up(h.ctx.listener!)
   })
 
@@ -140,13 +129,13 @@ describe('the session cache', { timeout: 60_000 }, () => {
     await h.call('POST', '/api/v1/auth/refresh', { token })
     assert.equal(await statusAt(other, token), 200)
     h.clock.advance(29_999)
-    assert.equal(await statements(other, () => statusAt(other, token)), 1)
+    assert.equal(await countStatements(other.ctx, () => statusAt(other, token)), 1)
     h.clock.advance(1)
     assert.equal(await statusAt(other, token), 401)
 
     const { token: lasting } = await remembered()
     h.clock.advance(3_600_000 - 1)
-    assert.equal(await statements(other, () => statusAt(other, lasting)), 1)
+    assert.equal(await countStatements(other.ctx, () => statusAt(other, lasting)), 1)
     h.clock.advance(1)
     assert.equal(await statusAt(other, lasting), 401)
   })
@@ -171,8 +160,11 @@ describe('the session cache', { timeout: 60_000 }, () => {
       read.resolve()
       await goOn.promise
       return rows
-    }) as unknown as Sql
-    const cache = createSessionCache(slow, createTokens(h.ctx.keys), { ...other.ctx.listener!, on: () => {} })
+    }) as Query
+    const cache = createSessionCache({ sql: h.database.sql, readSql: slow }, createTokens(h.ctx.keys), {
+      ...other.ctx.listener!,
+      on: () => {},
+    })
     const first = cache.authenticate(token, h.clock.now())
     await read.promise
     await sessions.end(h.database.sql, sid, h.clock.now())

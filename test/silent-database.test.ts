@@ -1,42 +1,11 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer, connect as dial, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { connect } from '../src/db/sql.ts'
 import { AppError } from '../src/errors.ts'
 import { testDatabase } from './support/database.ts'
+import { wire } from './support/wire.ts'
 
 const isUnavailable = (error: unknown) => error instanceof AppError && error.code === 'unavailable'
-
-/** Passes everything on to a server until it is told to be silent, as a machine that lost its power is. */
-async function wire(target: URL) {
-  let silent = false
-  const sockets: Socket[] = []
-  const server = createServer(near => {
-    const far = dial(Number(target.port), target.hostname)
-    for (const [from, to] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.push(from)
-      from.on('data', bytes => silent || to.write(bytes)).on('error', () => {})
-      from.on('close', () => to.destroy())
-    }
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const url = new URL(target)
-  url.port = String((server.address() as { port: number }).port)
-  return {
-    url: url.href,
-    hush: (now: boolean) => {
-      silent = now
-    },
-    close: async () => {
-      for (const socket of sockets) socket.destroy()
-      await once(server.close(), 'close')
-    },
-  }
-}
 
 test('a database that falls silent: unavailable in bounded time, and its connections are left', async () => {
   const database = await testDatabase()

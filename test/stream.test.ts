@@ -12,6 +12,7 @@ import { type ClientStream, listen, openStream } from './support/event-stream.ts
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { event, happens, newGame } from './support/games.ts'
 import { payloadOf, signIn } from './support/scenario.ts'
+import { countStatements } from './support/statements.ts'
 
 const PATH = '/api/v1/notifications'
 const ORIGIN = 'https://app.example.com'
@@ -178,16 +179,12 @@ describe('the stream', { timeout: 60_000 }, () => {
     test('nothing of others’, who cost no statement without a stream', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
       const stream = await synced(there, user.token)
-      let statements = 0
-      const count = () => {
-        statements += 1
-      }
-      second.ctx.sql.pool.on('acquire', count)
-      await makeNotifications(h, other.id, 3)
-      const [id] = await makeNotifications(h, user.id, 1)
-      assert.equal((await stream.next()).data.id, id)
-      await assertNext(stream, 'unread_count', { unread_count: 1 })
-      second.ctx.sql.pool.off('acquire', count)
+      const statements = await countStatements(second.ctx, async () => {
+        await makeNotifications(h, other.id, 3)
+        const [id] = await makeNotifications(h, user.id, 1)
+        assert.equal((await stream.next()).data.id, id)
+        await assertNext(stream, 'unread_count', { unread_count: 1 })
+      })
       assert.equal(statements, 1)
     })
   })

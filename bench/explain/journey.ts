@@ -29,7 +29,9 @@ export async function plansOf(url: string, seed: Seed, mode: 'force_custom_plan'
     THROTTLE_VERIFY_OTP: '1000000',
   })
   const found = { databaseUrl, jwtSecrets: [JWT_SECRET], intakeKeys: [INTAKE_KEY] }
-  const ctx = createContext(config, pino({ level: 'silent' }), found)
+  const composed = createContext(config, pino({ level: 'silent' }), found)
+  // Its statements are those of a pool, whose plans can be heard.
+  const ctx = { ...composed, readSql: Object.assign(composed.sql, { inFlight: () => 0 }) }
   const plans: Plan[] = []
   let request = ''
   for (const { pool } of [ctx.sql, ctx.intakeSql]) collectPlans(pool, plan => plans.push({ request, ...plan }))

@@ -25,7 +25,7 @@ export function authRoutes(
   { tokens, cache }: { tokens: Tokens; cache: SessionCache },
   erase: (userId: number) => Promise<unknown>,
 ): void {
-  const { sql, keys, now, config, metrics } = ctx
+  const { sql, readSql, keys, now, config, metrics } = ctx
   const secrets = { keys, tokens }
 
   app.route({
@@ -128,7 +128,7 @@ export function authRoutes(
       response: { 200: Type.Object({ data: User }) },
     },
     handler: async request => {
-      const user = await users.find(sql, request.caller.userId)
+      const user = await users.find(readSql, request.caller.userId)
       if (!user) throw unauthenticated(true)
       return { data: toUser(user) }
     },

@@ -1,5 +1,5 @@
 import type { Listener } from '../db/listener.ts'
-import type { Sql } from '../db/sql.ts'
+import type { Query, Sql } from '../db/sql.ts'
 import type { Claims, Tokens } from './jwt.ts'
 
 // "Access token lifetime: 60 minutes. Refresh lifetime: 10080 minutes (7 days)."
@@ -33,9 +33,13 @@ export type Accepted = { caller: Caller; until: Date }
  * Accepts the newest token of a running session, or one superseded less than 30 s ago, before its own `exp`.
  * The first time a token is shown, that is written down: from then on the one before it is dead for good.
  */
-export async function authenticate(sql: Sql, claims: Claims, now: Date): Promise<Accepted | undefined> {
+export async function authenticate(
+  { sql, readSql }: { sql: Sql; readSql: Query },
+  claims: Claims,
+  now: Date,
+): Promise<Accepted | undefined> {
   if (claims.exp * 1000 <= now.getTime()) return undefined
-  const [session] = await sql<{ presented: number; expires_at: Date; superseded_at: Date | null }>`
+  const [session] = await readSql<{ presented: number; expires_at: Date; superseded_at: Date | null }>`
     select presented, expires_at,
       case when generation > ${claims.generation}
         then superseded_at[${claims.generation} - generation + 1 + cardinality(superseded_at)] end as superseded_at
@@ -57,7 +61,7 @@ export async function authenticate(sql: Sql, claims: Claims, now: Date): Promise
 }
 
 /** Which of these sessions have not been ended. */
-export async function running(sql: Sql, sessionIds: string[]): Promise<Set<string>> {
+export async function running(sql: Query, sessionIds: string[]): Promise<Set<string>> {
   const rows = await sql<{ id: string }>`
     select id from session where id = any(${sessionIds}::uuid[]) and ended_at is null`
   return new Set(rows.map(row => row.id))

@@ -2,14 +2,19 @@ import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { AppError, unavailable } from '../errors.ts'
 import { Client } from './client.ts'
+import { Pipeline } from './pipeline.ts'
 
-export interface Sql {
-  /**
-   * Runs one statement and resolves to its rows: sql`select … ${value}`. It is sent as a named prepared statement, the
-   * values as parameters. int8 comes back as a number, timestamptz as a Date, json parsed.
-   * Throws AppError `unavailable` when the database cannot be reached or a second try may do, else pg's DatabaseError.
-   */
-  <Row = Record<string, unknown>>(strings: TemplateStringsArray, ...values: unknown[]): Promise<Row[]>
+/**
+ * Runs one statement and resolves to its rows: sql`select … ${value}`. It is sent as a named prepared statement, the
+ * values as parameters. int8 comes back as a number, timestamptz as a Date, json parsed.
+ * Throws AppError `unavailable` when the database cannot be reached or a second try may do, else pg's DatabaseError.
+ */
+export type Query = <Row = Record<string, unknown>>(
+  strings: TemplateStringsArray,
+  ...values: unknown[]
+) => Promise<Row[]>
+
+export interface Sql extends Query {
   /** Runs `work` in a transaction; inside one already, in a savepoint. A throw rolls back just that. */
   begin<T>(work: (sql: Sql) => Promise<T>): Promise<T>
 }
@@ -20,7 +25,13 @@ export interface Database extends Sql {
   close(): Promise<void>
 }
 
-type Queryable = { query(query: pg.QueryConfig | string): Promise<pg.QueryResult> }
+export type Reads = Query & {
+  /** How many statements are sent, or about to be, and not answered yet. */
+  inFlight(): number
+  close(): Promise<void>
+}
+
+type Queryable = { query(statement: pg.QueryConfig): Promise<pg.QueryResult> }
 
 const types = {
   getTypeParser(oid: number, format?: string): (value: string) => unknown {
@@ -37,28 +48,36 @@ const INT8_ARRAY = 1016
  */
 export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
 
-/**
- * @param url a PostgreSQL URL; several hosts are tried in order
- * @param options.max connections; five give a steadier p99 than ten on two cores
- * @param options.patienceMs how long an answer is waited for; more than the server gives a statement
- */
-export function connect(url: string, options: { max?: number; name?: string; patienceMs?: number } = {}): Database {
-  const pool = new pg.Pool({
+/** `patienceMs`: how long an answer is waited for; more than the server gives a statement. */
+type Options = { max?: number; name?: string; patienceMs?: number }
+
+function clientConfig(url: string, { name = 'courtside', patienceMs = 35_000 }: Options): pg.ClientConfig {
+  return {
     connectionString: url,
-    Client: Client as unknown as typeof pg.Client,
-    max: options.max ?? 5,
-    application_name: options.name ?? 'courtside',
+    application_name: name,
     types: types as pg.CustomTypesConfig,
-    // Fresh connections are slow and come without prepared statements, so idle ones are kept.
-    idleTimeoutMillis: 0,
     connectionTimeoutMillis: 5_000,
     options: PLANNER_OPTIONS,
     // A statement that runs this long has lost its reader; it must not hold its locks.
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,
     // A machine that lost its power breaks no connection; TCP alone would wait for it for a quarter of an hour.
-    query_timeout: options.patienceMs ?? 35_000,
+    query_timeout: patienceMs,
     keepAlive: true,
+  }
+}
+
+/**
+ * @param url a PostgreSQL URL; several hosts are tried in order
+ * @param options.max connections; five give a steadier p99 than ten on two cores
+ */
+export function connect(url: string, options: Options = {}): Database {
+  const pool = new pg.Pool({
+    ...clientConfig(url, options),
+    Client: Client as unknown as typeof pg.Client,
+    max: options.max ?? 5,
+    // Fresh connections are slow and come without prepared statements, so idle ones are kept.
+    idleTimeoutMillis: 0,
   })
   // A lost connection is replaced at the next query; without listeners it would end the process, idle or in use.
   pool.on('error', () => {})
@@ -68,6 +87,15 @@ export function connect(url: string, options: { max?: number; name?: string; pat
   sql.pool = pool
   sql.close = () => pool.end()
   return sql
+}
+
+/**
+ * The same for statements that only read and wait for no lock: see `Pipeline`.
+ * @param options.max connections; with two, a slow statement holds up half of the others at most
+ */
+export function connectReads(url: string, options: Options = {}): Reads {
+  const pipeline = new Pipeline(clientConfig(url, { name: 'courtside-reads', ...options }), options.max ?? 2)
+  return Object.assign(statement(pipeline), { inFlight: () => pipeline.inFlight, close: () => pipeline.end() })
 }
 
 async function transaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Promise<T> {
@@ -93,7 +121,7 @@ async function transaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Pr
 }
 
 function inTransaction(client: pg.PoolClient, depth = 1): Sql {
-  const sql = statement(client)
+  const sql = statement(client) as Sql
   sql.begin = async work => {
     const savepoint = `s${depth}`
     await client.query(`savepoint ${savepoint}`)
@@ -109,12 +137,12 @@ function inTransaction(client: pg.PoolClient, depth = 1): Sql {
   return sql
 }
 
-function statement(target: Queryable): Sql {
+function statement(target: Queryable): Query {
   return (async (strings: TemplateStringsArray, ...values: unknown[]) => {
     const { name, text } = prepared(strings)
     const result = await target.query({ name, text, values }).catch(rethrow)
     return result.rows
-  }) as unknown as Sql
+  }) as Query
 }
 
 // A template's strings are one frozen object a call site, so each statement is named once in the life of the process.
@@ -147,7 +175,7 @@ export function isUnreachable(error: unknown): boolean {
   const { code, message } = error as NodeJS.ErrnoException
   return (
     (code !== undefined && /^(ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOST|ENET|ENOENT|EADDRNOTAVAIL)/.test(code)) ||
-    /Connection terminated|timeout exceeded when trying to connect|Query read timeout|not queryable|Cannot use a pool/.test(
+    /Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|not queryable|Cannot use a pool/.test(
       message ?? '',
     )
   )

@@ -7,7 +7,7 @@ import * as users from '../users/users.ts'
 import * as levels from './levels.ts'
 import { GameLevel, LevelAssessment } from './schema.ts'
 
-export function levelRoutes(app: App, { sql, now }: Pick<Context, 'sql' | 'now'>): void {
+export function levelRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sql' | 'readSql' | 'now'>): void {
   app.route({
     method: 'GET',
     url: '/api/v1/game-levels',
@@ -18,7 +18,7 @@ export function levelRoutes(app: App, { sql, now }: Pick<Context, 'sql' | 'now'>
       summary: 'The game levels to choose from',
       response: { 200: Type.Object({ data: Type.Array(GameLevel) }) },
     },
-    handler: async () => ({ data: await levels.list(sql) }),
+    handler: async () => ({ data: await levels.list(readSql) }),
   })
 
   app.route({

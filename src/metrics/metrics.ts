@@ -41,6 +41,7 @@ type PoolUse = { total: number; idle: number; waiting: number }
 /** What is read at a scrape rather than counted. */
 export type Gauges = {
   pools: { requests: PoolUse; intake: PoolUse }
+  readsInFlight: number
   /** Undefined when the database cannot be asked. */
   queues: { mails: Waiting; reminders: Waiting } | undefined
 }
@@ -77,6 +78,7 @@ export function createMetrics() {
   const lateness = histogram('reminder_lateness_seconds', 'How late they fired', ['type'], LATE_SECONDS)
   const streams = gauge('streams_open', 'Open notification streams')
   const pool = gauge('pool_connections', 'The pools to the database; waiting are requests', ['pool', 'state'])
+  const reads = gauge('reads_in_flight', 'Statements that only read, sent and not answered yet')
   const up = gauge('database_up', 'Whether the database answered at this scrape')
   const mails = {
     waiting: gauge('mails_waiting', 'Jobs of the outbox, of all processes; absent while the database is down'),
@@ -105,10 +107,11 @@ export function createMetrics() {
     stream: change => streams.inc(change),
   }
 
-  async function expose({ pools, queues }: Gauges): Promise<{ type: string; text: string }> {
+  async function expose({ pools, readsInFlight, queues }: Gauges): Promise<{ type: string; text: string }> {
     for (const [name, use] of Object.entries(pools)) {
       for (const [state, count] of Object.entries(use)) pool.set({ pool: name, state }, count)
     }
+    reads.set(readsInFlight)
     up.set(queues ? 1 : 0)
     show(mails, queues?.mails)
     show(reminders, queues?.reminders)

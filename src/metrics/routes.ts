@@ -1,4 +1,4 @@
-import type { Database } from '../db/sql.ts'
+import type { Database, Reads } from '../db/sql.ts'
 import type { App } from '../http/route.ts'
 import type { Expose, Gauges, Waiting } from './metrics.ts'
 
@@ -8,7 +8,7 @@ import type { Expose, Gauges, Waiting } from './metrics.ts'
  */
 export function metricsRoutes(
   app: App,
-  { sql, intakeSql }: { sql: Database; intakeSql: Database },
+  { sql, readSql, intakeSql }: { sql: Database; readSql: Reads; intakeSql: Database },
   expose: Expose,
   overdue: () => Promise<Waiting>,
 ): void {
@@ -24,6 +24,7 @@ export function metricsRoutes(
       })
       const { type, text } = await expose({
         pools: { requests: poolUse(sql), intake: poolUse(intakeSql) },
+        readsInFlight: readSql.inFlight(),
         queues: queues && { mails: queues[0], reminders: queues[1] },
       })
       return reply.type(type).send(text)

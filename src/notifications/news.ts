@@ -1,4 +1,4 @@
-import type { Sql } from '../db/sql.ts'
+import type { Query } from '../db/sql.ts'
 import type { NotificationRow } from './schema.ts'
 
 /**
@@ -25,7 +25,7 @@ export function addNamed(named: Named, payload: string, matters: (userId: number
 export type News = { userId: number; unreadCount: number; latestId: number | null; fresh: NotificationRow[] }
 
 /** How things stand with each of the users, and those of the named notifications that are still there; of one instant. */
-export async function readNews(sql: Sql, userIds: number[], named: Named): Promise<News[]> {
+export async function readNews(sql: Query, userIds: number[], named: Named): Promise<News[]> {
   const pairs = [...named].flatMap(([userId, ids]) => Array.from(ids, id => ({ userId, id })))
   const rows = await sql<NotificationRow & { user_id: number; unread_count: number; latest_id: number | null }>`
     with fresh as (

@@ -1,4 +1,4 @@
-import type { Sql } from '../db/sql.ts'
+import type { Query, Sql } from '../db/sql.ts'
 import type { Language } from '../http/language.ts'
 import { NOBODY } from './catalogue.ts'
 import type { NotificationRow } from './schema.ts'
@@ -12,7 +12,7 @@ export type Page = { rows: NotificationRow[]; total: number; unreadCount: number
  * A slice of a user's notifications, newest first, with the counts of the same instant: one statement. The counts are
  * joined to the rows, rather than counted over them, so that they are right past the end too.
  */
-export async function list(sql: Sql, userId: number, { page, perPage, beforeId }: Slice): Promise<Page> {
+export async function list(sql: Query, userId: number, { page, perPage, beforeId }: Slice): Promise<Page> {
   // The database's bigint ends where no user's notifications ever will.
   const offset = Math.min((page - 1) * perPage, Number.MAX_SAFE_INTEGER)
   const newest = beforeId === undefined ? Number.MAX_SAFE_INTEGER : beforeId - 1
@@ -35,7 +35,7 @@ export async function list(sql: Sql, userId: number, { page, perPage, beforeId }
   return { rows: rows.filter(row => row.id !== null), total, unreadCount }
 }
 
-export async function countUnread(sql: Sql, userId: number): Promise<number> {
+export async function countUnread(sql: Query, userId: number): Promise<number> {
   const [row] = await sql<{ count: number }>`
     select count(*) from notification where user_id = ${userId} and read_at is null`
   return row!.count
@@ -100,7 +100,7 @@ export async function remove(sql: Sql, userId: number, id: number): Promise<bool
  * Whether somebody else has the notification of this id: the one look-up that can't say whose. One's own, which may have
  * arrived just now, is none of another's.
  */
-export async function isAnothers(sql: Sql, userId: number, id: number): Promise<boolean> {
+export async function isAnothers(sql: Query, userId: number, id: number): Promise<boolean> {
   const [row] = await sql<{ found: boolean }>`
     select exists (select from notification where id = ${id} and id > 0 and user_id <> ${userId}) as found`
   return row!.found

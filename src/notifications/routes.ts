@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Context } from '../context.ts'
-import type { Sql } from '../db/sql.ts'
+import type { Query } from '../db/sql.ts'
 import { forbidden, invalid, notFound, same } from '../errors.ts'
 import { EVENT_STREAM_HEADERS } from '../http/event-stream.ts'
 import { preferredLanguage } from '../http/language.ts'
@@ -10,7 +10,11 @@ import * as notifications from './notifications.ts'
 import { Notification, NotificationPath, PageQuery, PaginationMeta, ReadAllBody, toNotification } from './schema.ts'
 import type { Streams } from './stream.ts'
 
-export function notificationRoutes(app: App, { sql, now }: Pick<Context, 'sql' | 'now'>, streams: Streams): void {
+export function notificationRoutes(
+  app: App,
+  { sql, readSql, now }: Pick<Context, 'sql' | 'readSql' | 'now'>,
+  streams: Streams,
+): void {
   app.route({
     method: 'GET',
     url: '/api/v1/notifications',
@@ -28,7 +32,7 @@ export function notificationRoutes(app: App, { sql, now }: Pick<Context, 'sql' |
           before_id: [{ fr: 'before_id et page ne vont pas ensemble.', en: 'before_id and page do not go together.' }],
         })
       }
-      const { rows, total, unreadCount } = await notifications.list(sql, request.caller.userId, {
+      const { rows, total, unreadCount } = await notifications.list(readSql, request.caller.userId, {
         page,
         perPage,
         beforeId,
@@ -50,7 +54,7 @@ export function notificationRoutes(app: App, { sql, now }: Pick<Context, 'sql' |
       summary: 'How many of them are unread',
       response: { 200: Type.Object({ unread_count: Type.Integer() }) },
     },
-    handler: async request => ({ unread_count: await notifications.countUnread(sql, request.caller.userId) }),
+    handler: async request => ({ unread_count: await notifications.countUnread(readSql, request.caller.userId) }),
   })
 
   app.route({
@@ -84,7 +88,7 @@ export function notificationRoutes(app: App, { sql, now }: Pick<Context, 'sql' |
       const { userId } = request.caller
       const { id } = request.params
       const row = await notifications.markRead(sql, userId, id, now())
-      if (!row) throw await notTheirs(sql, userId, id)
+      if (!row) throw await notTheirs(readSql, userId, id)
       return { data: toNotification(row) }
     },
   })
@@ -118,14 +122,14 @@ export function notificationRoutes(app: App, { sql, now }: Pick<Context, 'sql' |
     handler: async request => {
       const { userId } = request.caller
       const { id } = request.params
-      if (!(await notifications.remove(sql, userId, id))) throw await notTheirs(sql, userId, id)
+      if (!(await notifications.remove(sql, userId, id))) throw await notTheirs(readSql, userId, id)
       return { message: DELETED[preferredLanguage(request.headers['accept-language'])] }
     },
   })
 }
 
 /** Why a notification could not be touched. The sentence is a literal of the specification. */
-async function notTheirs(sql: Sql, userId: number, id: number) {
+async function notTheirs(sql: Query, userId: number, id: number) {
   return (await notifications.isAnothers(sql, userId, id))
     ? forbidden(same('Cette notification ne vous appartient pas.'))
     : notFound()

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger, FastifyReply } from 'fastify'
 import type { Listener } from '../db/listener.ts'
-import type { Sql } from '../db/sql.ts'
+import type { Query } from '../db/sql.ts'
 import { type EventStream, eventText, openEventStream } from '../http/event-stream.ts'
 import { addNamed, CHANNEL, type Named, type News, readNews } from './news.ts'
 import { toNotification } from './schema.ts'
@@ -17,7 +17,7 @@ type Stream = { caller: Caller; wire: EventStream; synced: boolean }
 export type Streams = ReturnType<typeof createStreams>
 
 type Deps = {
-  sql: Sql
+  sql: Query
   listener: Listener
   log: FastifyBaseLogger
   now: () => Date

@@ -1,4 +1,4 @@
-import type { Sql } from '../db/sql.ts'
+import type { Query, Sql } from '../db/sql.ts'
 import type { Language } from '../http/language.ts'
 import type { UserRow } from './schema.ts'
 
@@ -26,7 +26,7 @@ export async function welcomeBack(sql: Sql, email: string, locale: Language, now
 }
 
 /** The profile with its chosen level. */
-export async function find(sql: Sql, userId: number): Promise<UserRow | undefined> {
+export async function find(sql: Query, userId: number): Promise<UserRow | undefined> {
   const [user] = await sql<UserRow>`
     select app_user.id, email, first_name, last_name, locale, created_at, updated_at,
       game_level.id as level_id, slug, name, description, position
