@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../http/type.ts'
 import { ONE_LINE } from '../http/validation.ts'
 
 const Email = Type.String({

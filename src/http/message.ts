@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from './type.ts'
 
 /** An answer that only says that it is done. */
 export const Message = Type.Object(

@@ -1,7 +1,7 @@
-import { Type } from 'typebox'
 import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
 import type { App } from '../http/route.ts'
+import { Type } from '../http/type.ts'
 import { toUser, User } from '../users/schema.ts'
 import * as users from '../users/users.ts'
 import * as levels from './levels.ts'

@@ -1,4 +1,5 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../http/type.ts'
 import { compileCheck, ONE_LINE } from '../http/validation.ts'
 
 export const GameLevel = Type.Object(

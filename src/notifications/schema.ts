@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { timestamp } from '../http/timestamp.ts'
+import { Type } from '../http/type.ts'
 import { NOTIFICATION_TYPES, type NotificationType } from './catalogue.ts'
 
 const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })

@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { timestamp } from '../http/timestamp.ts'
+import { Type } from '../http/type.ts'
 import { GameLevel } from '../levels/schema.ts'
 
 export const User = Type.Object(

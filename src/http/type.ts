@@ -1,0 +1,50 @@
+import type { Type as TypeBox } from 'typebox'
+
+type Words =
+  | 'Array'
+  | 'Boolean'
+  | 'Enum'
+  | 'Integer'
+  | 'Literal'
+  | 'Null'
+  | 'Object'
+  | 'Optional'
+  | 'Record'
+  | 'String'
+  | 'Union'
+type Schema = Record<string, unknown>
+
+const optional = new WeakSet<Schema>()
+
+function object(properties: Record<string, Schema>, options?: Schema): Schema {
+  const required = Object.keys(properties).filter(name => !optional.has(properties[name]!))
+  return { type: 'object', ...(required.length > 0 && { required }), properties, ...options }
+}
+
+/**
+ * TypeBox's words for schemas, those that are used here, with TypeBox's types. What they do at run time is little: they write
+ * down JSON Schema. Its package can do much more, in some 370 files that each start would read (decisions.md, "Running it").
+ * A test holds each word against the original.
+ */
+export const Type = {
+  Array: (items: Schema, options?: Schema) => ({ type: 'array', items, ...options }),
+  Boolean: (options?: Schema) => ({ type: 'boolean', ...options }),
+  Enum: (values: unknown[], options?: Schema) => ({ enum: values, ...options }),
+  Integer: (options?: Schema) => ({ type: 'integer', ...options }),
+  Literal: (value: unknown, options?: Schema) => ({ type: typeof value, const: value, ...options }),
+  Null: (options?: Schema) => ({ type: 'null', ...options }),
+  Object: object,
+  Optional(schema: Schema) {
+    const copy = { ...schema }
+    optional.add(copy)
+    return copy
+  },
+  /** With any text as its keys. */
+  Record: (_key: Schema, value: Schema, options?: Schema) => ({
+    type: 'object',
+    patternProperties: { '^.*$': value },
+    ...options,
+  }),
+  String: (options?: Schema) => ({ type: 'string', ...options }),
+  Union: (parts: Schema[], options?: Schema) => ({ anyOf: parts, ...options }),
+} as unknown as Pick<typeof TypeBox, Words>
