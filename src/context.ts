@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { deriveKeys, type Keys } from './auth/keys.ts'
 import type { Config } from './config.ts'
 import { createListener, type Listener } from './db/listener.ts'
-import { connect, connectReads, type Database, type Reads } from './db/sql.ts'
+import { BY_KEYS, connect, connectReads, type Database, type Reads } from './db/sql.ts'
 import { createMailbox, type Mailbox } from './mail/mailbox.ts'
 import type { Mailer } from './mail/mailer.ts'
 import { createSmtpMailer } from './mail/smtp.ts'
@@ -43,7 +43,7 @@ export function createContext(
 ): Context {
   const sql = connect(found.databaseUrl)
   const readSql = connectReads(found.databaseUrl)
-  const intakeSql = connect(found.databaseUrl, { max: 2, name: 'courtside-intake' })
+  const intakeSql = connect(found.databaseUrl, { max: 2, name: 'courtside-intake', planner: BY_KEYS })
   const listener = config.serves ? createListener(found.databaseUrl, log) : undefined
   const now = overrides.now ?? (() => new Date())
   const counted = config.metricsToken === undefined ? undefined : createMetrics()

@@ -48,16 +48,31 @@ const INT8_ARRAY = 1016
  */
 export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
 
-/** `patienceMs`: how long an answer is waited for; more than the server gives a statement. */
-type Options = { max?: number; name?: string; patienceMs?: number }
+/**
+ * For connections whose every statement goes by keys: planned once, for any values, and by the indexes, however small a table is
+ * just now. Left to itself PostgreSQL would plan some anew each time, which takes longer than to run them, and keep for others
+ * what was best while the tables were empty.
+ */
+export const BY_KEYS = [
+  PLANNER_OPTIONS,
+  ...['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'],
+].join(' -c ')
 
-function clientConfig(url: string, { name = 'courtside', patienceMs = 35_000 }: Options): pg.ClientConfig {
+/**
+ * `planner`: how PostgreSQL is to plan. `patienceMs`: how long an answer is waited for; more than the server gives a statement.
+ */
+type Options = { max?: number; name?: string; planner?: string; patienceMs?: number }
+
+function clientConfig(
+  url: string,
+  { name = 'courtside', planner = PLANNER_OPTIONS, patienceMs = 35_000 }: Options,
+): pg.ClientConfig {
   return {
     connectionString: url,
     application_name: name,
     types: types as pg.CustomTypesConfig,
     connectionTimeoutMillis: 5_000,
-    options: PLANNER_OPTIONS,
+    options: planner,
     // A statement that runs this long has lost its reader; it must not hold its locks.
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,
