@@ -23,7 +23,7 @@ export async function createLog(level: Config['logLevel']): Promise<Logger> {
   const options = logOptions(level)
   // Not one system call a line: they go out together, a tenth of a second late at most. At the end pino flushes.
   if (!process.stdout.isTTY)
-    return pino(options, destination({ fd: 1, sync: false, minLength: 4096, periodicFlush: 100 }))
+    return pino(options, destination({ fd: 1, sync: false, minLength: 12_288, periodicFlush: 100 }))
   const { default: pretty } = await import('pino-pretty')
   return pino(options, pretty({ colorize: true, ignore: 'reqId', singleLine: true }))
 }

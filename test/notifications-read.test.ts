@@ -27,6 +27,16 @@ describe('200', () => {
     assert.deepEqual(unread, [{ id: untouched }])
   })
 
+  test('repeated, nothing is written', async () => {
+    const user = await makeUser(h)
+    const [id] = await makeNotifications(h, user.id, 1)
+    await read(user.token, id)
+    const version = () => h.database.sql`select xmin::text, xmax::text from notification where id = ${id}`
+    const before = await version()
+    assert.equal((await read(user.token, id)).status, 200)
+    assert.deepEqual(await version(), before)
+  })
+
   test('"No body": one that is sent anyway is ignored', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)

@@ -4,7 +4,7 @@ import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
 import { openStream } from './support/event-stream.ts'
 import { makePlayers, post, startLoad, tellings } from './support/load.ts'
-import { startService } from './support/service.ts'
+import { type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
 
 const ROUNDS = 3
@@ -22,15 +22,18 @@ test('SIGTERM under load: what was acknowledged is kept, and the process ends in
     INTAKE_KEYS: INTAKE_KEY,
     THROTTLE_REQUEST_OTP: '1000000',
   }
-  const services = [await startService(env)]
+  const services: Service[] = []
+  let load: ReturnType<typeof startLoad> | undefined
   t.after(async () => {
-    await services[0]!.stop('SIGKILL')
+    await load?.stop()
+    await services[0]?.stop('SIGKILL')
     await smtp.close()
     await database.drop()
   })
+  services[0] = await startService(env)
   const players = await makePlayers(database.sql)
   const token = await signUp('reader@example.com')
-  const load = startLoad(services, players)
+  load = startLoad(services, players)
   const { emails, scores } = load.acknowledged
 
   for (let round = 1; round <= ROUNDS; round += 1) {

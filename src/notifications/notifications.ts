@@ -43,15 +43,25 @@ export async function countUnread(sql: Query, userId: number): Promise<number> {
 
 // Whatever changes the number of unread ones, or adds any, says so at its commit: see news.ts.
 
-/** Marks one as read, keeping the first time. @returns undefined when the user has no such notification */
-export async function markRead(sql: Sql, userId: number, id: number, now: Date): Promise<NotificationRow | undefined> {
-  const [row] = await sql<NotificationRow>`
-    update notification
-    set read_at = coalesce(read_at, ${now}), updated_at = case when read_at is null then ${now} else updated_at end
-    where user_id = ${userId} and id = ${id}
-    returning id, type, title, message, data, read_at, created_at,
-      case when read_at = ${now} then pg_notify('notification', ${userId}::text) end`
-  return row
+/**
+ * Marks one as read, keeping the first time. @returns undefined when the user has no such notification
+ *
+ * What is read already is looked up by a statement of its own, which sees it as the first left it: nothing is written for it.
+ */
+export async function markRead(
+  sql: Query,
+  userId: number,
+  id: number,
+  now: Date,
+): Promise<NotificationRow | undefined> {
+  const [changed] = await sql<NotificationRow>`
+    update notification set read_at = ${now}, updated_at = ${now}
+    where user_id = ${userId} and id = ${id} and read_at is null
+    returning id, type, title, message, data, read_at, created_at, pg_notify('notification', ${userId}::text)`
+  if (changed) return changed
+  const [known] = await sql<NotificationRow>`
+    select id, type, title, message, data, read_at, created_at from notification where user_id = ${userId} and id = ${id}`
+  return known
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Sql } from '../../src/db/sql.ts'
 
 /**
- * The schema as text, from the catalogue: tables with their columns, constraints and indexes. The embedded database has no
+ * The schema as text, from the catalogue: tables with their columns, constraints and indexes, and whether they are logged. The embedded database has no
  * pg_dump, and that one's text changes with the version; this one is the same on PostgreSQL 15 and 18.
  */
 export async function describeSchema(sql: Sql): Promise<string> {
@@ -27,9 +27,12 @@ export async function describeSchema(sql: Sql): Promise<string> {
     from pg_indexes
     where schemaname = 'public' and indexname not in (select conname from pg_constraint)
     order by tablename, indexname`
+  const unlogged = await sql<{ table: string; line: string }>`
+    select relname as table, '  unlogged' as line
+    from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' and relpersistence = 'u'`
   const tables = [...new Set(columns.map(({ table }) => table))]
   const linesOf = (table: string) =>
-    [...columns, ...constraints, ...indexes].filter(row => row.table === table).map(row => row.line)
+    [...columns, ...constraints, ...indexes, ...unlogged].filter(row => row.table === table).map(row => row.line)
   return tables
     .map(table => [table, ...linesOf(table)].join('\n'))
     .join('\n\n')
