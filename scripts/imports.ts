@@ -77,4 +77,12 @@ if (refused.length > 0) {
   console.error(refused.join('\n'))
   process.exit(1)
 }
+// Types cost nothing.
+const costly = globSync('src/**/*.ts').filter(file =>
+  /^import (?!type )[^'"]*'node:http'/m.test(readFileSync(file, 'utf8')),
+)
+if (costly.length > 0) {
+  console.error(`${costly.join(', ')} must not import node:http:\n  src/http/status.ts says what that costs.`)
+  process.exit(1)
+}
 console.log(`${edges.length} imports, all downwards`)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import cors from '@fastify/cors'
-import Fastify, { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import Fastify, { type FastifyReply, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify'
 import { createGuards } from './auth/guard.ts'
 import { createTokens } from './auth/jwt.ts'
 import { authRoutes } from './auth/routes.ts'
@@ -123,6 +123,15 @@ const EXPOSED_HEADERS = [
   'X-Request-Id',
 ]
 
+/** Given to Fastify at its making, rather than set later, so that it doesn't read the compilers that it would bring. */
+const COMPILERS = {
+  compilersFactory: {
+    buildValidator: () => compileValidator,
+    // What an answer holds is decided by each feature's `schema.ts`; to go by the documented schema once more costs a tenth of a page.
+    buildSerializer: () => () => (value: unknown) => JSON.stringify(value),
+  },
+} as unknown as NonNullable<FastifyServerOptions['schemaController']>
+
 function createServer({ config, log, metrics }: Context): App {
   const fail = (thrown: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const code = answerFailure(thrown, request, reply)
@@ -136,6 +145,7 @@ function createServer({ config, log, metrics }: Context): App {
   }
   const app = Fastify({
     loggerInstance: log,
+    schemaController: COMPILERS,
     // `logAnswer` below says all of it in one line.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
@@ -165,9 +175,6 @@ function createServer({ config, log, metrics }: Context): App {
   // An `Expect` that we don't know is ignored, rather than answered by Node in a shape of its own.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
 
-  app.setValidatorCompiler(({ schema, httpPart }) => compileValidator({ schema, httpPart }))
-  // What an answer holds is decided by each feature's `schema.ts`; to go by the documented schema once more costs a tenth of a page.
-  app.setSerializerCompiler(() => value => JSON.stringify(value))
   app.setErrorHandler(fail)
   app.addHook('onRequest', async (request, reply) => {
     // Not `onResponse`: it hears of no client that goes before its answer has ended, which is how most streams end.

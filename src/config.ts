@@ -229,6 +229,8 @@ function duration(value: string): Duration {
 }
 
 function timeZone(value: string): string {
+  // The list has the usual names; other spellings the formatter knows, but to make one takes a start a twentieth of a second.
+  if (Intl.supportedValuesOf('timeZone').includes(value)) return value
   try {
     new Intl.DateTimeFormat('en', { timeZone: value })
     return value

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, type Code, notFound, same } from '../errors.ts'
 import { type Language, preferredLanguage, type Text } from './language.ts'
+import { STATUS_CODES } from './status.ts'
 
 /** The only table from code to status. */
 export const STATUS: Record<Code, number> = {

@@ -1,6 +1,6 @@
-import { STATUS_CODES } from 'node:http'
 import { CODES, type Code } from '../errors.ts'
 import { type Failure, STATUS } from './failure.ts'
+import { STATUS_CODES } from './status.ts'
 
 /** The one shape of every error. */
 export const ErrorSchema = {

@@ -1,4 +1,3 @@
-import { STATUS_CODES } from 'node:http'
 import type { SwaggerTransform } from '@fastify/swagger'
 import Fastify, { type FastifySchema, type RouteOptions } from 'fastify'
 import manifest from '../../package.json' with { type: 'json' }
@@ -6,6 +5,7 @@ import { JSON_BODY } from './body.ts'
 import { ERROR_RESPONSES, ErrorSchema, nameOf, THROTTLE_HEADERS } from './openapi-errors.ts'
 import { exampleOf, publish, resolve, type Schema, type Schemas } from './openapi-schema.ts'
 import type { App } from './route.ts'
+import { STATUS_CODES } from './status.ts'
 
 export type Media = { schema: Schema; example?: unknown; examples?: Record<string, { value: unknown }> }
 export type Headers = Record<string, { description: string }>

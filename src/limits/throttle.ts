@@ -1,9 +1,15 @@
+import { createRequire } from 'node:module'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type pg from 'pg'
-import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
+import type { RateLimiterPostgres as Limiter, RateLimiterRes as Outcome } from 'rate-limiter-flexible'
 import { isUnreachable, type Sql } from '../db/sql.ts'
 import { AppError, unavailable } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
+
+// The package's front door reads the code for two dozen other databases.
+const require = createRequire(import.meta.url)
+const RateLimiterPostgres: typeof Limiter = require('rate-limiter-flexible/lib/RateLimiterPostgres.js')
+const RateLimiterRes: typeof Outcome = require('rate-limiter-flexible/lib/RateLimiterRes.js')
 
 const WINDOW_SECONDS = 60
 
@@ -40,7 +46,7 @@ export function throttle(pool: pg.Pool, name: string, limit: number) {
   }
 }
 
-async function consume(limiter: RateLimiterPostgres, key: string) {
+async function consume(limiter: Limiter, key: string) {
   try {
     return { refused: false, state: await limiter.consume(key) }
   } catch (outcome) {
