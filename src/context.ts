@@ -41,7 +41,7 @@ export function createContext(
   found: Found,
   overrides: Partial<Pick<Context, 'now' | 'mailer'>> = {},
 ): Context {
-  const sql = connect(found.databaseUrl)
+  const sql = connect(found.databaseUrl, { planner: BY_KEYS })
   const readSql = connectReads(found.databaseUrl)
   const intakeSql = connect(found.databaseUrl, { max: 2, name: 'courtside-intake', planner: BY_KEYS })
   const listener = config.serves ? createListener(found.databaseUrl, log) : undefined

@@ -56,6 +56,8 @@ export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
 export const BY_KEYS = [
   PLANNER_OPTIONS,
   ...['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'],
+  // What is switched off counts as so dear, where there is no other way, that it would be compiled.
+  'jit=off',
 ].join(' -c ')
 
 /**

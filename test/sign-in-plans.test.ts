@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { harness } from './support/app.ts'
+import { signUp } from './support/scenario.ts'
+
+const h = harness()
+
+// A plan that is kept was made for what the tables held then, which in a new installation is nothing.
+test('a sign-up goes by the indexes from the first on, and plans nothing twice', async () => {
+  for (let count = 0; count < 10; count += 1) await signUp(h)
+  // One request after the other, so that one connection has served them all.
+  assert.equal(h.ctx.sql.pool.totalCount, 1)
+  const [plans] = await h.ctx.sql<{ generic: number; custom: number }>`
+    select sum(generic_plans) as generic, sum(custom_plans) as custom, pg_stat_force_next_flush()
+    from pg_prepared_statements`
+  assert.ok(Number(plans!.generic) >= 30)
+  assert.equal(Number(plans!.custom), 0)
+  const read = await h.ctx.sql`
+    select relname from pg_stat_user_tables
+    where relname in ('sign_in_address', 'sign_in_code', 'missed_guess', 'app_user', 'session') and seq_scan > 0`
+  assert.deepEqual(read, [])
+})
