@@ -1,12 +1,16 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createApp } from './app.ts'
 import { sendCode } from './auth/code-email.ts'
 import type { Config } from './config.ts'
 import { type Context, createContext, type Found } from './context.ts'
-import { migrate } from './db/migrate.ts'
-import { isUnreachable } from './db/sql.ts'
+import { isCurrent, migrate } from './db/migrate.ts'
+import { type Database, isUnreachable } from './db/sql.ts'
+import { AppError } from './errors.ts'
 import { startSchedule } from './games/schedule.ts'
 import { startPruning } from './retention.ts'
+
+const GREETING_MS = 50
 
 /**
  * Opens a node: migrates the database, starts the worker and listens, as far as its role goes.
@@ -24,7 +28,7 @@ export async function openService(
   // Closed after the app, so that at the end nothing is accepted that nobody works at.
   const working: (() => Promise<unknown>)[] = []
   opened.push(() => Promise.all(working.map(stop => stop())))
-  const [app] = await Promise.all([createApp(ctx), migrated(found.databaseUrl, log)])
+  const [app] = await Promise.all([createApp(ctx), migrated(ctx.sql, found.databaseUrl, log)])
   opened.push(() => app.close())
   const address = await app.listen({ host: config.host, port: config.port })
   if (config.works) working.push(...(await openWorker(ctx, found.databaseUrl)))
@@ -33,6 +37,8 @@ export async function openService(
 
 /** Its code is read when the node listens already: nobody waits for it. @returns what stops it */
 async function openWorker(ctx: Context, databaseUrl: string): Promise<(() => Promise<unknown>)[]> {
+  // Reading it holds up everything for a tenth of a second: first those hear that we are ready who wait for that.
+  await delay(GREETING_MS)
   const { startWorker } = await import('./jobs/queue.ts')
   const { sql, config, log, now, metrics } = ctx
   const worker = await startWorker(databaseUrl, { send_code: sendCode(ctx) }, { log })
@@ -44,16 +50,19 @@ async function openWorker(ctx: Context, databaseUrl: string): Promise<(() => Pro
 }
 
 /** Brings the schema up to date; a database that is still starting is waited for. */
-async function migrated(databaseUrl: string, log: Logger): Promise<void> {
+async function migrated(sql: Database, databaseUrl: string, log: Logger): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
+      // Asked on a connection that the first request then finds open.
+      if (await isCurrent(sql)) return
       const applied = await migrate(databaseUrl)
       if (applied.length > 0) log.info({ applied }, 'migrated')
       return
     } catch (error) {
-      if (!isUnreachable(error) || attempt >= 30) throw error
+      const fault = error instanceof AppError ? error.cause : error
+      if (!isUnreachable(fault) || attempt >= 30) throw fault
       log.warn({ attempt }, 'the database cannot be reached yet')
-      await new Promise(resolve => setTimeout(resolve, 1_000))
+      await delay(1_000)
     }
   }
 }

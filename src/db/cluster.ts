@@ -13,8 +13,14 @@ const PASSWORD_FILE = 'courtside-password'
  * Makes a cluster at this path, unless there is one. It is made under another name and moved into place whole, so that an
  * interruption leaves nothing half done.
  * @param locale initdb's options for the locale
+ * @param onRunning is called when initdb runs
  */
-export async function createCluster(programs: Programs, cluster: string, locale: string[]): Promise<void> {
+export async function createCluster(
+  programs: Programs,
+  cluster: string,
+  locale: string[],
+  onRunning: () => void,
+): Promise<void> {
   await mkdir(dirname(cluster), { recursive: true, mode: 0o700 })
   await sweepDrafts(cluster)
   if (await exists(cluster)) return
@@ -24,10 +30,12 @@ export async function createCluster(programs: Programs, cluster: string, locale:
     const password = join(draft, PASSWORD_FILE)
     await writeFile(password, newSecret(), { mode: 0o600, flush: true })
     await programs.handOver(draft)
-    await programs.run('initdb', [
+    const ran = programs.run('initdb', [
       ...['--pgdata', made, '--username', SUPERUSER, '--pwfile', password],
       ...['--auth', 'scram-sha-256', '--encoding', 'UTF8', ...locale, '--no-instructions'],
     ])
+    onRunning()
+    await ran
     await rename(password, join(made, PASSWORD_FILE))
     await flush(made)
     await rename(made, cluster).catch(error => {

@@ -40,7 +40,7 @@ type Options = {
   /** A folder with the programs of another PostgreSQL. */
   bin?: string | undefined
   settings?: Record<string, string>
-  /** Called when the server runs, though it may not be ready yet: there is time now for other work. */
+  /** Called when there is nothing to do but wait, for the server or for what makes its cluster: time for other work. */
   onRunning?: () => void
 }
 
@@ -59,7 +59,7 @@ export async function startEmbedded(
   const cluster = join(folder, 'postgres')
   const logPath = join(folder, 'postgres.log')
   const programs = await findPrograms(bin ?? embeddedPrograms())
-  await createCluster(programs, cluster, bin ? LOCALE_ELSEWHERE : LOCALE)
+  await createCluster(programs, cluster, bin ? LOCALE_ELSEWHERE : LOCALE, onRunning)
   const start = async () => {
     await clearStaleLock(cluster)
     await trim(logPath)

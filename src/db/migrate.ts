@@ -51,26 +51,46 @@ async function migrateQueue(url: string): Promise<void> {
 
 /** Whether every migration this program knows has been applied. One statement, for `/readyz`. */
 export async function isMigrated(sql: Sql): Promise<boolean> {
-  const files = await migrationFiles()
+  const { files } = outstanding(await landed(sql), await migrationFiles())
+  return files.length === 0
+}
+
+/** Whether `migrate` would find nothing to do, nor to refuse. One statement, and no lock. */
+export async function isCurrent(sql: Sql): Promise<boolean> {
+  const { files, queue, unknown } = outstanding(await landed(sql), await migrationFiles())
+  return files.length === 0 && !queue && unknown.length === 0
+}
+
+async function landed(sql: Sql): Promise<string[]> {
   try {
-    const [landed] = await sql<{ count: number }>`select count(*) from migration where name = any(${files}::text[])`
-    return landed!.count === files.length
+    return (await sql<{ name: string }>`select name from migration`).map(row => row.name)
   } catch (error) {
     // undefined_table: not even begun.
-    if ((error as { code?: string }).code === '42P01') return false
+    if ((error as { code?: string }).code === '42P01') return []
     throw error
   }
 }
 
 async function pending(client: pg.Client): Promise<{ files: string[]; queue: boolean }> {
   const { rows } = await client.query<{ name: string }>('select name from migration')
-  const done = new Set(rows.map(row => row.name))
-  const files = await migrationFiles()
-  const unknown = [...done].filter(name => name.endsWith('.sql') && !files.includes(name))
+  const { unknown, ...rest } = outstanding(
+    rows.map(row => row.name),
+    await migrationFiles(),
+  )
   if (unknown.length > 0) {
     throw new Error(`The database is newer than this program: it has ${unknown.join(', ')}. Start the newer program.`)
   }
-  return { files: files.filter(name => !done.has(name)), queue: !done.has(QUEUE) }
+  return rest
+}
+
+/** What is left to do, and what landed that this program doesn't know. */
+function outstanding(landed: string[], files: string[]) {
+  const done = new Set(landed)
+  return {
+    files: files.filter(name => !done.has(name)),
+    queue: !done.has(QUEUE),
+    unknown: landed.filter(name => name.endsWith('.sql') && !files.includes(name)),
+  }
 }
 
 async function apply(client: pg.Client, name: string): Promise<void> {
