@@ -8,6 +8,41 @@ import { event, newGame } from './support/games.ts'
 const h = harness()
 
 describe('a statement that could not be finished', () => {
+  test('among several that were sent together: its fault is told, and nothing of them stays', async () => {
+    const { sql } = h.database
+    const user = await makeUser(h)
+    const speak = (divisor: number) =>
+      sql.begin(tx =>
+        Promise.all([
+          tx`update app_user set locale = 'en' where id = ${user.id}`,
+          tx`select 1 / ${divisor}::integer`,
+          tx`update app_user set first_name = 'Zoé' where id = ${user.id}`,
+        ]),
+      )
+    const profile = () => sql`select locale, first_name from app_user where id = ${user.id}`
+    const before = await profile()
+    await assert.rejects(speak(0), { code: '22012' })
+    assert.deepEqual(await profile(), before)
+    // The connection knows which statements it has prepared, and which not.
+    await speak(1)
+    assert.deepEqual(await profile(), [{ locale: 'en', first_name: 'Zoé' }])
+  })
+
+  test('what is sent beside it, once its transaction is over, is refused', async () => {
+    const { sql } = h.database
+    const user = await makeUser(h)
+    const over = Promise.withResolvers<void>()
+    let late: Promise<unknown> | undefined
+    const failed = sql.begin(tx => {
+      late = over.promise.then(() => tx`delete from app_user where id = ${user.id}`)
+      return Promise.all([tx`select 1 / 0`, late])
+    })
+    await assert.rejects(failed, { code: '22012' })
+    over.resolve()
+    await assert.rejects(late!, /over/)
+    assert.deepEqual(await sql`select id from app_user where id = ${user.id}`, [{ id: user.id }])
+  })
+
   test('the victim of a deadlock is told to try again, and the other goes on', async () => {
     const { sql } = h.database
     const [one, two] = [await makeUser(h), await makeUser(h)]

@@ -13,7 +13,11 @@ const TOLD = 3
 export async function intake(bench: Bench): Promise<Part> {
   const url = await bench.postgres.createMigrated('intake')
   await seedService(url, { users: USERS, notifications: USERS })
-  const programs = await Promise.all([startService(url), startOther('ceiling', url)])
+  const programs = await Promise.all([
+    startService(url),
+    startOther('ceiling', url),
+    ...(bench.against ? [startService(url, {}, bench.against)] : []),
+  ])
   const check = (body: any) => {
     assert.deepEqual([body.status, body.notifications], ['accepted', TOLD])
   }
@@ -25,8 +29,8 @@ export async function intake(bench: Bench): Promise<Part> {
   try {
     const single = await compare(
       bench,
-      programs.map(program => ({
-        name: program.name,
+      programs.map((program, index) => ({
+        name: index < 2 ? program.name : 'the other checkout',
         programs: [program],
         next: () => report(someFact(USERS)),
         check,

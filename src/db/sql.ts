@@ -15,7 +15,10 @@ export type Query = <Row = Record<string, unknown>>(
 ) => Promise<Row[]>
 
 export interface Sql extends Query {
-  /** Runs `work` in a transaction; inside one already, in a savepoint. A throw rolls back just that. */
+  /**
+   * Runs `work` in a transaction; inside one already, in a savepoint. A throw rolls back just that. Statements that don't need
+   * each other's rows may be sent at once (`Promise.all`): PostgreSQL runs them in their order.
+   */
   begin<T>(work: (sql: Sql) => Promise<T>): Promise<T>
 }
 
@@ -81,6 +84,8 @@ function clientConfig(
     // A machine that lost its power breaks no connection; TCP alone would wait for it for a quarter of an hour.
     query_timeout: patienceMs,
     keepAlive: true,
+    // What is asked at once is sent at once.
+    pipeline: true,
   }
 }
 
@@ -120,7 +125,7 @@ async function transaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Pr
   let broken: Error | undefined
   try {
     await client.query('begin').catch(rethrow)
-    const result = await work(inTransaction(client))
+    const result = await perform(client, work)
     await client.query('commit').catch(rethrow)
     return result
   } catch (error) {
@@ -137,21 +142,34 @@ async function transaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Pr
   }
 }
 
-function inTransaction(client: pg.PoolClient, depth = 1): Sql {
-  const sql = statement(client) as Sql
-  sql.begin = async work => {
+/**
+ * Does the work of a transaction or savepoint. Of statements that were sent together one may fail while the work goes on beside
+ * it; what that sends once all is taken back is refused, for it would be in no transaction, or in somebody else's.
+ */
+async function perform<T>(connection: Queryable, work: (sql: Sql) => Promise<T>, depth = 1): Promise<T> {
+  let over = false
+  const query = async (statement: pg.QueryConfig) => {
+    if (over) throw new Error('The transaction is over.')
+    return connection.query(statement)
+  }
+  const sql = statement({ query }) as Sql
+  sql.begin = async inner => {
     const savepoint = `s${depth}`
-    await client.query(`savepoint ${savepoint}`)
+    await query({ text: `savepoint ${savepoint}` })
     try {
-      const result = await work(inTransaction(client, depth + 1))
-      await client.query(`release savepoint ${savepoint}`)
+      const result = await perform({ query }, inner, depth + 1)
+      await query({ text: `release savepoint ${savepoint}` })
       return result
     } catch (error) {
-      await client.query(`rollback to savepoint ${savepoint}`)
+      await query({ text: `rollback to savepoint ${savepoint}` })
       throw error
     }
   }
-  return sql
+  try {
+    return await work(sql)
+  } finally {
+    over = true
+  }
 }
 
 function statement(target: Queryable): Query {

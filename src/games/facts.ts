@@ -15,8 +15,9 @@ export type Outcome = { status: 'accepted' | 'duplicate'; notifications: number 
 
 /**
  * Takes facts in, in one transaction: records the events, locks and updates their games, notifies. Each step is one
- * statement, however many facts there are. A mismatch is known before anything of the fact is written, and nothing else can
- * refuse one here, so that there is nothing for a savepoint to take back.
+ * statement, however many facts there are, and steps that don't need each other's outcome are sent at once. A mismatch is known
+ * before anything of the fact is written, and nothing else can refuse one here, so that there is nothing for a savepoint to
+ * take back.
  *
  * Locks are taken in one order by everybody: events by key, games by id, users by id. So no two requests wait for each other.
  *
@@ -55,9 +56,17 @@ async function happen(tx: Sql, facts: readonly Fact[], agenda: Agenda) {
     told.push(...tellings(before, after, fact))
   }
   const changed = [...current.values()].filter(game => game !== known.get(game.id))
-  await games.save(tx, changed, agenda.now)
-  await plan(tx, known, changed, agenda)
-  return notify(tx, await untold(tx, told, agenda.now), agenda)
+  // In this order, so that a producer's own reminder finds what is planned.
+  const [, , outcome] = await Promise.all([
+    games.save(tx, changed, agenda.now),
+    plan(tx, known, changed, agenda),
+    tell(tx, told, agenda),
+  ])
+  return outcome
+}
+
+async function tell(tx: Sql, told: readonly Telling[], clock: Clock) {
+  return notify(tx, await untold(tx, told, clock.now), clock)
 }
 
 /** Leaves out what was told of a game before, and keeps what is told now. */
@@ -81,8 +90,7 @@ async function notify(tx: Sql, told: readonly Telling[], clock: Clock) {
     counts.set(fact.key, (counts.get(fact.key) ?? 0) + known.length)
   }
   const rows = compose(told, people, clock)
-  await notifications.deliver(tx, rows, clock.now)
-  await events.keepCounts(tx, counts)
+  await Promise.all([notifications.deliver(tx, rows, clock.now), events.keepCounts(tx, counts)])
   const asked = told.reduce((sum, { userIds }) => sum + userIds.length, 0)
   return { counts, skipped: asked - rows.length }
 }
