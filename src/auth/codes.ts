@@ -182,7 +182,7 @@ export async function unlock(sql: Sql, email: string): Promise<void> {
     with address as (
       update sign_in_address set sent_at = '-infinity' where email = ${email}
     )
-    update sign_in_code set wrong_guesses = 0, sent_at = least(sent_at, now() - interval '60 seconds') where email = ${email}`
+    update sign_in_code set wrong_guesses = 0, sent_at = sent_at - interval '60 seconds' where email = ${email}`
 }
 
 /** Takes away all that is kept of an address: codes, waits, pending sign-ups. */
