@@ -9,9 +9,9 @@ type Target = pg.Pool | pg.PoolClient
  * the same plain transactions. What the service's own `sql` does besides (faults told apart, savepoints, fail-over) is part of
  * what is measured against this.
  */
-export function bareSql(databaseUrl: string, max = 5): Sql {
+export function bareSql(databaseUrl: string, max: number, options: string): Sql {
   pg.types.setTypeParser(pg.types.builtins.INT8, Number)
-  const pool = new pg.Pool({ connectionString: databaseUrl, max, idleTimeoutMillis: 0 })
+  const pool = new pg.Pool({ connectionString: databaseUrl, options, max, idleTimeoutMillis: 0 })
   const sql = runOn(pool)
   sql.begin = async work => {
     const client = await pool.connect()

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import * as codes from '../../src/auth/codes.ts'
 import { deriveKeys } from '../../src/auth/keys.ts'
+import { open } from '../../src/auth/sign-in.ts'
 import type { Sql } from '../../src/db/sql.ts'
-import * as users from '../../src/users/users.ts'
 
 /** The two exchanges of a sign-up: the throttle's statement, those of the flow, the code's hash and seal, the token. */
 export function ceilingOfSignIn(sql: Sql) {
@@ -33,16 +33,8 @@ export function ceilingOfSignIn(sql: Sql) {
       const now = new Date()
       const attempt = await codes.reserve(sql, { email: email!, sessionId: undefined }, now)
       if (!attempt || !keys.matches(attempt.mac, attempt.id, code!)) return {}
-      return sql.begin(async tx => {
-        const spent = await codes.spend(tx, attempt)
-        const userId = await users.create(tx, email!, spent!.profile!, 'fr', now)
-        const expiresAt = new Date(now.getTime() + 7 * 86_400_000)
-        const [session] = await tx<{ id: string }>`
-          insert into session (user_id, created_at, expires_at, issued_at)
-          values (${userId}, ${now}, ${expiresAt}, ${now})
-          returning id`
-        return { access_token: sign(String(userId), session!.id, now), is_new_user: true }
-      })
+      const opened = await open(sql, attempt, 'fr', now)
+      return { access_token: sign(String(opened!.userId), opened!.sessionId, now), is_new_user: opened!.isNewUser }
     },
   }
 }

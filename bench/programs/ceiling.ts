@@ -2,6 +2,7 @@
 // errors, no headers beyond what HTTP asks for; the token is read, not verified. Nothing that answers the same from the same
 // database in one process of this runtime is much faster.
 import { createServer, type IncomingMessage } from 'node:http'
+import { BY_KEYS, PLANNER_OPTIONS } from '../../src/db/sql.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
 import { toNotification } from '../../src/notifications/schema.ts'
 import { toUser } from '../../src/users/schema.ts'
@@ -10,10 +11,10 @@ import { bareSql } from './bare-sql.ts'
 import { ceilingOfIntake } from './ceiling-intake.ts'
 import { ceilingOfSignIn } from './ceiling-sign-in.ts'
 
-const sql = bareSql(process.env.DATABASE_URL!)
-const signIn = ceilingOfSignIn(sql)
-// As few connections as the service has for it.
-const intake = ceilingOfIntake(bareSql(process.env.DATABASE_URL!, 2))
+// With as many connections as the service has for each, and its settings for them.
+const sql = bareSql(process.env.DATABASE_URL!, 5, PLANNER_OPTIONS)
+const signIn = ceilingOfSignIn(bareSql(process.env.DATABASE_URL!, 5, BY_KEYS))
+const intake = ceilingOfIntake(bareSql(process.env.DATABASE_URL!, 2, BY_KEYS))
 
 async function answer(request: IncomingMessage): Promise<unknown> {
   const url = request.url!

@@ -148,32 +148,14 @@ export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): 
   return attempt
 }
 
-/** What a code that was used opens. */
-export type Spent = { email: string; purpose: 'sign_up' | 'sign_in'; profile: Profile | undefined }
-
 /**
- * Uses a code up: its row goes, and with it the count of wrong guesses, since this is a success. Of several requests with
- * the right code one gets the row, and a code that was superseded meanwhile has another id: both get undefined.
+ * Uses a code up for nothing but the proof that it was right: its row goes, and with it the count of wrong guesses, since this
+ * is a success. Of several requests with the right code one gets the row, and a code that was superseded meanwhile has another
+ * id. @returns whether this was the one
  */
-export async function spend(sql: Sql, attempt: Attempt): Promise<Spent | undefined> {
-  const [row] = await sql<{
-    email: string
-    purpose: 'sign_up' | 'sign_in'
-    first_name: string
-    last_name: string
-    terms_version: string
-    terms_accepted_at: Date
-  }>`
-    delete from sign_in_code where id = ${attempt.id} and purpose <> 'decoy'
-    returning email, purpose, first_name, last_name, terms_version, terms_accepted_at`
-  if (!row) return undefined
-  const profile = {
-    firstName: row.first_name,
-    lastName: row.last_name,
-    termsVersion: row.terms_version,
-    termsAcceptedAt: row.terms_accepted_at,
-  }
-  return { email: row.email, purpose: row.purpose, profile: row.purpose === 'sign_up' ? profile : undefined }
+export async function spend(sql: Sql, attempt: Attempt): Promise<boolean> {
+  const spent = await sql`delete from sign_in_code where id = ${attempt.id} and purpose <> 'decoy' returning id`
+  return spent.length > 0
 }
 
 /** Forgets wrong guesses and waits of an address, in all its lanes (an operator's `users unlock`). */

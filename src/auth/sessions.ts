@@ -15,15 +15,14 @@ const LANE_MS = 90 * 86_400_000
 /** Who calls, once their token has been accepted. */
 export type Caller = { userId: number; sessionId: string; expiresAt: Date }
 
-/** Opens a session and issues its first token. */
-export async function start(sql: Sql, tokens: Tokens, userId: number, now: Date) {
-  const expiresAt = new Date(now.getTime() + SESSION_MS)
-  const [session] = await sql<{ id: string }>`
-    insert into session (user_id, created_at, expires_at, issued_at)
-    values (${userId}, ${now}, ${expiresAt}, ${now})
-    returning id`
-  const sessionId = session!.id
-  return { sessionId, token: tokens.sign(claimsOf({ userId, sessionId, generation: 1, issuedAt: now, expiresAt })) }
+/** When a session ends that is opened now. */
+export function endOf(now: Date): Date {
+  return new Date(now.getTime() + SESSION_MS)
+}
+
+/** The first token of a session that has just been opened. */
+export function firstToken(tokens: Tokens, userId: number, sessionId: string, now: Date): string {
+  return tokens.sign(claimsOf({ userId, sessionId, generation: 1, issuedAt: now, expiresAt: endOf(now) }))
 }
 
 /** A token that is good, and until when it is, if its session isn't ended: its grace may be over before its `exp`. */

@@ -1,4 +1,4 @@
-import type { Database } from '../db/sql.ts'
+import type { Database, Sql } from '../db/sql.ts'
 import { AppError, invalid } from '../errors.ts'
 import type { Language } from '../http/language.ts'
 import * as users from '../users/users.ts'
@@ -63,15 +63,46 @@ export async function verifyCode(
   const sessionId = await laneOf(sql, tokens, token, email, now)
   const attempt = await guess(sql, keys, { email, sessionId }, code, now)
   if (!attempt) return undefined
-  return sql.begin(async tx => {
-    const spent = await codes.spend(tx, attempt)
-    if (!spent) return undefined
-    const created = spent.profile && (await users.create(tx, email, spent.profile, language, now))
-    const userId = created ?? (await users.welcomeBack(tx, email, language, now))
-    if (userId === undefined) return undefined
-    const session = await sessions.start(tx, tokens, userId, now)
-    return { ...session, userId, isNewUser: created !== undefined }
-  })
+  const opened = await open(sql, attempt, language, now)
+  if (!opened) return undefined
+  return { ...opened, token: sessions.firstToken(tokens, opened.userId, opened.sessionId, now) }
+}
+
+/**
+ * Uses a right code up, creates the account if it was a sign-up's, else notes the language the person uses now, and opens a
+ * session: all in one statement, so that all of it happens or nothing. Of several requests with one code one gets its row, and a
+ * code that was superseded meanwhile has another id: the others get undefined.
+ *
+ * A sign-up may find its account made by an earlier one; it is in the statement's snapshot then, since an address has one live
+ * code, and the next waits for that to be used up.
+ */
+export async function open(
+  sql: Sql,
+  attempt: codes.Attempt,
+  language: Language,
+  now: Date,
+): Promise<Omit<SignedIn, 'token'> | undefined> {
+  const [session] = await sql<{ id: string; user_id: number; is_new_user: boolean }>`
+    with spent as (
+      delete from sign_in_code where id = ${attempt.id} and purpose <> 'decoy'
+      returning email, purpose, first_name, last_name, terms_version, terms_accepted_at
+    ), created as (
+      insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
+      select email, first_name, last_name, ${language}, terms_version, terms_accepted_at, ${now}, ${now}
+      from spent where purpose = 'sign_up'
+      on conflict on constraint app_user_email_key do nothing
+      returning id
+    ), found as (
+      update app_user set locale = ${language}, updated_at = case when locale = ${language} then updated_at else ${now} end
+      from spent where app_user.email = spent.email
+      returning app_user.id
+    ), account as (
+      select id, true as is_new from created union all select id, false from found
+    )
+    insert into session (user_id, created_at, expires_at, issued_at)
+    select id, ${now}, ${sessions.endOf(now)}, ${now} from account
+    returning id, user_id, (select is_new from account) as is_new_user`
+  return session && { userId: session.user_id, sessionId: session.id, isNewUser: session.is_new_user }
 }
 
 /** Whether a fresh code proves that the caller owns the account's address. The code is used up. */
@@ -84,7 +115,7 @@ export async function verifyOwner(
 ): Promise<boolean> {
   const owner = await users.find(sql, userId)
   const attempt = owner && (await guess(sql, keys, { email: owner.email, sessionId }, code, now))
-  return attempt !== undefined && (await codes.spend(sql, attempt)) !== undefined
+  return attempt !== undefined && codes.spend(sql, attempt)
 }
 
 /** Tries a code: an attempt is reserved, then compared. @returns the attempt if the code is right */

@@ -5,26 +5,6 @@ import type { UserRow } from './schema.ts'
 /** What a person told us when they signed up. */
 export type Profile = { firstName: string; lastName: string; termsVersion: string; termsAcceptedAt: Date }
 
-/** Creates the account of an address, or finds the one that another request has just created. */
-export async function create(sql: Sql, email: string, profile: Profile, locale: Language, now: Date) {
-  const [created] = await sql<{ id: number }>`
-    insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
-    values (${email}, ${profile.firstName}, ${profile.lastName}, ${locale}, ${profile.termsVersion},
-      ${profile.termsAcceptedAt}, ${now}, ${now})
-    on conflict on constraint app_user_email_key do nothing
-    returning id`
-  return created?.id
-}
-
-/** Notes a sign-in: the language the person uses now. @returns their id, or undefined when there is no such account */
-export async function welcomeBack(sql: Sql, email: string, locale: Language, now: Date): Promise<number | undefined> {
-  const [user] = await sql<{ id: number }>`
-    update app_user set locale = ${locale}, updated_at = case when locale = ${locale} then updated_at else ${now} end
-    where email = ${email}
-    returning id`
-  return user?.id
-}
-
 /** The profile with its chosen level. */
 export async function find(sql: Query, userId: number): Promise<UserRow | undefined> {
   const [user] = await sql<UserRow>`

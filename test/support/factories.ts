@@ -17,8 +17,11 @@ export async function makeUser(
     insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
     values (${email}, ${firstName}, 'Durand', ${locale}, '1', ${now}, ${now}, ${now})
     returning id`
-  const { token } = await sessions.start(sql, createTokens(ctx.keys), user!.id, now)
-  return { id: user!.id, email, token }
+  const [session] = await sql<{ id: string }>`
+    insert into session (user_id, created_at, expires_at, issued_at)
+    values (${user!.id}, ${now}, ${sessions.endOf(now)}, ${now})
+    returning id`
+  return { id: user!.id, email, token: sessions.firstToken(createTokens(ctx.keys), user!.id, session!.id, now) }
 }
 
 /** Notifications of a user's, the oldest first. @returns their ids */
