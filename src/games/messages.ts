@@ -7,6 +7,8 @@ import type { Person } from '../users/users.ts'
 import { isScore } from './projection.ts'
 import { namesActor, type Telling } from './recipients.ts'
 
+type Text = Pick<NewNotification, 'title' | 'message'>
+
 /** The notifications to write: a row for each recipient whom we know, in their language. */
 export function compose(
   told: readonly Telling[],
@@ -17,15 +19,17 @@ export function compose(
     const { fact, type } = telling
     const actorName = namesActor(type) && fact.actorId !== undefined ? people.get(fact.actorId)?.firstName : undefined
     const data = dataOf(telling)
-    const texts = { fr: textOf(telling, 'fr', actorName, clock), en: textOf(telling, 'en', actorName, clock) }
+    const texts = new Map<Language, Text>()
     return telling.userIds
       .filter(id => people.has(id))
       .map(userId => {
         const { locale } = people.get(userId)!
+        const text = texts.get(locale) ?? textOf(telling, locale, actorName, clock)
+        texts.set(locale, text)
         return {
           userId,
           type,
-          ...texts[locale],
+          ...text,
           data,
           fact: `${type}:${fact.key}`,
           actorId: fact.actorId ?? null,
@@ -37,7 +41,7 @@ export function compose(
   })
 }
 
-function textOf({ fact, type, game }: Telling, language: Language, actorName: string | undefined, clock: Clock) {
+function textOf({ fact, type, game }: Telling, language: Language, actorName: string | undefined, clock: Clock): Text {
   // The game of a score may be known without its date, or better than the score's reporter knew it.
   const startsAt = isScore(fact) ? (game.startsAt ?? fact.startsAt) : game.startsAt
   return render(type, language, {
