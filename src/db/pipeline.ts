@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { Client } from './client.ts'
+import { ask, Client, type Config } from './client.ts'
 
 type Line = { opening: Promise<Client> | undefined; inFlight: number; corked: boolean }
 
@@ -10,11 +10,11 @@ type Line = { opening: Promise<Client> | undefined; inFlight: number; corked: bo
  * Answers come in the order of the statements, so this is for reads: one that waits for a lock would keep all behind it waiting.
  */
 export class Pipeline {
-  readonly #config: pg.ClientConfig
+  readonly #config: Config
   readonly #lines: Line[]
 
-  constructor(config: pg.ClientConfig, connections: number) {
-    this.#config = { ...config, pipeline: true }
+  constructor(config: Config, connections: number) {
+    this.#config = config
     this.#lines = Array.from({ length: connections }, () => ({ opening: undefined, inFlight: 0, corked: false }))
   }
 
@@ -31,7 +31,7 @@ export class Pipeline {
       line.opening ??= this.#open(line)
       const client = await line.opening
       hold(line, client)
-      return await client.query(statement)
+      return await ask(client, statement)
     } finally {
       line.inFlight -= 1
     }

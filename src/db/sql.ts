@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { AppError, unavailable } from '../errors.ts'
-import { Client } from './client.ts'
+import { ask, Client, type Config } from './client.ts'
 import { Pipeline } from './pipeline.ts'
 
 /**
@@ -71,7 +71,7 @@ type Options = { max?: number; name?: string; planner?: string; patienceMs?: num
 function clientConfig(
   url: string,
   { name = 'courtside', planner = PLANNER_OPTIONS, patienceMs = 35_000 }: Options,
-): pg.ClientConfig {
+): Config {
   return {
     connectionString: url,
     application_name: name,
@@ -81,8 +81,7 @@ function clientConfig(
     // A statement that runs this long has lost its reader; it must not hold its locks.
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,
-    // A machine that lost its power breaks no connection; TCP alone would wait for it for a quarter of an hour.
-    query_timeout: patienceMs,
+    patienceMs,
     keepAlive: true,
     // What is asked at once is sent at once.
     pipeline: true,
@@ -122,17 +121,18 @@ export function connectReads(url: string, options: Options = {}): Reads {
 
 async function transaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Promise<T> {
   const client = await pool.connect().catch(rethrow)
+  const query = (statement: pg.QueryConfig) => ask(client, statement)
   let broken: Error | undefined
   try {
-    await client.query('begin').catch(rethrow)
-    const result = await perform(client, work)
-    await client.query('commit').catch(rethrow)
+    await query({ text: 'begin' }).catch(rethrow)
+    const result = await perform({ query }, work)
+    await query({ text: 'commit' }).catch(rethrow)
     return result
   } catch (error) {
     // A server that is silent, or read-only and so a primary no more: its connections are of no use, and end what they hold.
     if (error instanceof AppError && error.code === 'unavailable') broken = error
     else {
-      await client.query('rollback').catch((fault: Error) => {
+      await query({ text: 'rollback' }).catch((fault: Error) => {
         broken = fault
       })
     }
