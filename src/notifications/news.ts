@@ -29,7 +29,7 @@ export async function readNews(sql: Query, userIds: number[], named: Named): Pro
   const pairs = [...named].flatMap(([userId, ids]) => Array.from(ids, id => ({ userId, id })))
   const rows = await sql<NotificationRow & { user_id: number; unread_count: number; latest_id: number | null }>`
     with fresh as (
-      select user_id, id, type, title, message, data, read_at, created_at
+      select user_id, id, type, title, message, data, read_at::text, created_at::text
       from unnest(${pairs.map(pair => pair.userId)}::bigint[], ${pairs.map(pair => pair.id)}::bigint[])
         as named (user_id, id) join notification using (user_id, id)
     )

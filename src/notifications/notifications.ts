@@ -22,7 +22,7 @@ export async function list(sql: Query, userId: number, { page, perPage, beforeId
         (select count(*) from notification where user_id = ${userId}) as total,
         (select count(*) from notification where user_id = ${userId} and read_at is null) as unread_count
     ), slice as (
-      select id, type, title, message, data, read_at, created_at
+      select id, type, title, message, data, read_at::text, created_at::text
       from notification
       where user_id = ${userId} and id <= ${newest}
       order by id desc
@@ -57,10 +57,11 @@ export async function markRead(
   const [changed] = await sql<NotificationRow>`
     update notification set read_at = ${now}, updated_at = ${now}
     where user_id = ${userId} and id = ${id} and read_at is null
-    returning id, type, title, message, data, read_at, created_at, pg_notify('notification', ${userId}::text)`
+    returning id, type, title, message, data, read_at::text, created_at::text, pg_notify('notification', ${userId}::text)`
   if (changed) return changed
   const [known] = await sql<NotificationRow>`
-    select id, type, title, message, data, read_at, created_at from notification where user_id = ${userId} and id = ${id}`
+    select id, type, title, message, data, read_at::text, created_at::text
+    from notification where user_id = ${userId} and id = ${id}`
   return known
 }
 

@@ -1,4 +1,4 @@
-import { timestamp } from '../http/timestamp.ts'
+import { timestampOf } from '../http/timestamp.ts'
 import { Type } from '../http/type.ts'
 import { NOTIFICATION_TYPES, type NotificationType } from './catalogue.ts'
 
@@ -48,8 +48,9 @@ export type NotificationRow = {
   title: string
   message: string
   data: Record<string, unknown> | null
-  read_at: Date | null
-  created_at: Date
+  /** These two as PostgreSQL writes them. */
+  read_at: string | null
+  created_at: string
 }
 
 export function toNotification({ id, type, title, message, data, read_at, created_at }: NotificationRow) {
@@ -60,7 +61,7 @@ export function toNotification({ id, type, title, message, data, read_at, create
     message,
     data,
     is_read: read_at !== null,
-    read_at: read_at && timestamp(read_at),
-    created_at: timestamp(created_at),
+    read_at: read_at && timestampOf(read_at),
+    created_at: timestampOf(created_at),
   }
 }
