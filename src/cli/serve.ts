@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { readConfig } from '../config.ts'
 import { createLog } from '../log.ts'
-import { boundMemory } from '../memory.ts'
 import { announce } from './announce.ts'
 import { find } from './find.ts'
 import { readArguments } from './usage.ts'
@@ -24,7 +23,6 @@ export async function run(args: string[]): Promise<void> {
       find(config, log, opened, running.resolve),
       running.promise.then(() => import('../service.ts')),
     ])
-    boundMemory()
     const address = await openService(config, log, found, opened)
     announce(log, config, address, found.intakeKeyPath)
     await stopped
