@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { deriveKeys, type Keys } from './auth/keys.ts'
 import type { Config } from './config.ts'
 import { createListener, type Listener } from './db/listener.ts'
-import { BY_KEYS, connect, connectReads, type Database, type Reads } from './db/sql.ts'
+import { BY_KEYS, connect, connectReads, type Database, type Statements } from './db/sql.ts'
 import { createMailbox, type Mailbox } from './mail/mailbox.ts'
 import type { Mailer } from './mail/mailer.ts'
 import { createSmtpMailer } from './mail/smtp.ts'
@@ -15,7 +15,7 @@ export type Context = {
   now: () => Date
   sql: Database
   /** For what people ask all day, and changes nothing. */
-  readSql: Reads
+  readSql: Statements
   /** The intake's own two connections: however much is reported at once, people's requests don't wait behind it. */
   intakeSql: Database
   /** Set in a process that serves. It listens once the app is ready. */
@@ -41,7 +41,7 @@ export function createContext(
   found: Found,
   overrides: Partial<Pick<Context, 'now' | 'mailer'>> = {},
 ): Context {
-  const sql = connect(found.databaseUrl, { planner: BY_KEYS })
+  const sql = connect(found.databaseUrl, { max: 2, planner: BY_KEYS })
   const readSql = connectReads(found.databaseUrl)
   const intakeSql = connect(found.databaseUrl, { max: 2, name: 'courtside-intake', planner: BY_KEYS })
   const listener = config.serves ? createListener(found.databaseUrl, log) : undefined

@@ -22,9 +22,11 @@ test('the intake goes by the indexes from the first fact on, and plans nothing t
   }
   // One request after the other, so that one connection has served them all.
   assert.equal(h.ctx.intakeSql.pool.totalCount, 1)
-  const [plans] = await h.ctx.intakeSql<{ generic: number; custom: number }>`
-    select sum(generic_plans) as generic, sum(custom_plans) as custom, pg_stat_force_next_flush()
-    from pg_prepared_statements`
+  const [plans] = await h.ctx.intakeSql.begin(
+    sql => sql<{ generic: number; custom: number }>`
+      select sum(generic_plans) as generic, sum(custom_plans) as custom, pg_stat_force_next_flush()
+      from pg_prepared_statements`,
+  )
   assert.ok(Number(plans!.generic) >= 70)
   assert.equal(Number(plans!.custom), 0)
   const read = await h.ctx.intakeSql`

@@ -189,7 +189,7 @@ suite('GET /metrics', () => {
     assert.equal(waiting.get('courtside_database_up'), 1)
     assert.ok(waiting.get('courtside_pool_connections{pool="requests",state="total"}')! >= 1)
     assert.ok(waiting.has('courtside_pool_connections{pool="intake",state="total"}'))
-    assert.equal(waiting.get('courtside_reads_in_flight'), 0)
+    assert.ok(waiting.has('courtside_pool_connections{pool="reads",state="idle"}'))
     assert.equal(waiting.get('courtside_pool_connections{pool="requests",state="waiting"}'), 0)
   })
 
@@ -228,7 +228,7 @@ suite('GET /metrics', () => {
 })
 
 const IDLE = { total: 0, idle: 0, waiting: 0 }
-const NOTHING = { pools: { requests: IDLE, intake: IDLE }, readsInFlight: 0, queues: undefined }
+const NOTHING = { pools: { requests: IDLE, reads: IDLE, intake: IDLE }, queues: undefined }
 
 suite('createMetrics', () => {
   test('reminders with their lateness, open streams; each process has its own', async () => {

@@ -9,12 +9,13 @@ const h = harness()
 const URL = '/api/v1/notifications'
 const ROUNDS = 200
 
-/** Opens the pools' connections and holds them all, since racers that wait for a connection don't race. */
+/** Opens all connections, since racers that wait for one don't race. */
 async function openConnections() {
-  for (const { pool } of [h.ctx.sql, h.database.sql]) {
-    const clients = await Promise.all(Array.from({ length: 5 }, () => pool.connect()))
-    for (const client of clients) client.release()
-  }
+  const { pool } = h.database.sql
+  const clients = await Promise.all(Array.from({ length: 5 }, () => pool.connect()))
+  for (const client of clients) client.release()
+  await Promise.all(Array.from({ length: 5 }, () => h.ctx.sql`select pg_sleep(0.05)`))
+  assert.equal(h.ctx.sql.pipeline.use().total, 5)
 }
 
 /** Starts all of them together, another one first in each round. */

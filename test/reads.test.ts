@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
-import { connectReads, type Reads } from '../src/db/sql.ts'
+import { connectReads, type Statements } from '../src/db/sql.ts'
 import { AppError } from '../src/errors.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { wire } from './support/wire.ts'
@@ -11,7 +11,7 @@ const isUnavailable = (error: unknown) => error instanceof AppError && error.cod
 describe('reads, of which many are sent before the first is answered', { timeout: 60_000 }, () => {
   let database: TestDatabase
   let line: Awaited<ReturnType<typeof wire>>
-  let read: Reads
+  let read: Statements
   before(async () => {
     database = await testDatabase()
     line = await wire(new URL(database.url))
@@ -38,7 +38,7 @@ describe('reads, of which many are sent before the first is answered', { timeout
       }),
     )
     assert.equal(pids.size, 2)
-    assert.equal(read.inFlight(), 0)
+    assert.deepEqual(read.pipeline.use(), { total: 2, idle: 2, waiting: 0 })
   })
 
   test('one that fails is the only one', async () => {
@@ -76,7 +76,7 @@ describe('reads, of which many are sent before the first is answered', { timeout
       where datname = current_database() and application_name = 'courtside-reads'`
     for (const outcome of await outcomes) assert.ok(outcome.status === 'rejected' && isUnavailable(outcome.reason))
     assert.notEqual(await pidOf(), pid)
-    assert.equal(read.inFlight(), 0)
+    assert.deepEqual(read.pipeline.use(), { total: 1, idle: 1, waiting: 0 })
   })
 
   test('a silent one: unavailable in bounded time, and left', async () => {
@@ -98,7 +98,7 @@ describe('reads, of which many are sent before the first is answered', { timeout
 
   test('are answered before the connections close', async () => {
     const asking = Promise.all(asked(50, i => read`select ${i}::int as i, pg_sleep(0.01)`))
-    while (read.inFlight() < 50) await new Promise(setImmediate)
+    while (read.pipeline.use().waiting < 48) await new Promise(setImmediate)
     await pidOf()
     await read.close()
     assert.equal((await asking).length, 50)

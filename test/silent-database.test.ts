@@ -32,7 +32,7 @@ test('a database that falls silent: unavailable in bounded time, and its connect
 test('a server that has become read-only is left too, within a transaction', async () => {
   const database = await testDatabase()
   const sql = connect(database.url, { max: 1 })
-  const pid = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`)[0]!.pid
+  const pid = async () => (await sql.begin(tx => tx<{ pid: number }>`select pg_backend_pid() as pid`))[0]!.pid
   const before = await pid()
   const written = sql.begin(async tx => {
     await tx`set transaction read only`

@@ -71,7 +71,7 @@ describe('a statement that could not be finished', () => {
       await tx`select id from game where id = ${game_id} for update`
       for (let count = 0; count < 20; count += 1) stuck.push(report(`stuck ${count}`))
       while (h.ctx.intakeSql.pool.waitingCount < 18) await new Promise(resolve => setImmediate(resolve))
-      assert.equal(h.ctx.sql.pool.waitingCount, 0)
+      assert.equal(h.ctx.sql.pipeline.use().waiting, 0)
       assert.equal((await h.call('GET', '/api/v1/auth/me', { token: user.token })).status, 200)
     })
     assert.deepEqual(new Set((await Promise.all(stuck)).map(answer => answer.status)), new Set([202]))

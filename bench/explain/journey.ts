@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import { pino } from 'pino'
 import { createApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
@@ -29,12 +30,13 @@ export async function plansOf(url: string, seed: Seed, mode: 'force_custom_plan'
     THROTTLE_VERIFY_OTP: '1000000',
   })
   const found = { databaseUrl, jwtSecrets: [JWT_SECRET], intakeKeys: [INTAKE_KEY] }
-  const composed = createContext(config, pino({ level: 'silent' }), found)
-  // Its statements are those of a pool, whose plans can be heard.
-  const ctx = { ...composed, readSql: Object.assign(composed.sql, { inFlight: () => 0 }) }
+  const ctx = createContext(config, pino({ level: 'silent' }), found)
   const plans: Plan[] = []
   let request = ''
-  for (const { pool } of [ctx.sql, ctx.intakeSql]) collectPlans(pool, plan => plans.push({ request, ...plan }))
+  const { sql, readSql, intakeSql } = ctx
+  for (const connections of [sql.pipeline, sql.pool, readSql.pipeline, intakeSql.pool]) {
+    collectPlans(connections as EventEmitter, plan => plans.push({ request, ...plan }))
+  }
   const app = await createApp(ctx)
   await app.ready()
   const as = (name: string) => {

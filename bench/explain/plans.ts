@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import type pg from 'pg'
 
 /** What PostgreSQL says of one statement that has run (`auto_explain`, as JSON). */
@@ -37,9 +38,9 @@ export const EXPLAINING = [
   'client_min_messages=log',
 ]
 
-/** Collects the plans of all that a pool runs from now on. */
-export function collectPlans(pool: pg.Pool, collected: (explained: Omit<Plan, 'request'>) => void): void {
-  pool.on('connect', client => {
+/** Collects the plans of all that new connections run, those of a pool or of a pipeline. */
+export function collectPlans(connections: EventEmitter, collected: (explained: Omit<Plan, 'request'>) => void): void {
+  connections.on('connect', (client: pg.Client) => {
     client.on('notice', ({ message }) => {
       const json = /plan:\s*(\{.*\})\s*$/s.exec(message ?? '')?.[1]
       if (json === undefined) return

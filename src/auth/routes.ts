@@ -32,7 +32,7 @@ export function authRoutes(
     method: 'POST',
     url: '/api/v1/auth/request-otp',
     config: { access: 'public', throttled: true },
-    onRequest: throttle(sql.pool, 'request-otp', config.throttle.requestOtp),
+    onRequest: throttle(sql, 'request-otp', config.throttle.requestOtp),
     schema: {
       tags: ['Auth'],
       operationId: 'requestOtp',
@@ -55,7 +55,7 @@ export function authRoutes(
     method: 'POST',
     url: '/api/v1/auth/verify-otp',
     config: { access: 'public', throttled: true },
-    onRequest: throttle(sql.pool, 'verify-otp', config.throttle.verifyOtp),
+    onRequest: throttle(sql, 'verify-otp', config.throttle.verifyOtp),
     schema: {
       tags: ['Auth'],
       operationId: 'verifyOtp',

@@ -1,37 +1,52 @@
+import { EventEmitter } from 'node:events'
 import type pg from 'pg'
 import { ask, Client, type Config } from './client.ts'
+import { isReadOnly } from './faults.ts'
 
 type Line = { opening: Promise<Client> | undefined; inFlight: number; corked: boolean }
 
+/** Of connections: how many there are, how many of them rest, and how many statements wait for one. */
+export type Use = { total: number; idle: number; waiting: number }
+
 /**
- * A few connections on which a statement doesn't wait for the answers to those before it. What is asked in one turn of the event
- * loop leaves in one write and is read in one by PostgreSQL, which costs both of them about half.
+ * A few connections for statements that are each a transaction of its own. One more than there are connections isn't kept until
+ * one is free, but sent to where the fewest are before it; and what is asked in one turn of the event loop leaves in one write and
+ * is read in one by PostgreSQL. That costs both of them about half.
  *
- * Answers come in the order of the statements, so this is for reads: one that waits for a lock would keep all behind it waiting.
+ * Answers come in the order of the statements: one that waits for a lock keeps those behind it waiting.
+ *
+ * Emits `connect` with each new client, as pg's pool does.
  */
-export class Pipeline {
+export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   readonly #config: Config
   readonly #lines: Line[]
 
   constructor(config: Config, connections: number) {
+    super()
     this.#config = config
     this.#lines = Array.from({ length: connections }, () => ({ opening: undefined, inFlight: 0, corked: false }))
   }
 
-  /** How many statements are sent, or about to be, and not answered yet. */
-  get inFlight(): number {
-    return this.#lines.reduce((sum, line) => sum + line.inFlight, 0)
+  use(): Use {
+    const open = this.#lines.filter(({ opening }) => opening)
+    return {
+      total: open.length,
+      idle: open.filter(({ inFlight }) => inFlight === 0).length,
+      waiting: this.#lines.reduce((sum, { inFlight }) => sum + Math.max(0, inFlight - 1), 0),
+    }
   }
 
-  /** Runs one statement, that is its own transaction, where the fewest are before it. @throws what `pg.Client#query` throws */
+  /** Runs a statement. @throws what `pg.Client#query` throws */
   async query(statement: pg.QueryConfig): Promise<pg.QueryResult> {
     const line = this.#lines.reduce((least, each) => (each.inFlight < least.inFlight ? each : least))
     line.inFlight += 1
     try {
-      line.opening ??= this.#open(line)
-      const client = await line.opening
+      const client = await (line.opening ?? this.#open(line))
       hold(line, client)
-      return await ask(client, statement)
+      return await ask(client, statement).catch(error => {
+        if (isReadOnly(error)) void client.end()
+        throw error
+      })
     } finally {
       line.inFlight -= 1
     }
@@ -43,17 +58,17 @@ export class Pipeline {
   }
 
   /** A connection that is lost, or can't be had, is forgotten: the next statement opens another. */
-  async #open(line: Line): Promise<Client> {
+  #open(line: Line): Promise<Client> {
     const client = new Client(this.#config)
+    const opening = client.connect()
     const forget = () => {
-      line.opening = undefined
+      if (line.opening === opening) line.opening = undefined
     }
     client.on('error', forget)
     client.on('end', forget)
-    return client.connect().catch(error => {
-      forget()
-      throw error
-    })
+    opening.then(() => this.emit('connect', client), forget)
+    line.opening = opening
+    return opening
   }
 }
 

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
-import { AppError, unavailable } from '../errors.ts'
+import { AppError } from '../errors.ts'
 import { ask, Client, type Config } from './client.ts'
+import { rethrow } from './faults.ts'
 import { Pipeline } from './pipeline.ts'
 
 /**
@@ -22,16 +23,16 @@ export interface Sql extends Query {
   begin<T>(work: (sql: Sql) => Promise<T>): Promise<T>
 }
 
-export interface Database extends Sql {
-  /** For libraries that bring their own statements (the queue, the rate limit). */
-  pool: pg.Pool
+/** What runs single statements, each a transaction of its own. */
+export interface Statements extends Query {
+  /** For a library that brings its own (the rate limit). */
+  pipeline: Pipeline
   close(): Promise<void>
 }
 
-export type Reads = Query & {
-  /** How many statements are sent, or about to be, and not answered yet. */
-  inFlight(): number
-  close(): Promise<void>
+export interface Database extends Sql, Statements {
+  /** For transactions; and for the queue's library, which brings its own statements. */
+  pool: pg.Pool
 }
 
 type Queryable = { query(statement: pg.QueryConfig): Promise<pg.QueryResult> }
@@ -66,7 +67,7 @@ export const BY_KEYS = [
 /**
  * `planner`: how PostgreSQL is to plan. `patienceMs`: how long an answer is waited for; more than the server gives a statement.
  */
-type Options = { max?: number; name?: string; planner?: string; patienceMs?: number }
+type Options = { lines?: number; max?: number; name?: string; planner?: string; patienceMs?: number }
 
 function clientConfig(
   url: string,
@@ -90,8 +91,18 @@ function clientConfig(
 }
 
 /**
+ * For statements that only read, and so wait for no lock.
  * @param url a PostgreSQL URL; several hosts are tried in order
- * @param options.max connections; five give a steadier p99 than ten on two cores
+ * @param options.lines connections; with two, a slow statement holds up half of the others at most
+ */
+export function connectReads(url: string, options: Options = {}): Statements {
+  return statements(new Pipeline(clientConfig(url, { name: 'courtside-reads', ...options }), options.lines ?? 2))
+}
+
+/**
+ * @param url a PostgreSQL URL; several hosts are tried in order
+ * @param options.lines connections for single statements; five give a steadier p99 than ten on two cores
+ * @param options.max connections for transactions. Each of both kinds is opened when it is needed first
  */
 export function connect(url: string, options: Options = {}): Database {
   const pool = new pg.Pool({
@@ -104,20 +115,18 @@ export function connect(url: string, options: Options = {}): Database {
   // A lost connection is replaced at the next query; without listeners it would end the process, idle or in use.
   pool.on('error', () => {})
   pool.on('connect', client => client.on('error', () => {}))
-  const sql = statement(pool) as Database
-  sql.begin = work => transaction(pool, work)
-  sql.pool = pool
-  sql.close = () => pool.end()
-  return sql
+  const single = statements(new Pipeline(clientConfig(url, options), options.lines ?? 5))
+  return Object.assign(single, {
+    begin: <T>(work: (sql: Sql) => Promise<T>) => transaction(pool, work),
+    pool,
+    close: async () => {
+      await Promise.all([single.pipeline.end(), pool.end()])
+    },
+  })
 }
 
-/**
- * The same for statements that only read and wait for no lock: see `Pipeline`.
- * @param options.max connections; with two, a slow statement holds up half of the others at most
- */
-export function connectReads(url: string, options: Options = {}): Reads {
-  const pipeline = new Pipeline(clientConfig(url, { name: 'courtside-reads', ...options }), options.max ?? 2)
-  return Object.assign(statement(pipeline), { inFlight: () => pipeline.inFlight, close: () => pipeline.end() })
+function statements(pipeline: Pipeline): Statements {
+  return Object.assign(statement(pipeline), { pipeline, close: () => pipeline.end() })
 }
 
 async function transaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Promise<T> {
@@ -182,39 +191,16 @@ function statement(target: Queryable): Query {
 }
 
 // A template's strings are one frozen object a call site, so each statement is named once in the life of the process.
-const statements = new WeakMap<TemplateStringsArray, { name: string; text: string }>()
+const named = new WeakMap<TemplateStringsArray, { name: string; text: string }>()
 
 function prepared(strings: TemplateStringsArray): { name: string; text: string } {
-  let known = statements.get(strings)
+  let known = named.get(strings)
   if (!known) {
     const text = strings.reduce((sql, part, index) => `${sql}$${index}${part}`)
     known = { name: createHash('sha256').update(text).digest('base64url').slice(0, 22), text }
-    statements.set(strings, known)
+    named.set(strings, known)
   }
   return known
-}
-
-function rethrow(error: unknown): never {
-  throw isUnreachable(error) || isPassing(error) ? unavailable(error) : error
-}
-
-/** A deadlock's victim, and a statement that waited too long for its locks: asked again, it works. */
-function isPassing(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^(40P01|40001|57014)$/.test(error.code ?? '')
-}
-
-/** Connection faults, shutdowns and fail-overs: SQLSTATE classes 08 and 57P, 53300, 25006, and the socket's own errors. */
-export function isUnreachable(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) {
-    return /^(08...|57P0.|53300|25006)$/.test(error.code ?? '')
-  }
-  const { code, message } = error as NodeJS.ErrnoException
-  return (
-    (code !== undefined && /^(ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOST|ENET|ENOENT|EADDRNOTAVAIL)/.test(code)) ||
-    /Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|not queryable|Cannot use a pool/.test(
-      message ?? '',
-    )
-  )
 }
 
 function safeInteger(text: string): number {

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type pg from 'pg'
 import type { RateLimiterPostgres as Limiter, RateLimiterRes as Outcome } from 'rate-limiter-flexible'
-import { isUnreachable, type Sql } from '../db/sql.ts'
+import { isUnreachable } from '../db/faults.ts'
+import type { Sql, Statements } from '../db/sql.ts'
 import { AppError, unavailable } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
 
@@ -19,9 +19,9 @@ const WINDOW_SECONDS = 60
  * @param name of the route, part of the counter's key
  * @param limit requests a window
  */
-export function throttle(pool: pg.Pool, name: string, limit: number) {
+export function throttle({ pipeline }: Statements, name: string, limit: number) {
   const limiter = new RateLimiterPostgres({
-    storeClient: pool,
+    storeClient: pipeline,
     storeType: 'pool',
     tableName: 'throttle',
     tableCreated: true,

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Gauge } from 'prom-client'
+import type { Use } from '../db/pipeline.ts'
 import type { Code } from '../errors.ts'
 
 /** What is counted, as plain functions, so that nobody who calls them knows a metrics library. Labels come from closed lists. */
@@ -36,12 +37,9 @@ export const NO_METRICS: Metrics = {
 /** How many wait, and for how long the oldest of them. */
 export type Waiting = { waiting: number; oldestSeconds: number }
 
-type PoolUse = { total: number; idle: number; waiting: number }
-
 /** What is read at a scrape rather than counted. */
 export type Gauges = {
-  pools: { requests: PoolUse; intake: PoolUse }
-  readsInFlight: number
+  pools: { requests: Use; reads: Use; intake: Use }
   /** Undefined when the database cannot be asked. */
   queues: { mails: Waiting; reminders: Waiting } | undefined
 }
@@ -77,8 +75,7 @@ export function createMetrics() {
   const fired = counter('reminders_total', 'Reminders and start notices that fired', ['type', 'outcome'])
   const lateness = histogram('reminder_lateness_seconds', 'How late they fired', ['type'], LATE_SECONDS)
   const streams = gauge('streams_open', 'Open notification streams')
-  const pool = gauge('pool_connections', 'The pools to the database; waiting are requests', ['pool', 'state'])
-  const reads = gauge('reads_in_flight', 'Statements that only read, sent and not answered yet')
+  const pool = gauge('pool_connections', 'Connections to the database; waiting are statements', ['pool', 'state'])
   const up = gauge('database_up', 'Whether the database answered at this scrape')
   const mails = {
     waiting: gauge('mails_waiting', 'Jobs of the outbox, of all processes; absent while the database is down'),
@@ -107,11 +104,10 @@ export function createMetrics() {
     stream: change => streams.inc(change),
   }
 
-  async function expose({ pools, readsInFlight, queues }: Gauges): Promise<{ type: string; text: string }> {
+  async function expose({ pools, queues }: Gauges): Promise<{ type: string; text: string }> {
     for (const [name, use] of Object.entries(pools)) {
       for (const [state, count] of Object.entries(use)) pool.set({ pool: name, state }, count)
     }
-    reads.set(readsInFlight)
     up.set(queues ? 1 : 0)
     show(mails, queues?.mails)
     show(reminders, queues?.reminders)

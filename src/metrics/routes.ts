@@ -1,6 +1,7 @@
-import type { Database, Reads } from '../db/sql.ts'
+import type { Use } from '../db/pipeline.ts'
+import type { Database, Statements } from '../db/sql.ts'
 import type { App } from '../http/route.ts'
-import type { Expose, Gauges, Waiting } from './metrics.ts'
+import type { Expose, Waiting } from './metrics.ts'
 
 /**
  * `/metrics`, for who brings METRICS_TOKEN. It answers while the database is down too: then it is looked at most.
@@ -8,7 +9,7 @@ import type { Expose, Gauges, Waiting } from './metrics.ts'
  */
 export function metricsRoutes(
   app: App,
-  { sql, readSql, intakeSql }: { sql: Database; readSql: Reads; intakeSql: Database },
+  { sql, readSql, intakeSql }: { sql: Database; readSql: Statements; intakeSql: Database },
   expose: Expose,
   overdue: () => Promise<Waiting>,
 ): void {
@@ -23,8 +24,7 @@ export function metricsRoutes(
         return undefined
       })
       const { type, text } = await expose({
-        pools: { requests: poolUse(sql), intake: poolUse(intakeSql) },
-        readsInFlight: readSql.inFlight(),
+        pools: { requests: sql.pipeline.use(), reads: readSql.pipeline.use(), intake: poolUse(intakeSql) },
         queues: queues && { mails: queues[0], reminders: queues[1] },
       })
       return reply.type(type).send(text)
@@ -32,7 +32,8 @@ export function metricsRoutes(
   })
 }
 
-function poolUse({ pool }: Database): Gauges['pools']['requests'] {
+/** The intake has nothing but transactions. */
+function poolUse({ pool }: Database): Use {
   return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }
 }
 
