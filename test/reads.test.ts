@@ -102,5 +102,6 @@ describe('reads, of which many are sent before the first is answered', { timeout
     await pidOf()
     await read.close()
     assert.equal((await asking).length, 50)
+    await assert.rejects(pidOf, isUnavailable)
   })
 })

@@ -1,6 +1,5 @@
 // The ceiling: node:http and pg, with the service's own statements and the same JSON, and nothing else. No checks, no log, no
-// errors, no headers beyond what HTTP asks for; the token is read, not verified. Nothing that answers the same from the same
-// database in one process of this runtime is much faster.
+// errors, no headers beyond what HTTP asks for; the token is read, not verified.
 import { createServer, type IncomingMessage } from 'node:http'
 import { BY_KEYS, PLANNER_OPTIONS } from '../../src/db/sql.ts'
 import * as notifications from '../../src/notifications/notifications.ts'

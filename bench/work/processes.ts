@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Bench, type Contender, compare } from '../measure.ts'
-import { type Program, startService } from '../programs.ts'
+import { type Program, startOther, startService } from '../programs.ts'
 import { type Part, ratio, row } from '../report.ts'
 import { get, oneOf } from '../requests.ts'
 import { callers, seedService } from '../seed.ts'
@@ -8,24 +8,28 @@ import { callers, seedService } from '../seed.ts'
 const SEED = { users: 5_000, notifications: 250_000 }
 
 /**
- * One, two and four web processes on one database, each alone with the load by turns. Two cores bound what all of them can do
- * together, so that what an answer costs is compared.
+ * One, two and four web processes on one database, each alone with the load by turns, and as many of the ceiling's. Two cores
+ * bound what all of them can do together, so that what an answer costs is compared.
  */
 export async function processes(bench: Bench): Promise<Part> {
   const seed = bench.smoke ? { users: 1_000, notifications: 20_000 } : SEED
   const url = await bench.postgres.createMigrated('processes')
   await seedService(url, seed)
   const counts = bench.smoke ? [1, 2] : [1, 2, 4]
-  const programs: Program[] = await Promise.all(Array.from({ length: Math.max(...counts) }, () => startService(url)))
+  const started = (start: () => Promise<Program>) =>
+    Promise.all(Array.from({ length: Math.max(...counts) }, () => start()))
+  const services = await started(() => startService(url))
+  const ceilings = await started(() => startOther('ceiling', url))
   const requests = callers(1_000).map(({ token }) => get('/api/v1/notifications?page=1', token))
-  const contenders = counts.map((count): Contender => {
-    const check = ({ data }: any) => assert.equal(data.length, 20)
-    const name = count === 1 ? 'one process' : `${count} processes`
-    return { name, programs: programs.slice(0, count), next: () => oneOf(requests), check }
-  })
+  const some = (programs: Program[], of: string) =>
+    counts.map((count): Contender => {
+      const check = ({ data }: any) => assert.equal(data.length, 20)
+      const name = count === 1 ? `one process${of}` : `${count} processes${of}`
+      return { name, programs: programs.slice(0, count), next: () => oneOf(requests), check }
+    })
   try {
-    const of = await compare(bench, contenders)
-    const [one, ...more] = of
+    const of = await compare(bench, [...some(services, ''), ...some(ceilings, ' of the ceiling')])
+    const [one, ...more] = of.slice(0, counts.length)
     return {
       rows: more.map(each =>
         row(`${each.name}, CPU of an answer (page 1), of that of one`, each.cpu / one!.cpu, { most: 1.1 }, ratio),
@@ -33,6 +37,6 @@ export async function processes(bench: Bench): Promise<Part> {
       figures: [{ work: 'page 1', of }],
     }
   } finally {
-    await Promise.all(programs.map(program => program.stop()))
+    await Promise.all([...services, ...ceilings].map(program => program.stop()))
   }
 }

@@ -24,7 +24,7 @@ export function isUnreachable(error: unknown): boolean {
   const { code, message } = error as NodeJS.ErrnoException
   return (
     (code !== undefined && /^(ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOST|ENET|ENOENT|EADDRNOTAVAIL)/.test(code)) ||
-    /Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|not queryable|Cannot use a pool/.test(
+    /Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|not queryable|Cannot use a (pool|pipeline)/.test(
       message ?? '',
     )
   )

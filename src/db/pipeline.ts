@@ -20,6 +20,7 @@ export type Use = { total: number; idle: number; waiting: number }
 export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   readonly #config: Config
   readonly #lines: Line[]
+  #ended = false
 
   constructor(config: Config, connections: number) {
     super()
@@ -38,6 +39,7 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
 
   /** Runs a statement. @throws what `pg.Client#query` throws */
   async query(statement: pg.QueryConfig): Promise<pg.QueryResult> {
+    if (this.#ended) throw new Error('Cannot use a pipeline that has ended')
     const line = this.#lines.reduce((least, each) => (each.inFlight < least.inFlight ? each : least))
     line.inFlight += 1
     try {
@@ -54,6 +56,7 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
 
   /** Closes the connections, once what was asked has been answered. */
   async end(): Promise<void> {
+    this.#ended = true
     await Promise.all(this.#lines.map(async ({ opening }) => (await opening?.catch(() => undefined))?.end()))
   }
 
