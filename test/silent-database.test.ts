@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { connect } from '../src/db/sql.ts'
 import { AppError } from '../src/errors.ts'
-import { testDatabase } from './support/database.ts'
+import { administer, testDatabase } from './support/database.ts'
 import { wire } from './support/wire.ts'
 
 const isUnavailable = (error: unknown) => error instanceof AppError && error.code === 'unavailable'
@@ -40,6 +40,24 @@ test('a server that has become read-only is left too, within a transaction', asy
   })
   await assert.rejects(written, isUnavailable)
   assert.notEqual(await pid(), before)
+  await sql.close()
+  await database.drop()
+})
+
+test('and so it is by a single statement, while one that fails for a reason of its own keeps its connection', async () => {
+  const database = await testDatabase()
+  const name = new URL(database.url).pathname.slice(1)
+  const sql = connect(database.url, { lines: 1 })
+  const pid = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`)[0]!.pid
+  await administer(`alter database ${name} set default_transaction_read_only = on`)
+  const before = await pid()
+  await assert.rejects(sql`select 1 / 0`, /division by zero/)
+  assert.equal(await pid(), before)
+  await administer(`alter database ${name} reset default_transaction_read_only`)
+  await assert.rejects(sql`insert into missed_guess (slot) values (99)`, isUnavailable)
+  while (sql.pipeline.use().total > 0) await new Promise(setImmediate)
+  assert.notEqual(await pid(), before)
+  await sql`insert into missed_guess (slot) values (99)`
   await sql.close()
   await database.drop()
 })

@@ -44,8 +44,8 @@ export async function countUnread(sql: Query, userId: number): Promise<number> {
 // Whatever changes the number of unread ones, or adds any, says so at its commit: see news.ts.
 
 /**
- * Marks one as read, keeping the first time; for one that is read already nothing is written. That is
- * looked up by a statement of its own, which sees it as the first left it.
+ * Marks one as read, keeping the first time. For one that is read already nothing is written: it is looked up by a statement of
+ * its own, which sees it as the first left it.
  * @returns undefined when the user has no such notification
  */
 export async function markRead(
