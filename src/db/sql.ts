@@ -105,8 +105,9 @@ export function connectReads(url: string, options: Options = {}): Statements {
  * @param options.max connections for transactions. Each of both kinds is opened when it is needed first
  */
 export function connect(url: string, options: Options = {}): Database {
+  const config = clientConfig(url, options)
   const pool = new pg.Pool({
-    ...clientConfig(url, options),
+    ...config,
     Client: Client as unknown as typeof pg.Client,
     max: options.max ?? 5,
     // Fresh connections are slow and come without prepared statements, so idle ones are kept.
@@ -115,7 +116,7 @@ export function connect(url: string, options: Options = {}): Database {
   // A lost connection is replaced at the next query; without listeners it would end the process, idle or in use.
   pool.on('error', () => {})
   pool.on('connect', client => client.on('error', () => {}))
-  const single = statements(new Pipeline(clientConfig(url, options), options.lines ?? 5))
+  const single = statements(new Pipeline(config, options.lines ?? 5))
   return Object.assign(single, {
     begin: <T>(work: (sql: Sql) => Promise<T>) => transaction(pool, work),
     pool,
