@@ -1,29 +1,46 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { timestamp, timestampOf } from '../src/http/timestamp.ts'
-import { testDatabase } from './support/database.ts'
+import { connect, connectReads } from '../src/db/sql.ts'
+import { readNews } from '../src/notifications/news.ts'
+import * as notifications from '../src/notifications/notifications.ts'
+import { harness } from './support/app.ts'
+import { makeNotifications, makeUser } from './support/factories.ts'
 
-test('what PostgreSQL writes of an instant, in whatever zone, is given as UTC to the second', async () => {
-  const database = await testDatabase()
-  const instants = [
-    '2026-01-17T14:30:00Z',
-    '2026-07-01T00:00:59.999999Z',
-    '2024-02-29T23:59:59.5Z',
-    '2038-01-19T03:14:08Z',
-  ]
-  for (const zone of ['UTC', 'Europe/Paris', 'America/St_Johns', 'Asia/Kathmandu', 'Pacific/Kiritimati']) {
-    const texts = await database.sql.begin(async sql => {
-      await sql`select set_config('timezone', ${zone}, true)`
-      return sql<{
-        text: string
-      }>`select at::text as text from unnest(${instants}::timestamptz[]) with ordinality as a (at, n)
-        order by n`
-    })
-    assert.deepEqual(
-      texts.map(({ text }) => timestampOf(text)),
-      instants.map(instant => timestamp(new Date(instant))),
-      zone,
-    )
+const h = harness()
+
+test('instants that PostgreSQL writes are UTC to the second, whatever zone the server has or the URL asks for', async () => {
+  const user = await makeUser(h)
+  const { url, sql } = h.database
+  await sql`do $$ begin execute format('alter database %I set timezone = %L', current_database(), 'Asia/Kathmandu'); end $$`
+  for (const options of ['', '?options=-c%20TimeZone%3DAmerica%2FSt_Johns']) {
+    const [id] = await makeNotifications(h, user.id, 1)
+    await sql`update notification set created_at = '2024-02-29T23:59:59.999999Z' where id = ${id}`
+    const reads = connectReads(url + options)
+    const writes = connect(url + options)
+    try {
+      const now = new Date('2026-07-01T00:00:59.999Z')
+      const unread = { created_at: '2024-02-29T23:59:59+00:00', read_at: null, is_read: false }
+      const read = { ...unread, read_at: '2026-07-01T00:00:59+00:00', is_read: true }
+      const page = async () => JSON.parse((await notifications.list(reads, user.id, { page: 1, perPage: 1 })).json)
+      const news = async () => (await readNews(reads, [user.id], new Map([[user.id, new Set([id!])]])))[0]!.fresh
+      const instantsOf = ({ created_at, read_at, is_read }: Record<string, unknown>) => ({
+        created_at,
+        read_at,
+        is_read,
+      })
+
+      assert.deepEqual((await page()).map(instantsOf), [unread])
+      for (const twice of [1, 2]) {
+        const marked = await notifications.markRead(writes, user.id, id!, now)
+        assert.deepEqual(instantsOf(JSON.parse(marked!)), read, `${twice}`)
+      }
+      assert.deepEqual((await page()).map(instantsOf), [read])
+      assert.deepEqual(
+        (await news()).map(json => instantsOf(JSON.parse(json))),
+        [read],
+      )
+    } finally {
+      await Promise.all([reads.close(), writes.close()])
+    }
   }
-  await database.drop()
 })

@@ -3,7 +3,6 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { BY_KEYS, PLANNER_OPTIONS } from '../../src/db/sql.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
-import { toNotification } from '../../src/notifications/schema.ts'
 import { toUser } from '../../src/users/schema.ts'
 import * as users from '../../src/users/users.ts'
 import { bareSql } from './bare-sql.ts'
@@ -22,8 +21,7 @@ async function answer(request: IncomingMessage): Promise<unknown> {
   }
   if (url.startsWith('/api/v1/notifications?page=')) return page(callerOf(request), Number(url.slice(27)))
   if (url.endsWith('/read')) {
-    const row = await notifications.markRead(sql, callerOf(request), Number(url.slice(22, -5)), new Date())
-    return { data: toNotification(row!) }
+    return `{"data":${await notifications.markRead(sql, callerOf(request), Number(url.slice(22, -5)), new Date())}}`
   }
   if (url === '/api/v1/auth/me') return { data: toUser((await users.find(sql, callerOf(request)))!) }
   if (url === '/api/v1/auth/request-otp') return signIn.request(await bodyOf(request), clientOf(request))
@@ -33,12 +31,10 @@ async function answer(request: IncomingMessage): Promise<unknown> {
 }
 
 async function page(userId: number, page: number) {
-  const { rows, total, unreadCount } = await notifications.list(sql, userId, { page, perPage: 20 })
+  const { json, total, unreadCount } = await notifications.list(sql, userId, { page, perPage: 20 })
   const last_page = Math.max(1, Math.ceil(total / 20))
-  return {
-    data: rows.map(toNotification),
-    meta: { current_page: page, last_page, per_page: 20, total, unread_count: unreadCount },
-  }
+  const meta = { current_page: page, last_page, per_page: 20, total, unread_count: unreadCount }
+  return `{"data":${json},"meta":${JSON.stringify(meta)}}`
 }
 
 function callerOf(request: IncomingMessage): number {
@@ -56,7 +52,8 @@ async function bodyOf(request: IncomingMessage): Promise<any> {
 }
 
 createServer(async (request, response) => {
-  const body = JSON.stringify(await answer(request))
+  const answered = await answer(request)
+  const body = typeof answered === 'string' ? answered : JSON.stringify(answered)
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
   response.end(body)
 }).listen(Number(process.env.PORT), '127.0.0.1')

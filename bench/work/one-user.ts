@@ -28,8 +28,8 @@ export async function oneUser(bench: Bench): Promise<Part> {
       return undefined
     })
     const page = await time(sql, rounds, async tx => {
-      const { rows, total } = await notifications.list(tx, 1, { page: 1, perPage: 20 })
-      assert.ok(rows.length === 20 && total > OWNED)
+      const { json, total } = await notifications.list(tx, 1, { page: 1, perPage: 20 })
+      assert.ok(JSON.parse(json).length === 20 && total > OWNED)
       return undefined
     })
     const readAll = await time(sql, bench.smoke ? 1 : 5, async tx => {

@@ -9,6 +9,11 @@ export type Config = pg.ClientConfig & {
    * wait for it for a quarter of an hour.
    */
   patienceMs?: number
+  /**
+   * In what zone PostgreSQL writes instants. It is asked for by a statement, since `options` may be a URL's own, and a pooler may
+   * leave them out.
+   */
+  timeZone?: 'UTC'
 }
 
 type Host = { host: string; port: number }
@@ -41,7 +46,10 @@ export class Client extends pg.Client {
   async #connect(): Promise<this> {
     if (this.#hosts.length > 1) Object.assign(this, await this.#primary())
     await super.connect()
-    if (this.#config.patienceMs !== undefined) this.#leaveWhenSilent(this.#config.patienceMs)
+    const { patienceMs, timeZone } = this.#config
+    if (patienceMs !== undefined) this.#leaveWhenSilent(patienceMs)
+    // Ahead of all others, so that nobody waits for it. Where it fails, so will they.
+    if (timeZone) ask(this, { text: `set time zone '${timeZone}'` }).catch(() => {})
     return this
   }
 

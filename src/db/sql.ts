@@ -78,8 +78,8 @@ function clientConfig(
     application_name: name,
     types: types as pg.CustomTypesConfig,
     connectionTimeoutMillis: 5_000,
-    // Nobody's answers depend on it; PostgreSQL's texts of instants are the shorter.
-    options: `-c TimeZone=UTC ${planner}`,
+    options: planner,
+    timeZone: 'UTC',
     // A statement that runs this long has lost its reader; it must not hold its locks.
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,

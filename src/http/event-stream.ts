@@ -10,15 +10,15 @@ const FAREWELL_MS = 5_000
 const MOST_WAITING = 64 * 1024
 
 export type EventStream = {
-  /** Sends what `eventText` made, one or several. A reader that hasn't taken what went before is dropped instead. */
+  /** Sends what `eventOf` made, one or several. A reader that hasn't taken what went before is dropped instead. */
   write(text: string): void
   /** Ends it in an orderly way; what was written is still sent. */
   end(): void
 }
 
-/** One server-sent event, its data as JSON, which has no line breaks. */
-export function eventText(name: string, data: unknown): string {
-  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
+/** One server-sent event. @param json its data, which as JSON has no line breaks */
+export function eventOf(name: string, json: string): string {
+  return `event: ${name}\ndata: ${json}\n\n`
 }
 
 /**

@@ -3,18 +3,6 @@ export function timestamp(instant: Date): string {
   return `${instant.toISOString().slice(0, 19)}+00:00`
 }
 
-/**
- * The same of a `timestamptz` in PostgreSQL's own text, `2026-01-17 14:30:00.123456+00`: a page has some forty of them, and to
- * make a `Date` of each, only to write it down again, took a tenth of its time.
- */
-export function timestampOf(text: string): string {
-  const local = `${text.slice(0, 10)}T${text.slice(11, 19)}`
-  if (text.endsWith('+00')) return `${local}+00:00`
-  // Of a connection with a time zone of its own.
-  const [, hours, minutes = ':00'] = /([+-]\d\d)(:\d\d)?$/.exec(text)!
-  return timestamp(new Date(local + hours + minutes))
-}
-
 const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/
 
 /**

@@ -1,5 +1,5 @@
 import type { Query } from '../db/sql.ts'
-import type { NotificationRow } from './schema.ts'
+import type { NotificationJson } from './schema.ts'
 
 /**
  * What is notified of at commit, on the channel `notification`: for each new row `<user>:<id>`, and `<user>` where only the
@@ -22,18 +22,20 @@ export function addNamed(named: Named, payload: string, matters: (userId: number
 }
 
 /** How things stand with a user; `latestId` is null for one who has no notification at all. */
-export type News = { userId: number; unreadCount: number; latestId: number | null; fresh: NotificationRow[] }
+export type News = { userId: number; unreadCount: number; latestId: number | null; fresh: NotificationJson[] }
 
 /** How things stand with each of the users, and those of the named notifications that are still there; of one instant. */
 export async function readNews(sql: Query, userIds: number[], named: Named): Promise<News[]> {
   const pairs = [...named].flatMap(([userId, ids]) => Array.from(ids, id => ({ userId, id })))
-  const rows = await sql<NotificationRow & { user_id: number; unread_count: number; latest_id: number | null }>`
+  const rows = await sql<{ user_id: number; unread_count: number; latest_id: number | null; json: string | null }>`
     with fresh as (
-      select user_id, id, type, title, message, data, read_at::text, created_at::text
+      select user_id, id, (select row_to_json(wire)::text from (
+        select id, type, title, message, data, read_at is not null as is_read,
+          date_trunc('second', read_at) as read_at, date_trunc('second', created_at) as created_at) as wire) as json
       from unnest(${pairs.map(pair => pair.userId)}::bigint[], ${pairs.map(pair => pair.id)}::bigint[])
         as named (user_id, id) join notification using (user_id, id)
     )
-    select user_id, unread_count, latest_id, id, type, title, message, data, read_at, created_at
+    select user_id, unread_count, latest_id, json
     from unnest(${userIds}::bigint[]) as asked (user_id)
       cross join lateral (
         select count(*) as unread_count from notification where user_id = asked.user_id and read_at is null) as unread
@@ -46,7 +48,7 @@ export async function readNews(sql: Query, userIds: number[], named: Named): Pro
       userId,
       unreadCount: of[0]!.unread_count,
       latestId: of[0]!.latest_id,
-      fresh: of.filter(row => row.id !== null),
+      fresh: of.flatMap(({ json }) => json ?? []),
     }),
   )
 }

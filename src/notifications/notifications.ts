@@ -1,38 +1,36 @@
 import type { Query, Sql } from '../db/sql.ts'
 import type { Language } from '../http/language.ts'
 import { NOBODY } from './catalogue.ts'
-import type { NotificationRow } from './schema.ts'
+import type { NotificationJson } from './schema.ts'
 
 /** Which part of a list is asked for: a page, or what came before a notification already seen. */
 export type Slice = { page: number; perPage: number; beforeId?: number | undefined }
 
-export type Page = { rows: NotificationRow[]; total: number; unreadCount: number }
+/** `json` is the notifications' array. */
+export type Page = { json: string; total: number; unreadCount: number }
 
 /**
  * A slice of a user's notifications, newest first, with the counts of the same instant: one statement. The counts are
- * joined to the rows, rather than counted over them, so that they are right past the end too.
+ * taken beside the rows, rather than over them, so that they are right past the end too.
  */
 export async function list(sql: Query, userId: number, { page, perPage, beforeId }: Slice): Promise<Page> {
   // The database's bigint ends where no user's notifications ever will.
   const offset = Math.min((page - 1) * perPage, Number.MAX_SAFE_INTEGER)
   const newest = beforeId === undefined ? Number.MAX_SAFE_INTEGER : beforeId - 1
-  const rows = await sql<NotificationRow & { total: number; unread_count: number }>`
-    with counts as (
-      select
-        (select count(*) from notification where user_id = ${userId}) as total,
-        (select count(*) from notification where user_id = ${userId} and read_at is null) as unread_count
-    ), slice as (
-      select id, type, title, message, data, read_at::text, created_at::text
+  const [row] = await sql<{ total: number; unread_count: number; page: string | null }>`
+    with slice as (
+      select id, type, title, message, data, read_at is not null as is_read,
+        date_trunc('second', read_at) as read_at, date_trunc('second', created_at) as created_at
       from notification
       where user_id = ${userId} and id <= ${newest}
       order by id desc
       limit ${perPage} offset ${offset}
     )
-    select id, type, title, message, data, read_at, created_at, total, unread_count
-    from counts left join slice on true
-    order by id desc`
-  const { total, unread_count: unreadCount } = rows[0]!
-  return { rows: rows.filter(row => row.id !== null), total, unreadCount }
+    select
+      (select count(*) from notification where user_id = ${userId}) as total,
+      (select count(*) from notification where user_id = ${userId} and read_at is null) as unread_count,
+      (select string_agg(row_to_json(slice)::text, ',' order by id desc) from slice) as page`
+  return { json: `[${row!.page ?? ''}]`, total: row!.total, unreadCount: row!.unread_count }
 }
 
 export async function countUnread(sql: Query, userId: number): Promise<number> {
@@ -53,16 +51,21 @@ export async function markRead(
   userId: number,
   id: number,
   now: Date,
-): Promise<NotificationRow | undefined> {
-  const [changed] = await sql<NotificationRow>`
+): Promise<NotificationJson | undefined> {
+  const [changed] = await sql<{ json: NotificationJson }>`
     update notification set read_at = ${now}, updated_at = ${now}
     where user_id = ${userId} and id = ${id} and read_at is null
-    returning id, type, title, message, data, read_at::text, created_at::text, pg_notify('notification', ${userId}::text)`
-  if (changed) return changed
-  const [known] = await sql<NotificationRow>`
-    select id, type, title, message, data, read_at::text, created_at::text
-    from notification where user_id = ${userId} and id = ${id}`
-  return known
+    returning pg_notify('notification', ${userId}::text),
+      (select row_to_json(wire)::text from (
+        select id, type, title, message, data, read_at is not null as is_read,
+          date_trunc('second', read_at) as read_at, date_trunc('second', created_at) as created_at) as wire) as json`
+  if (changed) return changed.json
+  const [known] = await sql<{ json: NotificationJson }>`
+    select row_to_json(wire)::text as json from (
+      select id, type, title, message, data, read_at is not null as is_read,
+        date_trunc('second', read_at) as read_at, date_trunc('second', created_at) as created_at
+      from notification where user_id = ${userId} and id = ${id}) as wire`
+  return known?.json
 }
 
 /**

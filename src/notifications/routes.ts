@@ -2,12 +2,13 @@ import type { Context } from '../context.ts'
 import type { Query } from '../db/sql.ts'
 import { forbidden, invalid, notFound, same } from '../errors.ts'
 import { EVENT_STREAM_HEADERS } from '../http/event-stream.ts'
+import { sendJson } from '../http/json.ts'
 import { preferredLanguage } from '../http/language.ts'
 import { Message } from '../http/message.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
 import * as notifications from './notifications.ts'
-import { Notification, NotificationPath, PageQuery, PaginationMeta, ReadAllBody, toNotification } from './schema.ts'
+import { Notification, NotificationPath, PageQuery, PaginationMeta, ReadAllBody } from './schema.ts'
 import type { Streams } from './stream.ts'
 
 export function notificationRoutes(
@@ -25,23 +26,21 @@ export function notificationRoutes(
       querystring: PageQuery,
       response: { 200: Type.Object({ data: Type.Array(Notification), meta: PaginationMeta }) },
     },
-    handler: async request => {
+    handler: async (request, reply) => {
       const { page = 1, per_page: perPage = 20, before_id: beforeId } = request.query
       if (beforeId !== undefined && request.query.page !== undefined) {
         throw invalid({
           before_id: [{ fr: 'before_id et page ne vont pas ensemble.', en: 'before_id and page do not go together.' }],
         })
       }
-      const { rows, total, unreadCount } = await notifications.list(readSql, request.caller.userId, {
+      const { json, total, unreadCount } = await notifications.list(readSql, request.caller.userId, {
         page,
         perPage,
         beforeId,
       })
       const last_page = Math.max(1, Math.ceil(total / perPage))
-      return {
-        data: rows.map(toNotification),
-        meta: { current_page: page, last_page, per_page: perPage, total, unread_count: unreadCount },
-      }
+      const meta = { current_page: page, last_page, per_page: perPage, total, unread_count: unreadCount }
+      return sendJson(reply, `{"data":${json},"meta":${JSON.stringify(meta)}}`)
     },
   })
 
@@ -84,12 +83,12 @@ export function notificationRoutes(
       params: NotificationPath,
       response: { 200: Type.Object({ data: Notification }) },
     },
-    handler: async request => {
+    handler: async (request, reply) => {
       const { userId } = request.caller
       const { id } = request.params
-      const row = await notifications.markRead(sql, userId, id, now())
-      if (!row) throw await notTheirs(readSql, userId, id)
-      return { data: toNotification(row) }
+      const json = await notifications.markRead(sql, userId, id, now())
+      if (!json) throw await notTheirs(readSql, userId, id)
+      return sendJson(reply, `{"data":${json}}`)
     },
   })
 

@@ -2,9 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger, FastifyReply } from 'fastify'
 import type { Listener } from '../db/listener.ts'
 import type { Query } from '../db/sql.ts'
-import { type EventStream, eventText, openEventStream } from '../http/event-stream.ts'
+import { type EventStream, eventOf, openEventStream } from '../http/event-stream.ts'
 import { addNamed, CHANNEL, type Named, type News, readNews } from './news.ts'
-import { toNotification } from './schema.ts'
 
 /** "at most 5 per user and process (the oldest goes)" */
 const MOST_PER_USER = 5
@@ -93,9 +92,9 @@ export function createStreams({ sql, listener, log, now, running, count }: Deps)
   }
 
   function tell({ userId, unreadCount, latestId, fresh }: News, changed: boolean, syncing: Set<Stream>): void {
-    const sync = eventText('sync', { unread_count: unreadCount, latest_id: latestId })
-    const notifications = fresh.map(row => eventText('notification', toNotification(row))).join('')
-    const unread = eventText('unread_count', { unread_count: unreadCount })
+    const sync = eventOf('sync', JSON.stringify({ unread_count: unreadCount, latest_id: latestId }))
+    const notifications = fresh.map(json => eventOf('notification', json)).join('')
+    const unread = eventOf('unread_count', JSON.stringify({ unread_count: unreadCount }))
     for (const stream of byUser.get(userId) ?? []) {
       // One that opened during this round waits for its `sync`, which will cover what is told now.
       if (syncing.has(stream)) stream.wire.write(sync + notifications)
