@@ -22,7 +22,7 @@ export function post(
   return `POST ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${text}`
 }
 
-/** An address out of the ten million of 10/8, as a proxy would tell it. */
+/** An address out of the sixteen million of 10/8, as a proxy would tell it. */
 export function someClient(): Record<string, string> {
   const byte = () => Math.floor(Math.random() * 256)
   return { 'X-Forwarded-For': `10.${byte()}.${byte()}.${byte()}` }

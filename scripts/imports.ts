@@ -32,7 +32,7 @@ const RULES: Rule[] = [
       'app, cli, service and their like compose the features; a feature that reached up would be composed by itself',
   },
   {
-    refuses: ({ from, to }) => placeOf(from) !== 'context' && placeOf(from) !== 'cli' && /mail\/(smtp)\.ts$/.test(to),
+    refuses: ({ from, to }) => placeOf(from) !== 'context' && to === 'src/mail/smtp.ts',
     because: 'only the context names implementations; everybody else takes the port',
   },
   {

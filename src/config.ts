@@ -138,7 +138,7 @@ function contradictions(config: Config, env: Record<string, string | undefined>)
   return faults
 }
 
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 

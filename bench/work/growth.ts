@@ -7,7 +7,7 @@ import { type Part, ratio, row } from '../report.ts'
 import { get, oneOf, post } from '../requests.ts'
 import { callers, type Seed, seedService, someNotification } from '../seed.ts'
 
-export const SMALL: Seed = { users: 1_000, notifications: 10_000 }
+const SMALL: Seed = { users: 1_000, notifications: 10_000 }
 export const LARGE: Seed = { users: 1_000_000, notifications: 10_000_000 }
 
 // Who asks: as many in the small club as in the large, or it would be their number that is compared.

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { Connection } from '../connection.ts'
 import { type Bench, type Contender, compare, type Figures } from '../measure.ts'
 import { type Program, startOther, startService } from '../programs.ts'
 import { type Part, ratio, row } from '../report.ts'
@@ -81,7 +82,6 @@ function judge(work: string, of: Figures[]) {
 
 /** The service and the ceiling answer one request in the same words. */
 async function sameAnswers(next: () => string, [own, ceiling]: Program[]): Promise<void> {
-  const { Connection } = await import('../connection.ts')
   const request = next()
   const [one, other] = await Promise.all(
     [own!, ceiling!].map(async ({ port }) => {

@@ -73,7 +73,7 @@ const WORDS = {
  * Subject, text and HTML of a code's mail. The code is in the subject: it can be read on a lock screen, and mail programs
  * fold mails of the same subject together, so that people would type the code of an older one. A name never gets there.
  */
-export function codeEmail(code: string, language: Language, firstName: string | null) {
+function codeEmail(code: string, language: Language, firstName: string | null) {
   const words = WORDS[language]
   const hello = words.hello(firstName === null ? undefined : oneLine(firstName))
   const subject = words.subject(code)

@@ -23,7 +23,7 @@ export type Schema = {
 export type Schemas = Record<string, Schema>
 
 /** What src/http/validation.ts reads beyond JSON Schema. */
-const INTERNAL = ['verbatim', 'multiline', 'rule']
+const INTERNAL = ['verbatim', 'rule']
 const NESTED = ['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties']
 
 /**

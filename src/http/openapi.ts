@@ -110,7 +110,6 @@ function describeRoute({ schema = {}, url, route }: { schema?: FastifySchema; ur
   const security = schema.security ?? SECURITY[route.config?.access ?? 'user']
   const described = {
     ...schema,
-    operationId: schema.operationId ?? operationIdOf(String(route.method), url),
     security,
     consumes: route.config?.body?.types ?? JSON_BODY.types,
     response: {
@@ -137,15 +136,6 @@ function refusals(schema: FastifySchema, { config }: RouteOptions, security: Fas
     500,
     503,
   ]
-}
-
-/** A name for a route that gives itself none: `DELETE /api/v1/games/:id/score` → `deleteGamesScore`. */
-function operationIdOf(method: string, url: string): string {
-  const words = url
-    .replace(/^\/(api|internal)\/v\d+/, '')
-    .split(/[/-]/)
-    .filter(word => word && !word.startsWith(':'))
-  return method.toLowerCase() + words.map(word => word[0]!.toUpperCase() + word.slice(1)).join('')
 }
 
 function finish(generated: object): OpenApiDocument {

@@ -20,8 +20,7 @@ export type App = FastifyInstance<
 
 /**
  * Who may call a route. Closed by default: a route that says nothing wants a user's token, and *public* is the word one
- * must write. A `producer` brings an intake key, an `operator` the token of
- * the metrics.
+ * must write. A `producer` brings an intake key, an `operator` the token of the metrics.
  */
 export type Access = 'public' | 'user' | 'producer' | 'operator'
 
