@@ -1,5 +1,4 @@
 import type { Listener } from '../db/listener.ts'
-import type { Query, Sql } from '../db/sql.ts'
 import type { Tokens } from './jwt.ts'
 import * as sessions from './sessions.ts'
 
@@ -20,11 +19,7 @@ export type SessionCache = ReturnType<typeof createSessionCache>
  * A token that is superseded needs no word: for the next 30 s it is good anyway, and it is kept for 5 s.
  * @param listener undefined for no cache
  */
-export function createSessionCache(
-  database: { sql: Sql; readSql: Query },
-  tokens: Tokens,
-  listener: Listener | undefined,
-) {
+export function createSessionCache(connections: sessions.Connections, tokens: Tokens, listener: Listener | undefined) {
   // By the token's own text, so that only what was checked to the last letter is taken as such; the oldest comes first.
   const kept = new Map<string, Kept>()
   // Counts what was heard: a row that was read before is not kept after, for it may be read before the session's end.
@@ -72,7 +67,7 @@ export function createSessionCache(
       const claims = tokens.read(token, now)
       if (!claims) return undefined
       const [heardBefore, since] = [heard, performance.now()]
-      const accepted = await sessions.authenticate(database, claims, now)
+      const accepted = await sessions.authenticate(connections, claims, now)
       if (accepted && listener?.isUp() && heard === heardBefore) keep(token, { accepted, since })
       return accepted?.caller
     },

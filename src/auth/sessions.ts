@@ -25,6 +25,9 @@ export function firstToken(tokens: Tokens, userId: number, sessionId: string, no
   return tokens.sign(claimsOf({ userId, sessionId, generation: 1, issuedAt: now, expiresAt: endOf(now) }))
 }
 
+/** Two ways to the database: what only reads waits for no lock, and has connections of its own. */
+export type Connections = { sql: Sql; readSql: Query }
+
 /** A token that is good, and until when it is, if its session isn't ended: its grace may be over before its `exp`. */
 export type Accepted = { caller: Caller; until: Date }
 
@@ -33,7 +36,7 @@ export type Accepted = { caller: Caller; until: Date }
  * The first time a token is shown, that is written down: from then on the one before it is dead for good.
  */
 export async function authenticate(
-  { sql, readSql }: { sql: Sql; readSql: Query },
+  { sql, readSql }: Connections,
   claims: Claims,
   now: Date,
 ): Promise<Accepted | undefined> {

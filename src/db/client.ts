@@ -3,7 +3,7 @@ import pg from 'pg'
 
 const PROBE_MS = 2_000
 
-export type Config = pg.ClientConfig & {
+export type ConnectionConfig = pg.ClientConfig & {
   /**
    * How long a server may be silent that owes an answer. A machine that lost its power breaks no connection, and TCP alone would
    * wait for it for a quarter of an hour.
@@ -25,9 +25,9 @@ type Host = { host: string; port: number }
  */
 export class Client extends pg.Client {
   readonly #hosts: Host[]
-  readonly #config: Config
+  readonly #config: ConnectionConfig
 
-  constructor(config: Config) {
+  constructor(config: ConnectionConfig) {
     const { hosts, url } = splitHosts(config.connectionString!)
     super({ ...config, connectionString: url })
     this.#hosts = hosts

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type pg from 'pg'
-import { ask, Client, type Config } from './client.ts'
+import { ask, Client, type ConnectionConfig } from './client.ts'
 import { isReadOnly } from './faults.ts'
 
 type Line = { opening: Promise<Client> | undefined; inFlight: number; corked: boolean }
@@ -18,11 +18,11 @@ export type Use = { total: number; idle: number; waiting: number }
  * Emits `connect` with each new client, as pg's pool does.
  */
 export class Pipeline extends EventEmitter<{ connect: [Client] }> {
-  readonly #config: Config
+  readonly #config: ConnectionConfig
   readonly #lines: Line[]
   #ended = false
 
-  constructor(config: Config, connections: number) {
+  constructor(config: ConnectionConfig, connections: number) {
     super()
     this.#config = config
     this.#lines = Array.from({ length: connections }, () => ({ opening: undefined, inFlight: 0, corked: false }))

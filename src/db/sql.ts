@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { AppError } from '../errors.ts'
-import { ask, Client, type Config } from './client.ts'
+import { ask, Client, type ConnectionConfig } from './client.ts'
 import { rethrow } from './faults.ts'
 import { Pipeline } from './pipeline.ts'
 
@@ -72,7 +72,7 @@ type Options = { lines?: number; max?: number; name?: string; planner?: string; 
 function clientConfig(
   url: string,
   { name = 'courtside', planner = PLANNER_OPTIONS, patienceMs = 35_000 }: Options,
-): Config {
+): ConnectionConfig {
   return {
     connectionString: url,
     application_name: name,

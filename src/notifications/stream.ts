@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { FastifyBaseLogger, FastifyReply } from 'fastify'
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { Listener } from '../db/listener.ts'
 import type { Query } from '../db/sql.ts'
 import { type EventStream, eventOf, openEventStream } from '../http/event-stream.ts'
@@ -10,7 +10,7 @@ const MOST_PER_USER = 5
 
 const RETRY_MS = 250
 
-type Caller = { userId: number; sessionId: string; expiresAt: Date }
+type Caller = FastifyRequest['caller']
 type Stream = { caller: Caller; wire: EventStream; synced: boolean }
 
 export type Streams = ReturnType<typeof createStreams>
