@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { sendCopy, tagOf } from './copies.ts'
 import { openapiDocument } from './openapi.ts'
 import { referencePage } from './reference-page.ts'
 import type { App } from './route.ts'
@@ -18,13 +18,13 @@ export function referenceRoutes(app: App): void {
   app.get('/api/v1/openapi.json', ROUTE, async (request, reply) => {
     const { text, tag } = await json()
     reply.type('application/json; charset=utf-8')
-    return answer(request, reply, text, tag)
+    return sendCopy(request, reply, text, tag)
   })
 
   app.get('/docs', ROUTE, async (request, reply) => {
     const { text, tag, policy } = await page()
     reply.header('content-security-policy', policy).type('text/html; charset=utf-8')
-    return answer(request, reply, text, tag)
+    return sendCopy(request, reply, text, tag)
   })
 }
 
@@ -36,13 +36,7 @@ frame-ancestors 'none'`
 }
 
 function withTag(text: string) {
-  return { text, tag: `"${createHash('sha256').update(text).digest('base64url')}"` }
-}
-
-/** `no-cache` lets a copy be kept, but asks for it to be checked. */
-function answer(request: FastifyRequest, reply: FastifyReply, text: string, tag: string) {
-  reply.headers({ 'cache-control': 'no-cache', etag: tag })
-  return request.headers['if-none-match'] === tag ? reply.code(304).send() : reply.send(text)
+  return { text, tag: tagOf(text) }
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

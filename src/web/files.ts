@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
+import { tagOf } from '../http/copies.ts'
 
 export type File = { path: string; type: string; content: Buffer; tag: string }
 
@@ -28,8 +28,7 @@ async function readFolder(folder: URL, under: string): Promise<File[]> {
   return Promise.all(
     names.map(async name => {
       const content = await readFile(new URL(name, folder))
-      const tag = `"${createHash('sha256').update(content).digest('base64url')}"`
-      return { path: `${under}${name}`, type: typeOf(name)!, content, tag }
+      return { path: `${under}${name}`, type: typeOf(name)!, content, tag: tagOf(content) }
     }),
   )
 }

@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
+import { sendCopy } from '../http/copies.ts'
 import type { App } from '../http/route.ts'
 import { type File, readFiles } from './files.ts'
 
@@ -28,8 +29,7 @@ export async function webRoutes(app: App, log: FastifyBaseLogger): Promise<void>
 
 function serve(app: App, { path, type, content, tag }: File): void {
   app.get(path, { config: { access: 'public' }, schema: { hide: true } }, async (request, reply) => {
-    // `no-cache` lets a copy be kept, but asks for it to be checked.
-    reply.headers({ 'cache-control': 'no-cache', etag: tag, 'content-security-policy': POLICY }).type(type)
-    return request.headers['if-none-match'] === tag ? reply.code(304).send() : reply.send(content)
+    reply.header('content-security-policy', POLICY).type(type)
+    return sendCopy(request, reply, content, tag)
   })
 }
