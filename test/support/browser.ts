@@ -1,6 +1,7 @@
 import { accessSync } from 'node:fs'
 import { after, before } from 'node:test'
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
+import { INTAKE_KEY, JWT_SECRET } from './app.ts'
 import { testDatabase } from './database.ts'
 import { type Service, startService } from './service.ts'
 
@@ -33,8 +34,8 @@ export function stage(): Stage {
     s.service = await startService({
       DATABASE_URL: database.url,
       DEV_MAILBOX: 'on',
-      JWT_SECRET: 'kuC4vBnmNwzIEYxX0mVQJ1y7s2dGgqLh',
-      INTAKE_KEYS: 'Zt8RkPp3aWvYxq1LmN7oBc5dEf9gHiJk',
+      JWT_SECRET,
+      INTAKE_KEYS: INTAKE_KEY,
       THROTTLE_REQUEST_OTP: '1000',
       THROTTLE_VERIFY_OTP: '1000',
     })

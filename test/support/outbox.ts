@@ -7,10 +7,11 @@ import type { Language } from '../../src/http/language.ts'
 import { startWorker, type Task } from '../../src/jobs/queue.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import type { Profile } from '../../src/users/users.ts'
+import { JWT_SECRET } from './app.ts'
 import { testDatabase } from './database.ts'
 import { type Mode, smtpServer } from './smtp.ts'
 
-export const KEYS = deriveKeys(['kuC4vBnmNwzIEYxX0mVQJ1y7s2dGgqLh'])
+export const KEYS = deriveKeys([JWT_SECRET])
 export const NOW = new Date('2026-11-28T10:00:00.000Z')
 export const FROM = 'Courtside <no-reply@example.com>'
 
