@@ -3,9 +3,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { prune } from '../src/retention.ts'
 import { harness, INTAKE_KEY, JWT_SECRET } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
-import { newEmail } from './support/scenario.ts'
+import { newEmail, profile } from './support/scenario.ts'
 import { courtside, type Service, startService } from './support/service.ts'
 
 const h = harness()
@@ -85,14 +86,35 @@ describe('users', () => {
     assert.equal(session!.end_reason, 'operator')
   })
 
+  const ask = (body: object) => h.call('POST', '/api/v1/auth/request-otp', { body })
+  const guesses = (email: string) => h.database.sql`
+    update sign_in_code set wrong_guesses = 50 where email = ${email}`
+
   test('unlock forgets wrong guesses and the wait', async () => {
-    const user = await makeUser(h)
-    const ask = () => h.call('POST', '/api/v1/auth/request-otp', { body: { email: user.email } })
-    await ask()
-    await h.database.sql`update sign_in_code set wrong_guesses = 50 where email = ${user.email}`
-    assert.equal((await ask()).status, 429)
-    assert.deepEqual(await json('users', 'unlock', user.email), { unlocked: true })
-    assert.equal((await ask()).status, 200)
+    const { email } = await makeUser(h)
+    await ask({ email })
+    await guesses(email)
+    assert.equal((await ask({ email })).status, 429)
+    assert.deepEqual(await json('users', 'unlock', email), { unlocked: true })
+    assert.equal((await ask({ email })).status, 200)
+  })
+
+  test('unlock, of an address that is yet to have its account: its sign-up goes on, and isn’t pruned', async () => {
+    const email = newEmail()
+    await ask(profile(email))
+    await guesses(email)
+    assert.equal((await ask({ email })).status, 429)
+    assert.deepEqual(await json('users', 'unlock', email), { unlocked: true })
+    await prune(h.database.sql, h.ctx.config, h.ctx.now())
+    assert.equal((await ask({ email })).status, 200)
+    const [code] = await h.database.sql`select purpose, first_name from sign_in_code where email = ${email}`
+    assert.deepEqual(code, { purpose: 'sign_up', first_name: 'Marie' })
+  })
+
+  test('unlock, of an address that nobody has heard of: exit 1', async () => {
+    const { code, errors } = await command('users', 'unlock', 'nobody@example.com')
+    assert.equal(code, 1)
+    assert.match(errors, /^There is no account of nobody@example\.com/)
   })
 
   test('delete asks, and takes --yes; then nothing is left', async () => {

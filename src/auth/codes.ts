@@ -158,13 +158,17 @@ export async function spend(sql: Sql, attempt: Attempt): Promise<boolean> {
   return spent.length > 0
 }
 
-/** Forgets wrong guesses and waits of an address, in all its lanes (an operator's `users unlock`). */
-export async function unlock(sql: Sql, email: string): Promise<void> {
-  await sql`
-    with address as (
-      update sign_in_address set sent_at = '-infinity' where email = ${email}
+/**
+ * Forgets wrong guesses and waits of an address, in all its lanes (an operator's `users unlock`). What lives there stays: a code, a
+ * pending sign-up. @returns whether a code was asked for there at all
+ */
+export async function unlock(sql: Sql, email: string): Promise<boolean> {
+  const unlocked = await sql`
+    with code as (
+      update sign_in_code set wrong_guesses = 0, sent_at = sent_at - interval '60 seconds' where email = ${email}
     )
-    update sign_in_code set wrong_guesses = 0, sent_at = sent_at - interval '60 seconds' where email = ${email}`
+    update sign_in_address set sent_at = sent_at - interval '60 seconds' where email = ${email} returning email`
+  return unlocked.length > 0
 }
 
 /** Takes away all that is kept of an address: codes, waits, pending sign-ups. */

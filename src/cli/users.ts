@@ -10,45 +10,48 @@ import { withDatabase } from './find.ts'
 import { print, readArguments, UsageError } from './usage.ts'
 
 type Result = { result: unknown; words: string }
-type Action = { about: string; act: (sql: Database, user: ReturnType<typeof toUser>) => Promise<Result> }
+type Act = (sql: Database, email: string, options: { yes?: boolean | undefined }) => Promise<Result>
 
-const ACTIONS: Record<string, Action> = {
+const ACTIONS: Record<string, { about: string; act: Act }> = {
   show: {
     about: 'Shows an account.',
-    act: async (_sql, user) => ({
+    act: ofAccount(async (_sql, user) => ({
       result: user,
       words: Object.entries(user)
         .map(([name, value]) => `${name.padEnd(12)} ${typeof value === 'object' ? (value?.slug ?? '-') : value}`)
         .join('\n'),
-    }),
+    })),
   },
   'sign-out': {
     about: 'Ends every session of an account; its devices lose their lanes too.',
-    act: async (sql, user) => {
+    act: ofAccount(async (sql, user) => {
       const ended = await sessions.endAll(sql, user.id, new Date())
       return { result: { ended }, words: `${ended} session(s) ended.` }
-    },
+    }),
   },
   unlock: {
-    about: 'Forgets wrong guesses and waits of an address, so that a new code can be asked for at once.',
-    act: async (sql, user) => {
-      await codes.unlock(sql, user.email)
+    about:
+      'Forgets wrong guesses and waits of an address, with an account or not yet: a code can be asked for at once.',
+    act: async (sql, email) => {
+      const isKnown = (await codes.unlock(sql, email)) || (await users.findByEmail(sql, email)) !== undefined
+      if (!isKnown) throw new Error(`There is no account of ${email}, and nobody has asked for a code for it.`)
       return { result: { unlocked: true }, words: 'Unlocked.' }
     },
   },
   delete: {
     about: 'Deletes an account and all that is held on the person. Asks first; --yes answers.',
-    act: async (sql, user) => {
+    act: ofAccount(async (sql, user, { yes }) => {
+      if (!yes) await confirm(`Delete the account of ${user.email}?`)
       await eraseUser(sql, user.id)
       return { result: { deleted: true }, words: 'Deleted.' }
-    },
+    }),
   },
   export: {
     about: 'Prints all that is held on a person, as JSON.',
-    act: async (sql, user) => {
+    act: ofAccount(async (sql, user) => {
       const result = await exportUser(sql, user.id)
       return { result, words: JSON.stringify(result, null, 2) }
-    },
+    }),
   },
 }
 
@@ -64,13 +67,19 @@ export async function run([name = '', ...args]: string[]): Promise<void> {
   if (!read) return
   const email = canonicalEmail(read.words[0]!)
   if (!email) throw new UsageError(`${read.words[0]} is not an e-mail address.`)
-  const { result, words } = await withDatabase(async sql => {
+  const { result, words } = await withDatabase(sql => action.act(sql, email, read.values))
+  print(result, read.values.json, words)
+}
+
+type User = ReturnType<typeof toUser>
+
+/** An action that needs an account. @throws when the address has none */
+function ofAccount(act: (sql: Database, user: User, options: Parameters<Act>[2]) => Promise<Result>): Act {
+  return async (sql, email, options) => {
     const row = await users.findByEmail(sql, email)
     if (!row) throw new Error(`There is no account of ${email}.`)
-    if (name === 'delete' && !read.values.yes) await confirm(`Delete the account of ${email}?`)
-    return action.act(sql, toUser(row))
-  })
-  print(result, read.values.json, words)
+    return act(sql, toUser(row), options)
+  }
 }
 
 /** @throws unless the person says yes; without a terminal there is nobody to ask */
