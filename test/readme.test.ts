@@ -9,9 +9,6 @@ import { SETTINGS } from '../src/config.ts'
 import { startService } from './support/service.ts'
 
 const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8')
-const scripts: Record<string, string> = JSON.parse(
-  await readFile(new URL('../package.json', import.meta.url), 'utf8'),
-).scripts
 
 function section(title: string): string {
   const body = readme.split(/^## /m).find(part => part.startsWith(`${title}\n`))
@@ -61,14 +58,6 @@ describe('README.md', () => {
       for (const method of Object.keys(operations as object)) {
         assert.ok(readme.includes(`| ${method.toUpperCase()} | \`${path}\` |`), `${method} ${path} is missing`)
       }
-    }
-  })
-
-  test('names only scripts and files that exist', async () => {
-    for (const [, name] of readme.matchAll(/npm run (?:--silent )?([\w:]+)/g))
-      assert.ok(name! in scripts, `npm run ${name}`)
-    for (const [, path] of readme.matchAll(/\]\((?!http)([^)#]+)\)/g)) {
-      await assert.doesNotReject(readFile(new URL(`../${path}`, import.meta.url)), `${path} is missing`)
     }
   })
 })

@@ -7,7 +7,7 @@ import type { Keys } from './keys.ts'
 // "A code of 4 digits is emailed and stored for 15 minutes"; "at most 5 verification attempts".
 const LIFETIME_MS = 15 * 60_000
 
-/** How long a sign-up whose code wasn't used can still be resumed with the address alone (decisions.md, "pending"). */
+/** Of a sign-up whose code wasn't used, to be resumed with the address alone (decisions.md, "how long a sign-up stays pending"). */
 const PENDING_MS = 24 * 3_600_000
 
 /** How long the wrong guesses at an address are remembered that nobody signs in to. */

@@ -6,7 +6,10 @@ import type { Claims, Tokens } from './jwt.ts'
 const TOKEN_SECONDS = 60 * 60
 const SESSION_MS = 10_080 * 60_000
 
-/** How long a superseded token goes on serving other calls, and may be refreshed again (decisions.md, "refresh"). */
+/**
+ * How long a superseded token goes on serving other calls, and may be refreshed again (decisions.md, "the effect of a refresh on
+ * the previous token").
+ */
 const GRACE_MS = 30_000
 
 /** How long an ended session still earns its client a lane of its own (decisions.md, "lanes"). */
