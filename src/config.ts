@@ -52,20 +52,20 @@ export const SETTINGS = {
  * @throws ConfigError listing every fault at once
  */
 export function readConfig(env: Record<string, string | undefined>): Config {
-  const faults: string[] = []
+  const faults = new Map<string, string>()
   const read = <T>(name: keyof typeof SETTINGS, declared: Setting<T>): T => {
     const value = env[name]?.trim() || declared.default
     try {
       return declared.parse(value)
     } catch (error) {
       // The value itself stays unsaid: it may be a secret.
-      faults.push(`${name}: ${(error as Error).message}`)
+      faults.set(name, `${name}: ${(error as Error).message}`)
       return undefined as T
     }
   }
   const config = settle(read)
-  if (faults.length === 0) faults.push(...contradictions(config, env))
-  if (faults.length > 0) throw new ConfigError(faults)
+  const all = [...faults.values(), ...contradictions(config, env, name => faults.has(name))]
+  if (all.length > 0) throw new ConfigError(all)
   return Object.freeze(config)
 }
 
@@ -104,25 +104,34 @@ function settle(read: <T>(name: keyof typeof SETTINGS, declared: Setting<T>) => 
   }
 }
 
-/** What each setting allows by itself but not together with the others. */
-function contradictions(config: Config, env: Record<string, string | undefined>): string[] {
+/**
+ * What each setting allows by itself but not together with the others.
+ * @param isFaulty whether a setting was given, but couldn't be read: it counts as given, whatever it was meant to be
+ */
+function contradictions(
+  config: Config,
+  env: Record<string, string | undefined>,
+  isFaulty: (name: keyof typeof SETTINGS) => boolean,
+): string[] {
   const faults: string[] = []
-  if (config.databaseUrl) {
+  const isExternal = config.databaseUrl !== undefined || isFaulty('DATABASE_URL')
+  const mails = config.smtpUrl !== undefined || isFaulty('SMTP_URL')
+  if (isExternal) {
     for (const [name, keys] of [
       ['JWT_SECRET', config.jwtSecrets],
       ['INTAKE_KEYS', config.intakeKeys],
     ] as const) {
-      if (keys.length === 0) {
+      if (!isFaulty(name) && keys.length === 0) {
         faults.push(`${name}: required with DATABASE_URL; \`npm run courtside -- secret\` makes one`)
       }
     }
   }
   // The mailbox shows everybody's codes, so that it must never be found on anything but a developer's own machine.
-  if (!config.smtpUrl && !config.devMailbox) {
+  if (!mails && !config.devMailbox && !isFaulty('DEV_MAILBOX')) {
     const exposed = [
       isLoopback(config.host) ? undefined : 'a HOST beyond loopback',
-      config.databaseUrl ? 'DATABASE_URL' : undefined,
-      config.trustProxy.length > 0 ? 'TRUST_PROXY' : undefined,
+      isExternal ? 'DATABASE_URL' : undefined,
+      isFaulty('TRUST_PROXY') || config.trustProxy.length > 0 ? 'TRUST_PROXY' : undefined,
       env.NODE_ENV === 'production' ? 'NODE_ENV=production' : undefined,
     ].filter(reason => reason !== undefined)
     if (exposed.length > 0) {
@@ -132,7 +141,7 @@ function contradictions(config: Config, env: Record<string, string | undefined>)
     }
   }
   // The mailbox lives in the memory of the process that sends the mail, so that process must be the one that shows it.
-  if (!config.smtpUrl && !(config.serves && config.works)) {
+  if (!mails && !(config.serves && config.works)) {
     faults.push('SMTP_URL: required with ROLE=web or ROLE=worker; the development mailbox needs ROLE=all')
   }
   return faults

@@ -117,6 +117,20 @@ describe('faults', () => {
     )
   })
 
+  test('what a setting lacks is listed beside what is wrong with another', () => {
+    const namesOf = (env: Record<string, string>) => faultsOf(env).map(fault => fault.split(':')[0])
+    assert.deepEqual(namesOf({ PORT: 'x', DATABASE_URL: PRODUCTION.DATABASE_URL }), [
+      'PORT',
+      'JWT_SECRET',
+      'INTAKE_KEYS',
+      'SMTP_URL',
+    ])
+    // One that can't be read is given all the same.
+    const unread = { DATABASE_URL: 'mysql://x/y', JWT_SECRET: 'short' }
+    assert.deepEqual(namesOf(unread), ['DATABASE_URL', 'JWT_SECRET', 'INTAKE_KEYS', 'SMTP_URL'])
+    assert.deepEqual(namesOf({ HOST: '0.0.0.0', DEV_MAILBOX: 'true' }), ['DEV_MAILBOX'])
+  })
+
   test('secrets are required with an external database', () => {
     const { JWT_SECRET: _, INTAKE_KEYS: __, ...rest } = PRODUCTION
     assert.deepEqual(
