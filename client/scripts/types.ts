@@ -40,15 +40,22 @@ function endpoint(name: string, operation: Schema): string {
   )
   const answers = Object.entries<Schema>(operation.responses)
     .filter(([status]) => status.startsWith('2'))
-    .map(([, { content }]) => (content['application/json'] ? typeOf(content['application/json'].schema) : 'string'))
+    .flatMap(([, { content }]) =>
+      content['application/json'] ? typesIn(content['application/json'].schema) : ['string'],
+    )
   const body = bodies.length === 0 ? 'undefined' : [...new Set(bodies)].join(' | ')
   return `${comment(operation.summary, '  ')}  '${name}': { path: ${inside('path')}; query: ${inside('query')}; \
 body: ${body}; answer: ${[...new Set(answers)].join(' | ')} }\n`
 }
 
+/** Those of a union each by itself. */
+function typesIn(schema: Schema): string[] {
+  return schema.anyOf ? schema.anyOf.map(typeOf) : [typeOf(schema)]
+}
+
 function typeOf(schema: Schema): string {
   if (schema.$ref) return schema.$ref.split('/').at(-1)
-  if (schema.anyOf) return schema.anyOf.map(typeOf).join(' | ')
+  if (schema.anyOf) return typesIn(schema).join(' | ')
   if (schema.enum) return schema.enum.map((value: unknown) => quoted(value)).join(' | ')
   if ('const' in schema) return quoted(schema.const)
   switch (schema.type) {

@@ -55,7 +55,7 @@ export type Endpoints = {
   /** Choose one’s own game level */
   'POST /api/v1/auth/level-assessment': { path: undefined; query: undefined; body: LevelAssessment; answer: { data: User } }
   /** Report facts about games and scores */
-  'POST /internal/v1/events': { path: undefined; query: undefined; body: CloudEvent | Array<CloudEvent>; answer: EventResult | BatchResult | EventResult }
+  'POST /internal/v1/events': { path: undefined; query: undefined; body: CloudEvent | Array<CloudEvent>; answer: EventResult | BatchResult }
   /** One’s own notifications, newest first */
   'GET /api/v1/notifications': { path: undefined; query: { page?: number; per_page?: number; before_id?: number }; body: undefined; answer: { data: Array<Notification>; meta: PaginationMeta } }
   /** How many of them are unread */
