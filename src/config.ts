@@ -28,7 +28,7 @@ export const SETTINGS = {
   ),
   DATA_DIR: setting('./data', 'where the embedded database and the generated secrets live', text),
   SMTP_URL: setting('', 'the mail server, `smtp://` or `smtps://`; empty: the development mailbox', optional(smtpUrl)),
-  MAIL_FROM: setting('Courtside <no-reply@localhost>', 'the sender of the mails', text),
+  MAIL_FROM: setting('Courtside <no-reply@localhost>', 'the sender of the mails', sender),
   JWT_SECRET: setting('', 'secrets of at least 32 bytes, newest first; empty: generated and kept', list(secret)),
   INTAKE_KEYS: setting('', 'keys of at least 32 bytes for the event intake; empty: generated and kept', list(secret)),
   TRUST_PROXY: setting('', 'addresses or CIDR ranges of your proxies', list(cidr)),
@@ -196,6 +196,15 @@ function postgresUrl(value: string): string {
 
 function smtpUrl(value: string): string {
   if (!/^smtps?:\/\/\S+$/.test(value) || !URL.canParse(value)) throw new Error('must be an smtp:// or smtps:// URL')
+  return value
+}
+
+/** One address, alone or behind a name. What a library makes of another text nobody would know before a mail comes back. */
+function sender(value: string): string {
+  const address = '[^\\s<>@,;]+@[^\\s<>@,;]+'
+  if (!new RegExp(`^(${address}|("[^"\\n]*"|[^<>,;"\\n]*) *<${address}>)$`).test(value)) {
+    throw new Error('must be one address, such as Club <no-reply@club.example>')
+  }
   return value
 }
 

@@ -81,6 +81,9 @@ describe('faults', () => {
     ['PORT', '-1'],
     ['DATABASE_URL', 'mysql://x/y'],
     ['SMTP_URL', 'http://mail'],
+    ['MAIL_FROM', 'Padel Club'],
+    ['MAIL_FROM', 'a@club.example, b@club.example'],
+    ['MAIL_FROM', 'Padel Club <club.example>'],
     ['JWT_SECRET', 'short'],
     ['JWT_SECRET', 'a'.repeat(40)],
     ['JWT_SECRET', 'changeme-changeme-changeme-changeme'],
@@ -115,6 +118,12 @@ describe('faults', () => {
       faults.map(fault => fault.split(':')[0]),
       ['ROLE', 'PORT', 'TIMEZONE', 'LOG_LEVEL'],
     )
+  })
+
+  test('a sender is one address, alone or behind a name', () => {
+    for (const MAIL_FROM of ['a@club.example', 'Padel Club <a@club.example>', '"Padel, Club" <a@club.example>']) {
+      assert.equal(readConfig({ MAIL_FROM }).mailFrom, MAIL_FROM)
+    }
   })
 
   test('what a setting lacks is listed beside what is wrong with another', () => {

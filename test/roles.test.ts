@@ -81,6 +81,8 @@ suite('ROLE, with real processes', { timeout: 60_000 }, () => {
       404,
     )
     assert.equal((await fetch(`${web.address}/api/v1/game-levels`)).status, 200)
+    // Neither was told who sends.
+    for (const { lines } of [web, worker]) assert.ok(lines.some(line => line.includes('MAIL_FROM is not set')))
   })
 
   test('all does both', async () => {

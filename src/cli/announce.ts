@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { FastifyBaseLogger } from 'fastify'
-import type { Config } from '../config.ts'
+import { type Config, SETTINGS } from '../config.ts'
 
 /**
  * Says where to look: in plain lines on a terminal, else in one line of the log. Only a terminal is shown the intake key;
@@ -12,6 +12,9 @@ export function announce(
   address: string,
   intakeKeyPath: string | undefined,
 ): void {
+  if (config.smtpUrl && config.mailFrom === SETTINGS.MAIL_FROM.default) {
+    log.warn('MAIL_FROM is not set: most mail servers refuse mails from no-reply@localhost')
+  }
   const places = {
     address,
     ...(config.serves && { reference: `${address}/docs` }),
