@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
 const FEATURES = ['auth', 'users', 'levels', 'notifications', 'games', 'web']
-const GROUND = ['http', 'db', 'mail', 'limits', 'jobs', 'metrics', 'audit', 'log', 'errors', 'config']
+const GROUND = ['http', 'db', 'mail', 'limits', 'jobs', 'metrics', 'audit', 'log', 'errors', 'config', 'settings']
 
 type Import = { from: string; to: string; typeOnly: boolean }
 type Rule = { refuses: (edge: Import) => boolean; because: string }
@@ -12,7 +12,7 @@ const RULES: Rule[] = [
   {
     refuses: ({ from, to, typeOnly }) => GROUND.includes(placeOf(from)) && FEATURES.includes(placeOf(to)) && !typeOnly,
     because:
-      'the ground (http, db, mail, limits, jobs, metrics, audit, log, errors, config) knows no feature, or nothing could stand on it alone',
+      'the ground (http, db, mail, limits, jobs, metrics, audit, log, errors, config, settings) knows no feature, or nothing could stand on it alone',
   },
   {
     refuses: ({ from, to }) =>

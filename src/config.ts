@@ -1,7 +1,5 @@
-import { BlockList, isIP } from 'node:net'
-
-/** A length of time: whole calendar days, or milliseconds. Days follow the wall clock over a clock change. */
-export type Duration = { days: number } | { ms: number }
+import { isIP } from 'node:net'
+import { SETTINGS, type Setting } from './settings.ts'
 
 export type Config = Readonly<ReturnType<typeof settle>>
 
@@ -14,38 +12,6 @@ export class ConfigError extends Error {
     this.faults = faults
   }
 }
-
-type Setting<T> = { default: string; doc: string; parse: (value: string) => T }
-
-/** Each setting once: its default as one would write it, what it is for, and how it is read. `parse` throws a plain sentence. */
-export const SETTINGS = {
-  HOST: setting('127.0.0.1', 'address to listen on', text),
-  PORT: setting('3000', 'port to listen on; 0 takes a free one', integer(0, 65_535)),
-  DATABASE_URL: setting(
-    '',
-    'an external PostgreSQL (15 or newer), several hosts allowed; empty: the embedded one',
-    optional(postgresUrl),
-  ),
-  DATA_DIR: setting('./data', 'where the embedded database and the generated secrets live', text),
-  SMTP_URL: setting('', 'the mail server, `smtp://` or `smtps://`; empty: the development mailbox', optional(smtpUrl)),
-  MAIL_FROM: setting('Courtside <no-reply@localhost>', 'the sender of the mails', sender),
-  JWT_SECRET: setting('', 'secrets of at least 32 bytes, newest first; empty: generated and kept', list(secret)),
-  INTAKE_KEYS: setting('', 'keys of at least 32 bytes for the event intake; empty: generated and kept', list(secret)),
-  TRUST_PROXY: setting('', 'addresses or CIDR ranges of your proxies', list(cidr)),
-  CORS_ORIGINS: setting('', 'origins whose pages may call the API', list(origin)),
-  METRICS_TOKEN: setting('', 'bearer of `/metrics`; empty: no metrics', optional(secretOf(16))),
-  THROTTLE_REQUEST_OTP: setting('5', 'requests a minute and client', integer(1, 1_000_000)),
-  THROTTLE_VERIFY_OTP: setting('10', 'requests a minute and client', integer(1, 1_000_000)),
-  REMINDER_OFFSETS: setting('1d,2h', 'how long before a game its players are reminded', list(duration)),
-  TIMEZONE: setting('Europe/Paris', 'the zone the texts tell times in', timeZone),
-  RETENTION_READ_DAYS: setting('90', 'read notifications older than this are pruned; 0 keeps', integer(0, 36_500)),
-  RETENTION_DAYS: setting('365', 'notifications older than this are pruned; 0 keeps', integer(0, 36_500)),
-  TERMS_VERSION: setting('1', 'the version of the terms that people accept', text),
-  WEB: setting('on', '`off` takes away the page at `/`', oneOf('on', 'off')),
-  ROLE: setting('all', '`web`, `worker`, or both in one process', oneOf('all', 'web', 'worker')),
-  LOG_LEVEL: setting('info', 'how much is logged', oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent')),
-  DEV_MAILBOX: setting('off', '`on` allows the development mailbox where it would be a fault', oneOf('on', 'off')),
-} satisfies Record<string, Setting<unknown>>
 
 /**
  * Turns the environment into a frozen Config. Pure; an unset or blank variable takes its default.
@@ -149,110 +115,4 @@ function contradictions(
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
-}
-
-function setting<T>(fallback: string, doc: string, parse: (value: string) => T): Setting<T> {
-  return { default: fallback, doc, parse }
-}
-
-function text(value: string): string {
-  return value
-}
-
-function optional<T>(parse: (value: string) => T): (value: string) => T | undefined {
-  return value => (value === '' ? undefined : parse(value))
-}
-
-function list<T>(parse: (value: string) => T): (value: string) => T[] {
-  return value =>
-    value
-      .split(',')
-      .map(item => item.trim())
-      .filter(item => item !== '')
-      .map(parse)
-}
-
-function integer(minimum: number, maximum: number): (value: string) => number {
-  return value => {
-    const number = Number(value)
-    if (!/^\d+$/.test(value) || number < minimum || number > maximum) {
-      throw new Error(`must be a whole number from ${minimum} to ${maximum}`)
-    }
-    return number
-  }
-}
-
-function oneOf<const T extends string>(...allowed: T[]): (value: string) => T {
-  return value => {
-    if (!allowed.includes(value as T)) throw new Error(`must be one of ${allowed.join(', ')}`)
-    return value as T
-  }
-}
-
-function postgresUrl(value: string): string {
-  if (!/^postgres(ql)?:\/\/\S+$/.test(value)) throw new Error('must be a postgres:// URL')
-  return value
-}
-
-function smtpUrl(value: string): string {
-  if (!/^smtps?:\/\/\S+$/.test(value) || !URL.canParse(value)) throw new Error('must be an smtp:// or smtps:// URL')
-  return value
-}
-
-/** One address, alone or behind a name. What a library makes of another text nobody would know before a mail comes back. */
-function sender(value: string): string {
-  const address = '[^\\s<>@,;]+@[^\\s<>@,;]+'
-  if (!new RegExp(`^(${address}|("[^"\\n]*"|[^<>,;"\\n]*) *<${address}>)$`).test(value)) {
-    throw new Error('must be one address, such as Club <no-reply@club.example>')
-  }
-  return value
-}
-
-function origin(value: string): string {
-  if (!URL.canParse(value) || new URL(value).origin !== value) {
-    throw new Error('must be origins such as https://app.example.com, without a path')
-  }
-  return value
-}
-
-function cidr(value: string): string {
-  const [address, bits, ...rest] = value.split('/')
-  const family = isIP(address ?? '')
-  const size = bits === undefined ? 0 : integer(0, family === 4 ? 32 : 128)(bits)
-  if (family === 0 || rest.length > 0) throw new Error('must be addresses or CIDR ranges such as 10.0.0.0/8')
-  // BlockList is Node's own reading of a subnet; it throws where we have misread one.
-  if (bits !== undefined) new BlockList().addSubnet(address!, size, family === 4 ? 'ipv4' : 'ipv6')
-  return value
-}
-
-function secret(value: string): string {
-  return secretOf(32)(value)
-}
-
-function secretOf(bytes: number): (value: string) => string {
-  return value => {
-    if (Buffer.byteLength(value) < bytes) throw new Error(`must be at least ${bytes} bytes`)
-    if (/change.?me|your.?(256|secret|key)|example|placeholder|password/i.test(value) || new Set(value).size < 8) {
-      throw new Error('is a placeholder; `npm run courtside -- secret` makes a real one')
-    }
-    return value
-  }
-}
-
-function duration(value: string): Duration {
-  const [, count, unit] = /^([1-9]\d{0,6})(d|h|m|s)$/.exec(value) ?? []
-  if (!count || !unit) throw new Error('must be durations such as 1d, 2h, 90m or 30s')
-  if (unit === 'd') return { days: Number(count) }
-  return { ms: Number(count) * { h: 3_600_000, m: 60_000, s: 1_000 }[unit as 'h' | 'm' | 's'] }
-}
-
-function timeZone(value: string): string {
-  // The list has the usual names; other spellings the formatter knows, but to make one takes a start a twentieth of a second.
-  if (Intl.supportedValuesOf('timeZone').includes(value)) return value
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: value })
-    return value
-  } catch {
-    throw new Error('must be a time zone such as Europe/Paris')
-  }
 }

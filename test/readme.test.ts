@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
-import { SETTINGS } from '../src/config.ts'
+import { SETTINGS } from '../src/settings.ts'
 import { startService } from './support/service.ts'
 
 const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8')

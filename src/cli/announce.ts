@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { FastifyBaseLogger } from 'fastify'
-import { type Config, SETTINGS } from '../config.ts'
+import type { Config } from '../config.ts'
+import { SETTINGS } from '../settings.ts'
 
 /**
  * Says where to look: in plain lines on a terminal, else in one line of the log. Only a terminal is shown the intake key;

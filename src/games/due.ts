@@ -1,5 +1,5 @@
-import type { Duration } from '../config.ts'
 import { midnight, wallClock } from '../notifications/wall-clock.ts'
+import type { Duration } from '../settings.ts'
 
 export type Planned = { type: 'game_reminder' | 'game_started'; dueAt: Date }
 

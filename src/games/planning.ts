@@ -1,6 +1,6 @@
-import type { Duration } from '../config.ts'
 import type { Sql } from '../db/sql.ts'
 import type { Clock } from '../notifications/dates.ts'
+import type { Duration } from '../settings.ts'
 import { planned } from './due.ts'
 import * as games from './games.ts'
 import type { Game } from './projection.ts'
