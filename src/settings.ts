@@ -74,7 +74,11 @@ function oneOf<const T extends string>(...allowed: T[]): (value: string) => T {
 }
 
 function postgresUrl(value: string): string {
-  if (!/^postgres(ql)?:\/\/\S+$/.test(value)) throw new Error('must be a postgres:// URL')
+  // One host or several, each with its port: `URL` reads one alone.
+  const host = '(\\[[\\da-f:.]+\\]|[^\\s:,/?@[\\]]*)(:\\d{1,5})?'
+  if (!new RegExp(`^postgres(ql)?://([^\\s@/]*@)?${host}(,${host})*([/?]\\S*)?$`, 'i').test(value)) {
+    throw new Error('must be a postgres:// URL')
+  }
   return value
 }
 

@@ -80,6 +80,8 @@ describe('faults', () => {
     ['PORT', '3000x'],
     ['PORT', '-1'],
     ['DATABASE_URL', 'mysql://x/y'],
+    ['DATABASE_URL', 'postgres://db.example:54x2/courtside'],
+    ['DATABASE_URL', 'postgres://db.example:5432:5433/courtside'],
     ['SMTP_URL', 'http://mail'],
     ['MAIL_FROM', 'Padel Club'],
     ['MAIL_FROM', 'a@club.example, b@club.example'],
@@ -118,6 +120,17 @@ describe('faults', () => {
       faults.map(fault => fault.split(':')[0]),
       ['ROLE', 'PORT', 'TIMEZONE', 'LOG_LEVEL'],
     )
+  })
+
+  test('a database is a URL of one host or several, with or without ports, user and options', () => {
+    for (const url of [
+      'postgres://db.example',
+      'postgresql://user:p%40ss:word@db.example:5432/courtside?sslmode=verify-full',
+      'postgres://user@one.example:5432,[2001:db8::1]:5433,three.example/courtside',
+      'postgres:///courtside?host=/run/postgresql',
+    ]) {
+      assert.equal(readConfig({ ...PRODUCTION, DATABASE_URL: url }).databaseUrl, url)
+    }
   })
 
   test('a sender is one address, alone or behind a name', () => {
