@@ -62,10 +62,13 @@ function placeOf(path: string): string {
 
 function importsOf(file: string): Import[] {
   const text = readFileSync(file, 'utf8')
-  return [...text.matchAll(/^(?:import|export)\s+(type\s)?[^'"]*?from\s+'(\.[^']+)'/gm)].map(([, type, target]) => ({
+  const fixed = text.matchAll(/^(?:import|export)\s+(type\s)?[^'"]*?from\s+'(\.[^']+)'/gm)
+  // What is loaded only when it is needed.
+  const late = text.matchAll(/\b(?<!typeof )import\(()'(\.[^']+)'\)/g)
+  return [...fixed, ...late].map(([, type, target]) => ({
     from: file,
     to: normalize(join(dirname(file), target!)),
-    typeOnly: type !== undefined,
+    typeOnly: Boolean(type),
   }))
 }
 
