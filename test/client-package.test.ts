@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { typesOf } from '../client/scripts/types.ts'
@@ -53,6 +57,24 @@ describe('courtside-client', () => {
       for (const kind of ['types', 'default']) {
         assert.ok(existsSync(new URL(exports[entry][kind], CLIENT)), `${kind} of ${entry}`)
       }
+    }
+  })
+
+  test('is packed and installed as its README says', async () => {
+    const readme = await read('README.md')
+    const { name, version } = JSON.parse(await read('package.json'))
+    const tarball = `${name}-${version}.tgz`
+    assert.ok(readme.includes(`npm pack --workspace client\nnpm install ../courtside/${tarball}\n`))
+    const app = await mkdtemp(join(tmpdir(), 'courtside-app-'))
+    try {
+      const npm = (cwd: string | URL, ...args: string[]) => promisify(execFile)('npm', args, { cwd })
+      await npm(new URL('..', CLIENT), 'pack', '--workspace', 'client', '--pack-destination', app)
+      await writeFile(join(app, 'package.json'), '{"type": "module"}')
+      await npm(app, 'install', '--offline', '--no-audit', '--no-fund', tarball)
+      const program = `for (const entry of ['', '/server', '/inbox']) await import('courtside-client' + entry)`
+      await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], { cwd: app })
+    } finally {
+      await rm(app, { recursive: true })
     }
   })
 })
