@@ -14,7 +14,7 @@ import { startPruning } from './retention.ts'
 const GREETING_MS = 50
 
 /**
- * Opens a node: migrates the database, starts the worker and listens, as far as its role goes.
+ * Opens a node: migrates the database, listens and starts the worker, as far as its role goes.
  * @param opened gets what is to be closed later, newest last
  * @returns the address it listens at
  */
