@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before } from 'node:test'
+import { createApp } from '../../src/app.ts'
+import { createContext } from '../../src/context.ts'
+import { found, type Harness, testConfig } from './app.ts'
+import { type ClientStream, listen, openStream } from './event-stream.ts'
+
+export const PATH = '/api/v1/notifications'
+
+/**
+ * Two processes, as far as anybody can tell: they share a database and nothing else. To be called at a suite's top; what was
+ * opened in a test is closed after it.
+ */
+export function twoProcesses(h: Harness) {
+  const second = {} as Pick<Harness, 'ctx' | 'app'>
+  const at = { here: '', there: '' }
+  const opened: ClientStream[] = []
+
+  async function startSecond(): Promise<void> {
+    second.ctx = createContext(testConfig(h.database.url), h.ctx.log, found(h.database.url), { now: h.clock.now })
+    second.app = await createApp(second.ctx)
+    at.there = await listen(second.app)
+  }
+
+  async function open(address: string, token: string, headers?: Record<string, string>): Promise<ClientStream> {
+    const stream = await openStream(address, token, headers)
+    opened.push(stream)
+    return stream
+  }
+
+  /** A stream that has had its `sync`. */
+  async function synced(address: string, token: string): Promise<ClientStream> {
+    const stream = await open(address, token)
+    assert.equal((await stream.next()).event, 'sync')
+    return stream
+  }
+
+  before(async () => {
+    at.here = await listen(h.app)
+    await startSecond()
+  })
+  afterEach(() => {
+    for (const stream of opened.splice(0)) stream.close()
+  })
+  after(async () => {
+    await second.app.close()
+    await second.ctx.close()
+  })
+  return { at, second, startSecond, open, synced }
+}
