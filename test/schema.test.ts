@@ -41,6 +41,17 @@ test('a database newer than the program is refused', async () => {
   await database.drop()
 })
 
+test('a PostgreSQL that is too old is refused plainly', async () => {
+  const database = await testDatabase()
+  // One that says so of itself.
+  await database.sql`
+    create function current_setting(name text) returns text language sql
+    return case name when 'server_version' then '14.13' when 'server_version_num' then '140013' end`
+  const url = `${database.url}?options=${encodeURIComponent('-c search_path=public,pg_catalog')}`
+  await assert.rejects(migrate(url), /^Error: PostgreSQL 14\.13 is too old; Courtside needs 15 or newer\.$/)
+  await database.drop()
+})
+
 test('a migration that fails leaves nothing of itself', async () => {
   const name = `failing_${process.pid}`
   await administer(`create database ${name}`)

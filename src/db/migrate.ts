@@ -8,6 +8,9 @@ const folder = new URL('../../migrations/', import.meta.url)
 // Any constant will do, as long as every Courtside process takes the same one.
 const LOCK = 4_217_336_001
 
+/** The first to know `nulls not distinct`, which our tables need. */
+const OLDEST = 15
+
 /** The queue brings a schema of its own; that of this version, as package.json has it, is noted beside our files. */
 export const QUEUE = 'graphile-worker@0.18.0'
 
@@ -15,7 +18,7 @@ export const QUEUE = 'graphile-worker@0.18.0'
  * Brings a database to the newest schema: our files in order, each in its own transaction, then the queue's schema.
  * Safe to start twice at once: an advisory lock makes the second one wait, then find nothing to do.
  * @returns the names of the files applied now
- * @throws if a landed file is missing here, that is, the database is newer than this program
+ * @throws if PostgreSQL is too old, or a landed file is missing here, that is, the database is newer than this program
  */
 export async function migrate(url: string): Promise<string[]> {
   const client = new Client({ connectionString: url, application_name: 'courtside-migrate' })
@@ -23,6 +26,7 @@ export async function migrate(url: string): Promise<string[]> {
   client.on('error', () => {})
   await client.connect()
   try {
+    await refuseOld(client)
     await client.query('select pg_advisory_lock($1)', [LOCK])
     await client.query(`create table if not exists migration (
       name text constraint migration_pkey primary key, applied_at timestamptz not null default now())`)
@@ -37,6 +41,14 @@ export async function migrate(url: string): Promise<string[]> {
   } finally {
     await client.end()
   }
+}
+
+async function refuseOld(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ version: string; major: number }>(
+    "select current_setting('server_version') as version, current_setting('server_version_num')::integer / 10000 as major",
+  )
+  const { version, major } = rows[0]!
+  if (major < OLDEST) throw new Error(`PostgreSQL ${version} is too old; Courtside needs ${OLDEST} or newer.`)
 }
 
 async function migrateQueue(url: string): Promise<void> {
