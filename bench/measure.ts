@@ -44,6 +44,10 @@ export type Figures = {
 export const CONNECTIONS = 32
 
 const LEAD_IN_SECONDS = 0.5
+const WARM_UP_SECONDS = 2
+
+/** A tail differs from run to run more than a throughput does: its median is taken of so many times as many runs. */
+const RUNS_FOR_TAIL = 3
 
 /**
  * Measures contenders side by side: A B C A B C …, of each the median. First as much as they can answer, then, with all at
@@ -55,8 +59,11 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
     for (const contender of contenders) await smoke(contender)
     return contenders.map(({ name }) => ({ name, perSecond: 0, cpu: 0, databaseCpu: 0, p50: 0, p99: 0, busy: 0 }))
   }
-  for (const contender of contenders) await run(bench, contender, { seconds: 1 })
-  const most = await interleave(bench, contenders, {})
+  // Each process has its own code to get warm.
+  for (const contender of contenders) {
+    await run(bench, contender, { seconds: WARM_UP_SECONDS * contender.programs.length })
+  }
+  const most = await interleave(bench, contenders, bench.rounds, {})
   const figures = contenders.map(({ name }) => {
     const runs = most.get(name)!
     return {
@@ -72,7 +79,7 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
   if (paceSetter === undefined) return figures
   const paces = figures.filter(({ name }) => paceSetter === 'the slowest' || name === paceSetter)
   const rate = Math.min(...paces.map(({ perSecond }) => perSecond)) / 2
-  const paced = await interleave(bench, contenders.filter(keepsUp), { rate })
+  const paced = await interleave(bench, contenders.filter(keepsUp), bench.rounds * RUNS_FOR_TAIL, { rate })
   return figures.map(each => {
     const runs = paced.get(each.name) ?? []
     return { ...each, p50: medianAt(runs, 0.5), p99: medianAt(runs, 0.99) }
@@ -86,9 +93,14 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
 
 type Run = Loaded & { cpu: number; databaseCpu: number }
 
-async function interleave(bench: Bench, contenders: Contender[], more: Partial<Load>): Promise<Map<string, Run[]>> {
+async function interleave(
+  bench: Bench,
+  contenders: Contender[],
+  rounds: number,
+  more: Partial<Load>,
+): Promise<Map<string, Run[]>> {
   const runs = new Map<string, Run[]>(contenders.map(({ name }) => [name, []]))
-  for (let round = 0; round < bench.rounds; round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     for (const contender of contenders) runs.get(contender.name)!.push(await run(bench, contender, more))
   }
   return runs
@@ -101,7 +113,7 @@ async function run(
 ): Promise<Run> {
   const ports = programs.map(({ port }) => port)
   // It has stood idle while the others were measured: what it had in memory has gone cold, and sessions are forgotten after 5 s.
-  await load({ ports, connections, next, ...more, seconds: LEAD_IN_SECONDS })
+  await load({ ports, connections, next, ...more, seconds: LEAD_IN_SECONDS * programs.length })
   const cpu = async () => (await Promise.all(programs.map(each => each.cpuSeconds()))).reduce((sum, used) => sum + used)
   const before = [await cpu(), await bench.postgres.cpuSeconds()] as const
   const loaded = await load({ ports, connections, seconds: bench.seconds, next, ...more })

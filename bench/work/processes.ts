@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Bench, type Contender, compare } from '../measure.ts'
+import { type Bench, CONNECTIONS, type Contender, compare } from '../measure.ts'
 import { type Program, startOther, startService } from '../programs.ts'
 import { type Part, ratio, row } from '../report.ts'
 import { get, oneOf } from '../requests.ts'
@@ -8,8 +8,9 @@ import { callers, seedService } from '../seed.ts'
 const SEED = { users: 5_000, notifications: 250_000 }
 
 /**
- * One, two and four web processes on one database, each alone with the load by turns, and as many of the ceiling's. Two cores
- * bound what all of them can do together, so that what an answer costs is compared.
+ * One, two and four web processes on one database, each of them with the load that the one has, and as many of the ceiling's. Two
+ * cores bound what all of them can do together, so that what an answer costs is compared. Beside them, for what becomes of one
+ * load that is dealt out to four: four, and one, with a fourth of the connections each.
  */
 export async function processes(bench: Bench): Promise<Part> {
   const seed = bench.smoke ? { users: 1_000, notifications: 20_000 } : SEED
@@ -21,14 +22,19 @@ export async function processes(bench: Bench): Promise<Part> {
   const services = await started(() => startService(url))
   const ceilings = await started(() => startOther('ceiling', url))
   const requests = callers(1_000).map(({ token }) => get('/api/v1/notifications?page=1', token))
-  const some = (programs: Program[], of: string) =>
-    counts.map((count): Contender => {
-      const check = ({ data }: any) => assert.equal(data.length, 20)
-      const name = count === 1 ? `one process${of}` : `${count} processes${of}`
-      return { name, programs: programs.slice(0, count), next: () => oneOf(requests), check }
-    })
+  const some = (programs: Program[], of: string, count: number, each = CONNECTIONS): Contender => ({
+    name: `${count === 1 ? 'one process' : `${count} processes`}${of}${each === CONNECTIONS ? '' : `, ${each} connections each`}`,
+    programs: programs.slice(0, count),
+    next: () => oneOf(requests),
+    connections: count * each,
+    check: ({ data }) => assert.equal(data.length, 20),
+  })
+  const all = (programs: Program[], of: string) => [
+    ...counts.map(count => some(programs, of, count)),
+    ...[1, counts.at(-1)!].map(count => some(programs, of, count, CONNECTIONS / 4)),
+  ]
   try {
-    const of = await compare(bench, [...some(services, ''), ...some(ceilings, ' of the ceiling')])
+    const of = await compare(bench, [...all(services, ''), ...all(ceilings, ' of the ceiling')])
     const [one, ...more] = of.slice(0, counts.length)
     return {
       rows: more.map(each =>
