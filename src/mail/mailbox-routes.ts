@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { notFound } from '../errors.ts'
-import { html, Markup } from '../http/html.ts'
+import { html, Markup, pagePolicy } from '../http/html.ts'
 import { isLocal } from '../http/local.ts'
 import { timestamp } from '../http/timestamp.ts'
 import type { KeptMail, Mailbox } from './mailbox.ts'
@@ -14,9 +13,7 @@ h2 { font-size: 1.1rem; margin: 0 }
 p { margin: .25rem 0 }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .95rem }`
 
-// No script, nothing from elsewhere, and of styles only the one above.
-const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; \
-base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+const POLICY = pagePolicy(STYLE)
 
 const ROUTE = { config: { access: 'public', unlisted: true }, schema: { hide: true } } as const
 
