@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { prune } from '../src/retention.ts'
 import { harness, INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { startServer } from './support/client.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { newEmail, profile } from './support/scenario.ts'
 import { courtside, type Service, startService } from './support/service.ts'
@@ -224,7 +225,7 @@ describe('emit', () => {
   })
 
   test('one event, an array, or one a line; more than a batch holds; a refused one is exit 1', async () => {
-    const emit = (path: string) => command('emit', path, '--url', service.address, '--json')
+    const emit = (path: string) => command('emit', path, '--url', `${service.address}/`, '--json')
     for (const content of [
       event('1'),
       [event('2'), event('3')],
@@ -252,6 +253,21 @@ describe('emit', () => {
   test('no node there: said plainly', async () => {
     const { code, errors } = await command('emit', await file('event', event('8')), '--url', 'http://127.0.0.1:9')
     assert.deepEqual([code, errors], [1, 'No node answers at http://127.0.0.1:9.\n'])
+  })
+
+  test('a proxy, or another program there: said plainly', async () => {
+    for (const status of [502, 200]) {
+      const other = await startServer((_, response) => response.writeHead(status).end('<h1>Hello</h1>'))
+      const { code, errors } = await command('emit', await file('event', event('9')), '--url', other.url)
+      assert.deepEqual([code, errors], [1, `What answers at ${other.url} is no node of Courtside: ${status}.\n`])
+      await other.close()
+    }
+  })
+
+  test('a key that isn’t one of the node’s: said plainly', async () => {
+    const env = { DATABASE_URL: h.database.url, DEV_MAILBOX: 'on', JWT_SECRET, INTAKE_KEYS: JWT_SECRET }
+    const { code, errors } = await courtside(['emit', await file('event', event('10')), '--url', service.address], env)
+    assert.deepEqual([code, errors], [1, 'The node refused: 401 Unauthenticated.\n'])
   })
 })
 

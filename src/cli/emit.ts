@@ -21,7 +21,8 @@ export async function run(args: string[]): Promise<void> {
   const [file] = read.words as [string]
   const events = parse(file === '-' ? await text(process.stdin) : await readFile(file, 'utf8'))
   const address =
-    read.values.url ?? `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port}`
+    read.values.url?.replace(/\/+$/, '') ??
+    `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port}`
   const key = (await findSecrets(config)).secrets.intakeKeys[0]!
   const results: Result[] = []
   for (let start = 0; start < events.length; start += BATCH) {
@@ -59,7 +60,11 @@ async function send(address: string, key: string, events: unknown[]): Promise<Re
   }).catch(() => {
     throw new Error(`No node answers at ${address}.`)
   })
-  const answer = (await response.json()) as { results: Result[]; message?: string }
-  if (!response.ok) throw new Error(`The node refused: ${response.status} ${answer.message}`)
-  return answer.results
+  const answer = (await response.json().catch(() => ({}))) as { results?: Result[]; message?: string }
+  if (response.ok && answer.results) return answer.results
+  throw new Error(
+    answer.message === undefined
+      ? `What answers at ${address} is no node of Courtside: ${response.status}.`
+      : `The node refused: ${response.status} ${answer.message}`,
+  )
 }
