@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { describe, test } from 'node:test'
 import { splitHosts } from '../src/db/client.ts'
 import { migrate } from '../src/db/migrate.ts'
@@ -39,6 +41,22 @@ describe('a URL with several hosts', () => {
     assert.deepEqual(await sql`select 1 as one`, [{ one: 1 }])
     assert.deepEqual(await sql.begin(tx => tx`select 2 as two`), [{ two: 2 }])
     await sql.close()
+    await database.drop()
+  })
+
+  test('one that lets us in and then says nothing is passed over', { timeout: 20_000 }, async () => {
+    const database = await testDatabase()
+    // AuthenticationOk and ReadyForQuery.
+    const welcome = Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I', 'latin1')
+    const mute = createServer(socket => {
+      socket.on('error', () => {}).once('data', () => socket.write(welcome))
+    }).listen(0, '127.0.0.1')
+    await once(mute, 'listening')
+    const { port } = mute.address() as AddressInfo
+    const sql = connect(database.url.replace('@127.0.0.1:', `@127.0.0.1:${port},127.0.0.1:`))
+    assert.deepEqual(await sql`select 1 as one`, [{ one: 1 }])
+    await sql.close()
+    await once(mute.close(), 'close')
     await database.drop()
   })
 

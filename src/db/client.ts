@@ -53,19 +53,26 @@ export class Client extends pg.Client {
     return this
   }
 
-  /** Not by pg's `query_timeout`, a timer for each statement: see `ask`. */
+  /**
+   * Not by pg's `query_timeout`, a timer for each statement (see `ask`), nor by the socket's, which each statement that is sent
+   * starts anew: what counts is that nothing comes.
+   */
   #leaveWhenSilent(ms: number): void {
     const socket = this.connection.stream as Socket
-    socket.setTimeout(ms, () => {
+    let [heard, silent] = [0, 0]
+    const watch = setInterval(() => {
       const { readyForQuery } = this as unknown as { readyForQuery: boolean }
-      if (!readyForQuery) socket.destroy(new Error('Query read timeout'))
-    })
+      silent = readyForQuery || socket.bytesRead !== heard ? 0 : silent + 1
+      heard = socket.bytesRead
+      if (silent > 10) socket.destroy(new Error('Query read timeout'))
+    }, ms / 10).unref()
+    this.once('end', () => clearInterval(watch))
   }
 
   async #primary(): Promise<Host> {
     let fault: unknown
     for (const host of this.#hosts) {
-      const probe = new pg.Client({ ...this.#config, connectionTimeoutMillis: PROBE_MS })
+      const probe = new pg.Client({ ...this.#config, connectionTimeoutMillis: PROBE_MS, query_timeout: PROBE_MS })
       probe.on('error', () => {})
       Object.assign(probe, host)
       try {

@@ -5,11 +5,16 @@ import { createServer, connect as dial, type Socket } from 'node:net'
 export async function wire(target: URL) {
   let silent = false
   let writes = 0
+  let room = Number.POSITIVE_INFINITY
   const sockets: Socket[] = []
   const server = createServer(near => {
     const far = dial(Number(target.port), target.hostname)
     near.on('data', () => {
       writes += 1
+    })
+    far.on('data', bytes => {
+      room -= bytes.length
+      silent ||= room < 0
     })
     for (const [from, to] of [
       [near, far],
@@ -27,6 +32,11 @@ export async function wire(target: URL) {
     url: url.href,
     hush: (now: boolean) => {
       silent = now
+      room = Number.POSITIVE_INFINITY
+    },
+    /** Goes silent once the server has said so much more. */
+    hushAfter: (bytes: number) => {
+      room = bytes
     },
     /** In how many pieces the server was sent what it was sent so far. */
     writes: () => writes,
