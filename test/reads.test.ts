@@ -67,6 +67,26 @@ describe('reads, of which many are sent before the first is answered', { timeout
     await slow
   })
 
+  test('nothing is sent behind one that has waited for 5 s, and nothing at all when each connection has', async t => {
+    let passedMs = 0
+    const now = performance.now.bind(performance)
+    t.mock.method(performance, 'now', () => now() + passedMs)
+    const patient = connectReads(database.url)
+    const waiting: Promise<unknown>[] = []
+    await database.sql.begin(async tx => {
+      await tx`select pg_advisory_xact_lock(1)`
+      waiting.push(patient`select from pg_advisory_xact_lock_shared(1)`)
+      passedMs = 5_000
+      await Promise.all(asked(20, i => patient`select ${i}::int as i`))
+      waiting.push(patient`select from pg_advisory_xact_lock_shared(1)`)
+      passedMs = 10_000
+      await assert.rejects(patient`select 1`, isUnavailable)
+    })
+    await Promise.all(waiting)
+    assert.deepEqual(await patient`select 1 as one`, [{ one: 1 }])
+    await patient.close()
+  })
+
   test('a lost connection: what was sent on it is unavailable, and the next opens another', async () => {
     const pid = await pidOf()
     const sleeping = [read`select pg_sleep(5)`, read`select pg_sleep(5)`, pidOf(), pidOf()]

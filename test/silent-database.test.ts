@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setInterval as ticks } from 'node:timers/promises'
 import { connect } from '../src/db/sql.ts'
 import { AppError } from '../src/errors.ts'
 import { administer, testDatabase } from './support/database.ts'
@@ -24,6 +25,41 @@ test('a database that falls silent: unavailable in bounded time, and its connect
   await assert.rejects(asked, isUnavailable)
   line.hush(false)
   assert.deepEqual(await sql`select 6 as six`, [{ six: 6 }])
+  await sql.close()
+  await line.close()
+  await database.drop()
+})
+
+test('and so it is while ever more is asked', async () => {
+  const database = await testDatabase()
+  const line = await wire(new URL(database.url))
+  const sql = connect(line.url, { lines: 1, patienceMs: 300 })
+  await sql`select 1`
+  line.hush(true)
+  const refused: unknown[] = []
+  for await (const _ of ticks(20)) {
+    sql`select 2`.catch(error => refused.push(error))
+    if (refused.length > 0) break
+  }
+  line.hush(false)
+  assert.ok(refused.every(isUnavailable))
+  await sql.close()
+  await line.close()
+  await database.drop()
+})
+
+test('an answer that is not ended is none: unavailable', async () => {
+  const database = await testDatabase()
+  const line = await wire(new URL(database.url))
+  const sql = connect(line.url, { lines: 1, patienceMs: 300 })
+  await sql`select 1`
+  line.hushAfter(1_000_000)
+  const asked = [sql`select repeat('a', 100) as text from generate_series(1, 100000)`, sql`select 2`]
+  for (const outcome of await Promise.allSettled(asked)) {
+    assert.ok(outcome.status === 'rejected' && isUnavailable(outcome.reason))
+  }
+  line.hush(false)
+  assert.deepEqual(await sql`select 3 as three`, [{ three: 3 }])
   await sql.close()
   await line.close()
   await database.drop()
@@ -54,10 +90,17 @@ test('and so it is by a single statement, while one that fails for a reason of i
   await assert.rejects(sql`select 1 / 0`, /division by zero/)
   assert.equal(await pid(), before)
   await administer(`alter database ${name} reset default_transaction_read_only`)
-  await assert.rejects(sql`insert into missed_guess (slot) values (99)`, isUnavailable)
-  while (sql.pipeline.use().total > 0) await new Promise(setImmediate)
-  assert.notEqual(await pid(), before)
-  await sql`insert into missed_guess (slot) values (99)`
+  let behind: Promise<unknown> | undefined
+  await database.sql.begin(async tx => {
+    await tx`select pg_advisory_xact_lock(1)`
+    const refused = sql`insert into missed_guess (slot) values (99)`
+    behind = sql`select 1 as one from pg_advisory_xact_lock_shared(1)`
+    await assert.rejects(refused, isUnavailable)
+    // At once, though the old connection still owes an answer.
+    assert.notEqual(await pid(), before)
+    await sql`insert into missed_guess (slot) values (99)`
+  })
+  assert.deepEqual(await behind, [{ one: 1 }])
   await sql.close()
   await database.drop()
 })

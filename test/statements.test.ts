@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { connect, type Query } from '../src/db/sql.ts'
 import type { AppError } from '../src/errors.ts'
 import { harness, INTAKE_KEY } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
@@ -58,6 +59,30 @@ describe('a statement that could not be finished', () => {
     const failed = outcomes.filter(outcome => outcome.status === 'rejected')
     assert.equal(failed.length, 1)
     assert.equal((failed[0]!.reason as AppError).code, 'unavailable')
+  })
+
+  test('what is prepared and of no use any more: told to try again once, and then it works', async () => {
+    const { sql } = h.database
+    const own = connect(h.database.url, { lines: 1, max: 1 })
+    await sql`create table changing (id integer)`
+    const read = (on: Query) => on`select id from changing`
+    const ways: [string, (statement: typeof read) => Promise<unknown>][] = [
+      ['alone', statement => statement(own)],
+      ['in a transaction', statement => own.begin(statement)],
+    ]
+    for (const [name, run] of ways) {
+      for (const spoil of [
+        () => sql`alter table changing alter column id type text`,
+        () => sql`alter table changing alter column id type integer using id::integer`,
+        () => run(on => on`deallocate all`),
+      ]) {
+        assert.deepEqual(await run(read), [], name)
+        await spoil()
+        await assert.rejects(run(read), { code: 'unavailable' }, name)
+      }
+      assert.deepEqual(await run(read), [], name)
+    }
+    await own.close()
   })
 
   test('an intake that is stuck holds up no person', async () => {

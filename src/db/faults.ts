@@ -3,17 +3,22 @@ import { unavailable } from '../errors.ts'
 
 /** What a caller is told of a fault: that a second try may do, or just what it was. */
 export function rethrow(error: unknown): never {
-  throw isUnreachable(error) || isPassing(error) ? unavailable(error) : error
+  throw isUnreachable(error) || isPassing(error) || isOutlived(error) ? unavailable(error) : error
 }
 
 /** A deadlock's victim, and a statement that waited too long for its locks: asked again, it works. */
 function isPassing(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^(40P01|40001|57014)$/.test(error.code ?? '')
+  return error instanceof pg.DatabaseError && /^(40P01|40001|55P03|57014)$/.test(error.code ?? '')
 }
 
-/** A server that only reads is a primary no more. */
-export function isReadOnly(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '25006'
+/**
+ * Tells that a connection is of no more use: its server only reads, and so is a primary no more; or the statements prepared on it
+ * aren't what they were, since a migration has changed what one returns, or somebody has taken them away. On another it works.
+ */
+export function isOutlived(error: unknown): boolean {
+  if (!(error instanceof pg.DatabaseError)) return false
+  const isStale = error.code === '0A000' && error.routine === 'RevalidateCachedQuery'
+  return isStale || /^(25006|26000|42P05)$/.test(error.code ?? '')
 }
 
 /** Connection faults, shutdowns and fail-overs: SQLSTATE classes 08 and 57P, 53300, 25006, and the socket's own errors. */

@@ -1,9 +1,18 @@
 import { EventEmitter } from 'node:events'
 import type pg from 'pg'
 import { ask, Client, type ConnectionConfig } from './client.ts'
-import { isReadOnly } from './faults.ts'
+import { isOutlived } from './faults.ts'
 
-type Line = { opening: Promise<Client> | undefined; inFlight: number; corked: boolean }
+/** How long a connection may owe an answer and still be sent more; a transaction waits as long for one of its own. */
+const STUCK_MS = 5_000
+
+type Line = {
+  client: Client | undefined
+  opened: Promise<unknown>
+  inFlight: number
+  /** Since when it owes the next answer, if it owes any. */
+  owingSince: number
+}
 
 /** Of connections: how many there are, how many of them rest, and how many statements wait for one. */
 export type Use = { total: number; idle: number; waiting: number }
@@ -13,7 +22,8 @@ export type Use = { total: number; idle: number; waiting: number }
  * one is free, but sent to where the fewest are before it; and what is asked in one turn of the event loop leaves in one write and
  * is read in one by PostgreSQL. That costs both of them about half.
  *
- * Answers come in the order of the statements: one that waits for a lock keeps those behind it waiting.
+ * Answers come in the order of the statements: one that waits for a lock keeps those behind it waiting. So none is sent behind one
+ * that has waited for 5 s already; and when all connections are stuck like that, the next is refused.
  *
  * Emits `connect` with each new client, as pg's pool does.
  */
@@ -25,11 +35,16 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   constructor(config: ConnectionConfig, connections: number) {
     super()
     this.#config = config
-    this.#lines = Array.from({ length: connections }, () => ({ opening: undefined, inFlight: 0, corked: false }))
+    this.#lines = Array.from({ length: connections }, () => ({
+      client: undefined,
+      opened: Promise.resolve(),
+      inFlight: 0,
+      owingSince: 0,
+    }))
   }
 
   use(): Use {
-    const open = this.#lines.filter(({ opening }) => opening)
+    const open = this.#lines.filter(({ client }) => client)
     return {
       total: open.length,
       idle: open.filter(({ inFlight }) => inFlight === 0).length,
@@ -37,51 +52,64 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
     }
   }
 
-  /** Runs a statement. @throws what `pg.Client#query` throws */
+  /** Runs a statement. @throws what `pg.Client#query` throws, and the like when no connection is of use */
   async query(statement: pg.QueryConfig): Promise<pg.QueryResult> {
     if (this.#ended) throw new Error('Cannot use a pipeline that has ended')
-    const line = this.#lines.reduce((least, each) => (each.inFlight < least.inFlight ? each : least))
+    const line = this.#choose()
+    if (line.inFlight === 0) line.owingSince = performance.now()
     line.inFlight += 1
     try {
-      const client = await (line.opening ?? this.#open(line))
-      hold(line, client)
+      const client = line.client ?? this.#open(line)
+      await line.opened
+      hold(client)
       return await ask(client, statement).catch(error => {
-        if (isReadOnly(error)) void client.end()
+        if (isOutlived(error)) leave(line, client)
         throw error
       })
     } finally {
       line.inFlight -= 1
+      line.owingSince = performance.now()
     }
   }
 
   /** Closes the connections, once what was asked has been answered. */
   async end(): Promise<void> {
     this.#ended = true
-    await Promise.all(this.#lines.map(async ({ opening }) => (await opening?.catch(() => undefined))?.end()))
+    // One that could not be opened needs no closing.
+    await Promise.allSettled(this.#lines.map(({ client, opened }) => opened.then(() => client?.end())))
   }
 
-  /** A connection that is lost, or can't be had, is forgotten: the next statement opens another. */
-  #open(line: Line): Promise<Client> {
+  /** Of those that aren't stuck the one with the fewest in flight. */
+  #choose(): Line {
+    const stuck = performance.now() - STUCK_MS
+    const lines = this.#lines.filter(({ inFlight, owingSince }) => inFlight === 0 || owingSince > stuck)
+    if (lines.length === 0) throw Object.assign(new Error('no connection has answered for 5 s'), { code: 'ETIMEDOUT' })
+    return lines.reduce((least, each) => (each.inFlight < least.inFlight ? each : least))
+  }
+
+  /** A connection that is lost, or can't be had, is left: the next statement opens another. */
+  #open(line: Line): Client {
     const client = new Client(this.#config)
-    const opening = client.connect()
-    const forget = () => {
-      if (line.opening === opening) line.opening = undefined
-    }
-    client.on('error', forget)
-    client.on('end', forget)
-    opening.then(() => this.emit('connect', client), forget)
-    line.opening = opening
-    return opening
+    const left = () => leave(line, client)
+    client.on('error', left)
+    client.on('end', left)
+    line.client = client
+    line.opened = client.connect()
+    line.opened.then(() => this.emit('connect', client), left)
+    return client
   }
 }
 
+/** Sends nothing more on a connection, which ends once it has answered what was asked. */
+function leave(line: Line, client: Client): void {
+  if (line.client !== client) return
+  line.client = undefined
+  void client.end()
+}
+
 /** Keeps what is written until this turn of the event loop is over, so that it leaves together. */
-function hold(line: Line, { connection: { stream } }: Client): void {
-  if (line.corked) return
-  line.corked = true
+function hold({ connection: { stream } }: Client): void {
+  if (stream.writableCorked > 0) return
   stream.cork()
-  setImmediate(() => {
-    line.corked = false
-    stream.uncork()
-  })
+  setImmediate(() => stream.uncork())
 }
