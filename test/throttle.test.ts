@@ -150,3 +150,22 @@ test('of many requests at once no more than the limit get through', async () => 
     assert.equal(answers.filter(answer => answer.status === 200).length, 5)
   }
 })
+
+test('a counter whose lock was waited for too long: 503, as with any statement', async () => {
+  const client = newAddress()
+  await ask(client)
+  const answer = await h.database.sql.begin(async tx => {
+    await tx`select key from throttle where key like ${`%${client}`} for update`
+    const stuck = ask(client)
+    // What the server does itself after 30 s.
+    let cancelled = false
+    while (!cancelled) {
+      const waiting = await h.database.sql`
+        select pg_cancel_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name = 'courtside' and wait_event_type = 'Lock'`
+      cancelled = waiting.length > 0
+    }
+    return stuck
+  })
+  assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '5'])
+})

@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { RateLimiterPostgres as Limiter, RateLimiterRes as Outcome } from 'rate-limiter-flexible'
-import { isUnreachable } from '../db/faults.ts'
+import { rethrow } from '../db/faults.ts'
 import type { Sql, Statements } from '../db/sql.ts'
-import { AppError, unavailable } from '../errors.ts'
+import { AppError } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
 
 // The package's front door reads the code for two dozen other databases.
@@ -51,7 +51,7 @@ async function consume(limiter: Limiter, key: string) {
     return { refused: false, state: await limiter.consume(key) }
   } catch (outcome) {
     if (outcome instanceof RateLimiterRes) return { refused: true, state: outcome }
-    throw isUnreachable(outcome) ? unavailable(outcome) : outcome
+    return rethrow(outcome)
   }
 }
 
