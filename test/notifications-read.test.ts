@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isAnothers } from '../src/notifications/notifications.ts'
+import type { Query } from '../src/db/sql.ts'
+import { isAnothers, markRead } from '../src/notifications/notifications.ts'
 import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { ODD_IDS } from './support/odd-ids.ts'
@@ -85,6 +86,21 @@ describe('403', () => {
 })
 
 describe('404', () => {
+  test('one’s own that arrived between the two look-ups was not there: it is not given as it is, unread', async () => {
+    const { sql } = h.database
+    const user = await makeUser(h)
+    const [id] = await makeNotifications(h, (await makeUser(h)).id, 1)
+    let arrived = false
+    const late = (async (strings: TemplateStringsArray, ...values: unknown[]) => {
+      const rows = await sql(strings, ...values)
+      if (!arrived) await sql`update notification set user_id = ${user.id} where id = ${id}`
+      arrived = true
+      return rows
+    }) as Query
+    assert.equal(await markRead(late, user.id, id!, h.clock.now()), undefined)
+    assert.equal((await read(user.token, id)).body.data.is_read, true)
+  })
+
   for (const id of ODD_IDS) {
     test(`for ${id.slice(0, 40)}`, async () => {
       const user = await makeUser(h)

@@ -43,7 +43,7 @@ export async function countUnread(sql: Query, userId: number): Promise<number> {
 
 /**
  * Marks one as read, keeping the first time. For one that is read already nothing is written: it is looked up by a statement of
- * its own, which sees it as the first left it.
+ * its own, which sees it as the first left it. One that is unread has arrived in between: it was not there to be marked.
  * @returns undefined when the user has no such notification
  */
 export async function markRead(
@@ -64,7 +64,7 @@ export async function markRead(
     select row_to_json(wire)::text as json from (
       select id, type, title, message, data, read_at is not null as is_read,
         date_trunc('second', read_at) as read_at, date_trunc('second', created_at) as created_at
-      from notification where user_id = ${userId} and id = ${id}) as wire`
+      from notification where user_id = ${userId} and id = ${id} and read_at is not null) as wire`
   return known?.json
 }
 
