@@ -57,7 +57,7 @@ export async function createApp(ctx: Context): Promise<App> {
     throw paths.refusal(request.url)
   })
 
-  healthRoutes(app, ctx.sql, undeclaredProxy)
+  healthRoutes(app, ctx.readSql, undeclaredProxy)
   if (ctx.exposeMetrics) metricsRoutes(app, ctx, ctx.exposeMetrics, () => overdue(ctx.sql, ctx.now()))
   if (ctx.config.serves) {
     authRoutes(app, ctx, { tokens, cache }, userId => eraseUser(ctx.sql, userId))

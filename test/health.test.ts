@@ -44,6 +44,16 @@ test('the database goes away: /readyz 503 in the shape of every error, like the 
   }
 })
 
+test('a lock that keeps every change waiting makes nobody unready', async () => {
+  const waiting: Promise<unknown>[] = []
+  await h.database.sql.begin(async tx => {
+    await tx`select pg_advisory_xact_lock(1)`
+    for (let count = 0; count < 5; count += 1) waiting.push(h.ctx.sql`select from pg_advisory_xact_lock_shared(1)`)
+    assert.equal((await h.call('GET', '/readyz')).status, 200)
+  })
+  await Promise.all(waiting)
+})
+
 test('/readyz says 503 too when a migration is missing, or all of them', async () => {
   await h.database.sql`delete from migration where name like '0001%'`
   const behind = await h.call('GET', '/readyz')

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { Client } from './client.ts'
-import type { Sql } from './sql.ts'
+import type { Query } from './sql.ts'
 
 const folder = new URL('../../migrations/', import.meta.url)
 
@@ -62,18 +62,18 @@ async function migrateQueue(url: string): Promise<void> {
 }
 
 /** Whether every migration this program knows has been applied. One statement, for `/readyz`. */
-export async function isMigrated(sql: Sql): Promise<boolean> {
+export async function isMigrated(sql: Query): Promise<boolean> {
   const { files } = outstanding(await landed(sql), await migrationFiles())
   return files.length === 0
 }
 
 /** Whether `migrate` would find nothing to do, nor to refuse. One statement, and no lock. */
-export async function isCurrent(sql: Sql): Promise<boolean> {
+export async function isCurrent(sql: Query): Promise<boolean> {
   const { files, queue, unknown } = outstanding(await landed(sql), await migrationFiles())
   return files.length === 0 && !queue && unknown.length === 0
 }
 
-async function landed(sql: Sql): Promise<string[]> {
+async function landed(sql: Query): Promise<string[]> {
   try {
     return (await sql<{ name: string }>`select name from migration`).map(row => row.name)
   } catch (error) {

@@ -1,11 +1,11 @@
 import { isMigrated } from '../db/migrate.ts'
-import type { Database } from '../db/sql.ts'
+import type { Query } from '../db/sql.ts'
 import { unavailable } from '../errors.ts'
 import type { UndeclaredProxyWatch } from './client-address.ts'
 import type { App } from './route.ts'
 
 /** `/healthz`: the process is alive. `/readyz`: its database is reachable and migrated. Neither needs a token. */
-export function healthRoutes(app: App, sql: Database, undeclaredProxy: UndeclaredProxyWatch): void {
+export function healthRoutes(app: App, readSql: Query, undeclaredProxy: UndeclaredProxyWatch): void {
   app.route({
     method: 'GET',
     url: '/healthz',
@@ -20,7 +20,7 @@ export function healthRoutes(app: App, sql: Database, undeclaredProxy: Undeclare
     config: { access: 'public' },
     schema: { hide: true },
     handler: async () => {
-      if (!(await isMigrated(sql))) throw unavailable(new NotMigrated())
+      if (!(await isMigrated(readSql))) throw unavailable(new NotMigrated())
       return {
         status: 'ready',
         ...(undeclaredProxy.seen > 0 && {
