@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { test } from 'node:test'
 import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
 import { openStream } from './support/event-stream.ts'
 import { makePlayers, post, startLoad, tellings } from './support/load.ts'
-import { type Service, startService } from './support/service.ts'
+import { run, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
 
 const ROUNDS = 3
@@ -65,4 +66,25 @@ test('SIGTERM under load: what was acknowledged is kept, and the process ends in
     const answer = await post(services, '/api/v1/auth/verify-otp', { email, code })
     return ((await answer!.json()) as { access_token: string }).access_token
   }
+})
+
+test('SIGTERM ends a node too that is still starting, and waits for what another one does', async () => {
+  const database = await testDatabase()
+  await database.sql`delete from migration where name not like '%.sql'`
+  await database.sql.begin(async tx => {
+    // Somebody migrates, for ever.
+    await tx`select pg_advisory_xact_lock(4217336001)`
+    const env = { PORT: '0', DATABASE_URL: database.url, DEV_MAILBOX: 'on', JWT_SECRET, INTAKE_KEYS: INTAKE_KEY }
+    const child = run(['serve'], env)
+    let waiting = 0
+    while (waiting === 0) {
+      const rows = await tx`
+        select from pg_locks
+        where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())`
+      waiting = rows.length
+    }
+    child.kill('SIGTERM')
+    assert.deepEqual(await once(child, 'exit'), [1, null])
+  })
+  await database.drop()
 })

@@ -28,17 +28,26 @@ export async function run(args: string[]): Promise<void> {
     await stopped
     log.info('stopping')
   } finally {
-    const late = setTimeout(() => process.exit(1), PATIENCE_MS).unref()
+    const late = endLate()
     for (const close of opened.reverse()) await close().catch(error => log.error({ err: error }, 'could not close'))
     clearTimeout(late)
   }
   log.info('stopped')
 }
 
-/** Resolves at the first SIGTERM or SIGINT; a second one ends the process at once. */
+/** Ends the process, should it still run then. */
+function endLate(): NodeJS.Timeout {
+  return setTimeout(() => process.exit(1), PATIENCE_MS).unref()
+}
+
+/**
+ * Resolves at the first SIGTERM or SIGINT; a second one ends the process at once. The first ends it in time too while it is still
+ * starting, and waits for a database or for another process's migration.
+ */
 function stopSignal(): Promise<unknown> {
   const first = Promise.race(['SIGTERM', 'SIGINT'].map(signal => once(process, signal)))
   first.then(() => {
+    endLate()
     for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => process.exit(1))
   })
   return first

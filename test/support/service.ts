@@ -57,7 +57,8 @@ export async function courtside(args: string[], env: Record<string, string> = {}
   return { code: child.exitCode, output, errors }
 }
 
-function run(args: string[], env: Record<string, string>): ChildProcess {
+/** Starts a command of the command line. */
+export function run(args: string[], env: Record<string, string>): ChildProcess {
   // Of the surroundings only what a program needs to run: no setting of the person who tests may reach the service.
   const { PATH, HOME, TMPDIR } = process.env
   const surroundings = Object.fromEntries(
