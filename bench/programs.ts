@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, openSync, rmSync } from 'node:fs'
+import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -60,12 +60,19 @@ export function startService(
     ...profiled('courtside'),
     ...env,
   }
-  return start('courtside', [join(checkout, 'bin/courtside.js'), 'serve'], '/readyz', settings)
+  return start('courtside', argumentsOf(checkout), '/readyz', settings)
 }
 
 /** This service with no setting at all, as `npm start` has it: it brings up a PostgreSQL of its own. */
 export function startEmbeddedService(dataDir: string): Promise<Program> {
-  return start('courtside', [join(CHECKOUT, 'bin/courtside.js'), 'serve'], '/readyz', { DATA_DIR: dataDir })
+  return start('courtside', argumentsOf(CHECKOUT), '/readyz', { DATA_DIR: dataDir })
+}
+
+/** What `npm start` gives to `node`. */
+function argumentsOf(checkout: string): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'))
+  const [, ...args] = scripts.start.split(' ') as string[]
+  return args.map(arg => (arg.startsWith('bin/') ? join(checkout, arg) : arg))
 }
 
 /** Node's profiler, where `profile.ts` asks for it; what it saw is written when the process ends. */
