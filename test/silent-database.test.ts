@@ -8,10 +8,21 @@ import { wire } from './support/wire.ts'
 
 const isUnavailable = (error: unknown) => error instanceof AppError && error.code === 'unavailable'
 
-test('a database that falls silent: unavailable in bounded time, and its connections are left', async () => {
+/** Connections with little patience, one of each kind, to a database that can be made silent. */
+async function behindWire() {
   const database = await testDatabase()
   const line = await wire(new URL(database.url))
-  const sql = connect(line.url, { max: 1, patienceMs: 300 })
+  const sql = connect(line.url, { lines: 1, max: 1, patienceMs: 300 })
+  const close = async () => {
+    await sql.close()
+    await line.close()
+    await database.drop()
+  }
+  return { line, sql, close }
+}
+
+test('a database that falls silent: unavailable in bounded time, and its connections are left', async () => {
+  const { line, sql, close } = await behindWire()
   await sql`select 1`
   line.hush(true)
   await assert.rejects(sql`select 2`, isUnavailable)
@@ -25,15 +36,11 @@ test('a database that falls silent: unavailable in bounded time, and its connect
   await assert.rejects(asked, isUnavailable)
   line.hush(false)
   assert.deepEqual(await sql`select 6 as six`, [{ six: 6 }])
-  await sql.close()
-  await line.close()
-  await database.drop()
+  await close()
 })
 
 test('and so it is while ever more is asked', async () => {
-  const database = await testDatabase()
-  const line = await wire(new URL(database.url))
-  const sql = connect(line.url, { lines: 1, patienceMs: 300 })
+  const { line, sql, close } = await behindWire()
   await sql`select 1`
   line.hush(true)
   const refused: unknown[] = []
@@ -43,15 +50,11 @@ test('and so it is while ever more is asked', async () => {
   }
   line.hush(false)
   assert.ok(refused.every(isUnavailable))
-  await sql.close()
-  await line.close()
-  await database.drop()
+  await close()
 })
 
 test('an answer that is not ended is none: unavailable', async () => {
-  const database = await testDatabase()
-  const line = await wire(new URL(database.url))
-  const sql = connect(line.url, { lines: 1, patienceMs: 300 })
+  const { line, sql, close } = await behindWire()
   await sql`select 1`
   line.hushAfter(1_000_000)
   const asked = [sql`select repeat('a', 100) as text from generate_series(1, 100000)`, sql`select 2`]
@@ -60,9 +63,7 @@ test('an answer that is not ended is none: unavailable', async () => {
   }
   line.hush(false)
   assert.deepEqual(await sql`select 3 as three`, [{ three: 3 }])
-  await sql.close()
-  await line.close()
-  await database.drop()
+  await close()
 })
 
 test('a server that has become read-only is left too, within a transaction', async () => {
