@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
+import { isHeldUp } from './support/database.ts'
 import { at, event, four, gameRow, newGame, person, send, sendBatch, toldTo, typesTold } from './support/games.ts'
 
 const ROUNDS = 50
@@ -174,14 +175,7 @@ describe('a user who is deleted', () => {
     const answer = await h.database.sql.begin(async sql => {
       await sql`delete from app_user where id = ${gone}`
       const waiting = send(h, event('game_joined', state))
-      for (let held = false; !held; ) {
-        const [row] = await h.database.sql<{ held: boolean }>`
-          select exists (
-            select from pg_stat_activity
-            where datname = current_database() and wait_event_type = 'Lock' and query ~ 'app_user'
-          ) as held`
-        held = row!.held
-      }
+      while (!(await isHeldUp(h.database.sql, 'app_user')));
       return { waiting }
     })
     const { status, body } = await answer.waiting

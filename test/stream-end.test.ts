@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import * as sessions from '../src/auth/sessions.ts'
 import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
+import { isHeldUp } from './support/database.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { payloadOf, signIn } from './support/scenario.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
@@ -95,18 +96,12 @@ describe('the stream', { timeout: 60_000 }, () => {
           headers: { authorization: `Bearer ${user.token}` },
         })
         asked.on('error', () => {}).end()
-        while (!(await isWaiting())) assert.equal(gone().length, 0)
+        while (!(await isHeldUp(h.database.sql))) assert.equal(gone().length, 0)
         asked.destroy()
         while (gone().length === 0) await new Promise(resolve => setImmediate(resolve))
       })
       assert.equal(gone()[0]!.route, '/api/v1/auth/logout')
     })
-
-    async function isWaiting(): Promise<boolean> {
-      const [row] = await h.database.sql<{ count: number }>`
-        select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-      return row!.count > 0
-    }
   })
 
   describe('a lost connection to the database', () => {

@@ -42,8 +42,8 @@ export async function countUnread(sql: Query, userId: number): Promise<number> {
 // Whatever changes the number of unread ones, or adds any, says so at its commit: see news.ts.
 
 /**
- * Marks one as read, keeping the first time. For one that is read already nothing is written: it is looked up by a statement of
- * its own, which sees it as the first left it. One that is unread has arrived in between: it was not there to be marked.
+ * Marks one as read, keeping the first time: one that is read already is given as it is, and nothing is written. Who waited
+ * for another to read it first finds neither an unread one nor, as things stood when it began, a read one: it asks again.
  * @returns undefined when the user has no such notification
  */
 export async function markRead(
@@ -52,20 +52,25 @@ export async function markRead(
   id: number,
   now: Date,
 ): Promise<NotificationJson | undefined> {
-  const [changed] = await sql<{ json: NotificationJson }>`
-    update notification set read_at = ${now}, updated_at = ${now}
-    where user_id = ${userId} and id = ${id} and read_at is null
-    returning pg_notify('notification', ${userId}::text),
-      (select row_to_json(wire)::text from (
-        select id, type, title, message, data, read_at is not null as is_read,
-          date_trunc('second', read_at) as read_at, date_trunc('second', created_at) as created_at) as wire) as json`
-  if (changed) return changed.json
-  const [known] = await sql<{ json: NotificationJson }>`
-    select row_to_json(wire)::text as json from (
-      select id, type, title, message, data, read_at is not null as is_read,
-        date_trunc('second', read_at) as read_at, date_trunc('second', created_at) as created_at
-      from notification where user_id = ${userId} and id = ${id} and read_at is not null) as wire`
-  return known?.json
+  const mark = async () => {
+    const [marked] = await sql<{ json: NotificationJson }>`
+      with changed as (
+        update notification set read_at = ${now}, updated_at = ${now}
+        where user_id = ${userId} and id = ${id} and read_at is null
+        returning id, type, title, message, data, read_at, created_at, pg_notify('notification', ${userId}::text)
+      ), marked as (
+        select id, type, title, message, data, read_at, created_at from changed
+        union all
+        select id, type, title, message, data, read_at, created_at
+        from notification where user_id = ${userId} and id = ${id} and read_at is not null
+      )
+      select row_to_json(wire)::text as json from (
+        select id, type, title, message, data, true as is_read,
+          date_trunc('second', read_at) as read_at, date_trunc('second', created_at) as created_at
+        from marked) as wire`
+    return marked?.json
+  }
+  return (await mark()) ?? mark()
 }
 
 /**

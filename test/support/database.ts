@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { connect, type Database } from '../../src/db/sql.ts'
+import { connect, type Database, type Query } from '../../src/db/sql.ts'
 
 const cluster = process.env.TEST_DATABASE_URL
 if (!cluster) {
@@ -25,6 +25,16 @@ export async function testDatabase(): Promise<TestDatabase> {
       await administer(`drop database ${name}`)
     },
   }
+}
+
+/** Whether a statement that matches `pattern` waits for another's lock in this database. */
+export async function isHeldUp(sql: Query, pattern = ''): Promise<boolean> {
+  const [row] = await sql<{ waits: boolean }>`
+    select exists (
+      select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query ~ ${pattern}
+    ) as waits`
+  return row!.waits
 }
 
 /** Runs one statement on the cluster itself. */
