@@ -250,6 +250,23 @@ describe('emit', () => {
     )
   })
 
+  test('events too large for one batch of a hundred', async () => {
+    // Unknown keys are ignored, but carried. Every event of "é" has twice as many bytes as characters.
+    const large = Array.from({ length: 100 }, (_, index) => ({ ...event(`large ${index}`), note: 'é'.repeat(10_000) }))
+    const { code, output, errors } = await command(
+      'emit',
+      await file('large', large),
+      '--url',
+      service.address,
+      '--json',
+    )
+    assert.equal(code, 0, errors)
+    assert.deepEqual(
+      JSON.parse(output).map(({ id, status }: { id: string; status: string }) => [id, status]),
+      large.map(({ id }) => [id, 'accepted']),
+    )
+  })
+
   test('no node there: said plainly', async () => {
     const { code, errors } = await command('emit', await file('event', event('8')), '--url', 'http://127.0.0.1:9')
     assert.deepEqual([code, errors], [1, 'No node answers at http://127.0.0.1:9.\n'])

@@ -4,10 +4,11 @@ import { readConfig } from '../config.ts'
 import { findSecrets } from './find.ts'
 import { print, readArguments } from './usage.ts'
 
-// "a batch of up to 100"
-const BATCH = 100
+// "one or a batch of up to 100", "1 MiB a batch"
+const MOST_EVENTS = 100
+const MOST_BYTES = 1024 * 1024
 
-const ABOUT = `Sends events to a running node, 100 at a time. FILE (- is standard input) holds a CloudEvent, an array of them, or
+const ABOUT = `Sends events to a running node, in batches. FILE (- is standard input) holds a CloudEvent, an array of them, or
 one a line. --url is the node's address, by default that of HOST and PORT; the key is the first of INTAKE_KEYS, else the
 one in DATA_DIR. Exits with 1 when one was refused.`
 
@@ -25,8 +26,8 @@ export async function run(args: string[]): Promise<void> {
     `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port}`
   const key = (await findSecrets(config)).secrets.intakeKeys[0]!
   const results: Result[] = []
-  for (let start = 0; start < events.length; start += BATCH) {
-    results.push(...(await send(address, key, events.slice(start, start + BATCH))))
+  for (const batch of batchesOf(events.map(event => JSON.stringify(event)))) {
+    results.push(...(await send(address, key, `[${batch}]`)))
   }
   const line = ({ id, status, notifications, message }: Result) =>
     `${id ?? '-'}  ${status}  ${message ?? `${notifications} notification(s)`}`
@@ -52,11 +53,30 @@ function parse(source: string): unknown[] {
   }
 }
 
-async function send(address: string, key: string, events: unknown[]): Promise<Result[]> {
+/** Events in JSON, grouped as large as the intake takes them, the brackets and commas counted. */
+function batchesOf(events: string[]): string[][] {
+  const batches: string[][] = []
+  let room = 0
+  for (const event of events) {
+    const bytes = Buffer.byteLength(event) + 1
+    const last = batches.at(-1)
+    if (last && last.length < MOST_EVENTS && bytes <= room) {
+      last.push(event)
+      room -= bytes
+    } else {
+      batches.push([event])
+      room = MOST_BYTES - 1 - bytes
+    }
+  }
+  return batches
+}
+
+/** Sends one batch. @throws with what to say when it isn't answered event by event */
+async function send(address: string, key: string, body: string): Promise<Result[]> {
   const response = await fetch(`${address}/internal/v1/events`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/cloudevents-batch+json' },
-    body: JSON.stringify(events),
+    body,
   }).catch(() => {
     throw new Error(`No node answers at ${address}.`)
   })
