@@ -6,11 +6,12 @@ export type Row = { work: string; goal: string; measured: string; reached: boole
 /** What one part of the bench has found: the rows, and the figures behind them. */
 export type Part = { rows: Row[]; figures?: { work: string; of: Figures[] }[]; notes?: string[] }
 
-/** A row whose figure is to be at least, or at most, the goal. */
+/** A row whose figure is to be at least, or at most, the goal: to as many digits as are shown, or both would read the same. */
 export function row(work: string, value: number, goal: { least: number } | { most: number }, show = number): Row {
-  const reached = 'least' in goal ? value >= goal.least : value <= goal.most
-  const sign = 'least' in goal ? `≥ ${show(goal.least)}` : `≤ ${show(goal.most)}`
-  return { work, goal: sign, measured: show(value), reached }
+  const [sign, bound] = 'least' in goal ? ['≥', goal.least] : ['≤', goal.most]
+  const measured = show(value)
+  const reached = measured === show(bound) || (sign === '≥' ? value > bound : value < bound)
+  return { work, goal: `${sign} ${show(bound)}`, measured, reached }
 }
 
 export function ratio(value: number): string {
