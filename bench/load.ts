@@ -61,7 +61,7 @@ async function closed(pool: Connection[], exchange: Exchange, end: number, count
   let sent = 0
   await Promise.all(
     pool.map(async connection => {
-      for (; sent < count; ) {
+      while (sent < count) {
         const now = performance.now()
         if (now >= end) return
         sent += 1

@@ -51,8 +51,7 @@ const RUNS_FOR_TAIL = 3
 
 /**
  * Measures contenders side by side: A B C A B C …, of each the median. First as much as they can answer, then, with all at
- * the same rate, how long it takes: half of what `paceSetter` can do,
- * or 'the slowest' of them.
+ * the same rate, how long it takes: half of what `paceSetter`, or 'the slowest' of them, can do.
  */
 export async function compare(bench: Bench, contenders: Contender[], paceSetter?: string): Promise<Figures[]> {
   if (bench.smoke) {
