@@ -1,7 +1,7 @@
 // The ceiling: node:http and pg, with the service's own statements and the same JSON, and nothing else. No checks, no log, no
 // errors, no headers beyond what HTTP asks for; the token is read, not verified.
 import { createServer, type IncomingMessage } from 'node:http'
-import { BY_KEYS, PLANNER_OPTIONS } from '../../src/db/sql.ts'
+import { BY_KEYS, PLANNER_OPTIONS } from '../../src/db/connection.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
 import { toUser } from '../../src/users/schema.ts'
 import * as users from '../../src/users/users.ts'

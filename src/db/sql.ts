@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { AppError } from '../errors.ts'
-import { ask, Client, type ConnectionConfig } from './client.ts'
+import { ask, Client } from './client.ts'
+import { type ConnectionOptions, connectionConfig } from './connection.ts'
 import { rethrow } from './faults.ts'
 import { Pipeline } from './pipeline.ts'
 
@@ -35,77 +36,31 @@ export interface Database extends Sql, Statements {
   pool: pg.Pool
 }
 
+type Options = ConnectionOptions & {
+  /** Connections for single statements. */
+  lines?: number
+  /** Connections for transactions. */
+  max?: number
+}
+
 type Queryable = { query(statement: pg.QueryConfig): Promise<pg.QueryResult> }
-
-const types = {
-  getTypeParser(oid: number, format?: string): (value: string) => unknown {
-    if (oid === pg.types.builtins.INT8 && format !== 'binary') return safeInteger
-    if (oid === INT8_ARRAY && format !== 'binary') return integerArray
-    return pg.types.getTypeParser(oid, format as 'text')
-  },
-}
-const INT8_ARRAY = 1016
-
-/**
- * Every statement here asks for a few rows by an index. Reckoned as for a spinning disk, which is PostgreSQL's habit, it would
- * rather read all of a table of some thousand games. A URL with `options` of its own takes their place.
- */
-export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
-
-/**
- * For connections whose every statement goes by keys: planned once, for any values, and by the indexes, however small a table is
- * just now. Left to itself PostgreSQL would plan some anew each time, which takes longer than to run them, and keep for others
- * what was best while the tables were empty.
- */
-export const BY_KEYS = [
-  PLANNER_OPTIONS,
-  ...['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'],
-  // What is switched off counts as so dear, where there is no other way, that it would be compiled.
-  'jit=off',
-].join(' -c ')
-
-/**
- * `planner`: how PostgreSQL is to plan. `patienceMs`: how long an answer is waited for; more than the server gives a statement.
- */
-type Options = { lines?: number; max?: number; name?: string; planner?: string; patienceMs?: number }
-
-function clientConfig(
-  url: string,
-  { name = 'courtside', planner = PLANNER_OPTIONS, patienceMs = 35_000 }: Options,
-): ConnectionConfig {
-  return {
-    connectionString: url,
-    application_name: name,
-    types: types as pg.CustomTypesConfig,
-    connectionTimeoutMillis: 5_000,
-    options: planner,
-    timeZone: 'UTC',
-    // A statement that runs this long has lost its reader; it must not hold its locks.
-    statement_timeout: 30_000,
-    idle_in_transaction_session_timeout: 60_000,
-    patienceMs,
-    keepAlive: true,
-    // What is asked at once is sent at once.
-    pipeline: true,
-  }
-}
 
 /**
  * For statements that only read, and so wait for no lock.
  * @param url a PostgreSQL URL; several hosts are tried in order
- * @param options.lines connections; with two, a slow statement holds up half of the others at most
+ * @param options.lines with two, a slow statement holds up half of the others at most
  */
 export function connectReads(url: string, options: Options = {}): Statements {
-  return statements(new Pipeline(clientConfig(url, { name: 'courtside-reads', ...options }), options.lines ?? 2))
+  return pipelined(new Pipeline(connectionConfig(url, { name: 'courtside-reads', ...options }), options.lines ?? 2))
 }
 
 /**
+ * For everything else.
  * @param url a PostgreSQL URL; several hosts are tried in order
- * @param options.lines connections for single statements; five give a steadier p99 than ten on two cores
- * @param options.max connections for transactions. Each of both kinds is opened when it is needed first
+ * @param options.lines five give a steadier p99 than ten on two cores. Each connection is opened when it is needed first
  */
 export function connect(url: string, options: Options = {}): Database {
-  const config = clientConfig(url, options)
+  const config = connectionConfig(url, options)
   const pool = new pg.Pool({
     ...config,
     Client: Client as unknown as typeof pg.Client,
@@ -116,7 +71,7 @@ export function connect(url: string, options: Options = {}): Database {
   // A lost connection is replaced at the next query; without listeners it would end the process, idle or in use.
   pool.on('error', () => {})
   pool.on('connect', client => client.on('error', () => {}))
-  const single = statements(new Pipeline(config, options.lines ?? 5))
+  const single = pipelined(new Pipeline(config, options.lines ?? 5))
   return Object.assign(single, {
     begin: <T>(work: (sql: Sql) => Promise<T>) => transaction(pool, work),
     pool,
@@ -126,8 +81,8 @@ export function connect(url: string, options: Options = {}): Database {
   })
 }
 
-function statements(pipeline: Pipeline): Statements {
-  return Object.assign(statement(pipeline), { pipeline, close: () => pipeline.end() })
+function pipelined(pipeline: Pipeline): Statements {
+  return Object.assign(queryOn(pipeline), { pipeline, close: () => pipeline.end() })
 }
 
 async function transaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Promise<T> {
@@ -163,7 +118,7 @@ async function perform<T>(connection: Queryable, work: (sql: Sql) => Promise<T>,
     if (over) throw new Error('The transaction is over.')
     return connection.query(statement)
   }
-  const sql = statement({ query }) as Sql
+  const sql = queryOn({ query }) as Sql
   sql.begin = async inner => {
     const savepoint = `s${depth}`
     await query({ text: `savepoint ${savepoint}` })
@@ -183,33 +138,25 @@ async function perform<T>(connection: Queryable, work: (sql: Sql) => Promise<T>,
   }
 }
 
-function statement(target: Queryable): Query {
+/** The tagged template that runs its statements on `target`. */
+function queryOn(target: Queryable): Query {
   return (async (strings: TemplateStringsArray, ...values: unknown[]) => {
-    const { name, text } = prepared(strings)
+    const { name, text } = statementOf(strings)
     const result = await target.query({ name, text, values }).catch(rethrow)
     return result.rows
   }) as Query
 }
 
 // A template's strings are one frozen object a call site, so each statement is named once in the life of the process.
-const named = new WeakMap<TemplateStringsArray, { name: string; text: string }>()
+const statements = new WeakMap<TemplateStringsArray, { name: string; text: string }>()
 
-function prepared(strings: TemplateStringsArray): { name: string; text: string } {
-  let known = named.get(strings)
+/** A template's statement: its text with `$1`, `$2` … for the values, and the name under which it is prepared. */
+function statementOf(strings: TemplateStringsArray): { name: string; text: string } {
+  let known = statements.get(strings)
   if (!known) {
     const text = strings.reduce((sql, part, index) => `${sql}$${index}${part}`)
     known = { name: createHash('sha256').update(text).digest('base64url').slice(0, 22), text }
-    named.set(strings, known)
+    statements.set(strings, known)
   }
   return known
-}
-
-function safeInteger(text: string): number {
-  const value = Number(text)
-  if (!Number.isSafeInteger(value)) throw new RangeError('an int8 beyond 2^53-1 came out of the database')
-  return value
-}
-
-function integerArray(text: string): number[] {
-  return text === '{}' ? [] : text.slice(1, -1).split(',').map(safeInteger)
 }
