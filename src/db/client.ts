@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
+import { unreachable } from './faults.ts'
 
 const PROBE_MS = 2_000
 
@@ -64,7 +65,7 @@ export class Client extends pg.Client {
       const { readyForQuery } = this as unknown as { readyForQuery: boolean }
       silent = readyForQuery || socket.bytesRead !== heard ? 0 : silent + 1
       heard = socket.bytesRead
-      if (silent > 10) socket.destroy(new Error('Query read timeout'))
+      if (silent > 10) socket.destroy(unreachable('the server owes an answer and is silent', 'ETIMEDOUT'))
     }, ms / 10).unref()
     this.once('end', () => clearInterval(watch))
   }
@@ -85,7 +86,7 @@ export class Client extends pg.Client {
         await probe.end().catch(() => {})
       }
     }
-    throw fault ?? Object.assign(new Error('every host is a standby'), { code: 'EHOSTUNREACH' })
+    throw fault ?? unreachable('every host is a standby', 'EHOSTUNREACH')
   }
 }
 

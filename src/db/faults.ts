@@ -21,16 +21,26 @@ export function isOutlived(error: unknown): boolean {
   return isStale || /^(25006|26000|42P05)$/.test(error.code ?? '')
 }
 
+/** How pg and its pool begin to tell of connections that are lost, or can't be had. Of these they give words alone, and no code. */
+const WORDS = [
+  'Connection terminated',
+  'timeout expired',
+  'timeout exceeded when trying to connect',
+  'Query read timeout',
+  'Client has encountered a connection error',
+  'Client was closed',
+  'Cannot use a pool',
+]
+
 /** Connection faults, shutdowns and fail-overs: SQLSTATE classes 08 and 57P, 53300, 25006, and the socket's own errors. */
 export function isUnreachable(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) {
-    return /^(08...|57P0.|53300|25006)$/.test(error.code ?? '')
-  }
-  const { code, message } = error as NodeJS.ErrnoException
-  return (
-    (code !== undefined && /^(ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOST|ENET|ENOENT|EADDRNOTAVAIL)/.test(code)) ||
-    /Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|not queryable|Cannot use a (pool|pipeline)/.test(
-      message ?? '',
-    )
-  )
+  if (error instanceof pg.DatabaseError) return /^(08...|57P0.|53300|25006)$/.test(error.code ?? '')
+  const { code, message = '' } = error as NodeJS.ErrnoException
+  if (code === undefined) return WORDS.some(words => message.startsWith(words))
+  return /^(ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOST|ENET|ENOENT|EADDRNOTAVAIL)/.test(code)
+}
+
+/** A fault of the same kind that is found out here. @param code as the socket would give it */
+export function unreachable(message: string, code: 'ETIMEDOUT' | 'EHOSTUNREACH' | 'ECONNABORTED'): Error {
+  return Object.assign(new Error(message), { code })
 }

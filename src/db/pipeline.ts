@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type pg from 'pg'
 import { ask, Client, type ConnectionConfig } from './client.ts'
-import { isOutlived } from './faults.ts'
+import { isOutlived, unreachable } from './faults.ts'
 
 /** How long a connection may owe an answer and still be sent more; a transaction waits as long for one of its own. */
 const STUCK_MS = 5_000
@@ -54,7 +54,7 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
 
   /** Runs a statement. @throws what `pg.Client#query` throws, and the like when no connection is of use */
   async query(statement: pg.QueryConfig): Promise<pg.QueryResult> {
-    if (this.#ended) throw new Error('Cannot use a pipeline that has ended')
+    if (this.#ended) throw unreachable('the pipeline has ended', 'ECONNABORTED')
     const line = this.#choose()
     if (line.inFlight === 0) line.owingSince = performance.now()
     line.inFlight += 1
@@ -83,7 +83,7 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   #choose(): Line {
     const stuck = performance.now() - STUCK_MS
     const lines = this.#lines.filter(({ inFlight, owingSince }) => inFlight === 0 || owingSince > stuck)
-    if (lines.length === 0) throw Object.assign(new Error('no connection has answered for 5 s'), { code: 'ETIMEDOUT' })
+    if (lines.length === 0) throw unreachable('no connection has answered for 5 s', 'ETIMEDOUT')
     return lines.reduce((least, each) => (each.inFlight < least.inFlight ? each : least))
   }
 
