@@ -140,68 +140,42 @@ function fieldsOf(errors: ErrorObject[]): Fields {
   return fields
 }
 
-function textOf(error: ErrorObject, name: string): Text {
-  const { limit, type } = error.params as { limit?: number; type?: string }
-  const own = (error.parentSchema as Schema | undefined)?.rule
-  switch (error.keyword) {
+function textOf({ keyword, params, parentSchema }: ErrorObject, name: string): Text {
+  const { rule } = (parentSchema ?? {}) as Schema
+  if (rule && keyword !== 'required' && keyword !== 'type') return rule
+  if (keyword === 'type' && params.type === 'object' && name === 'body') return NOT_AN_OBJECT
+  const [fr, en] = keyword === 'type' ? (TYPES[params.type] ?? WRONG) : predicateOf(keyword, params.limit)
+  return { fr: `Le champ ${name} ${fr}.`, en: `The ${name} field ${en}.` }
+}
+
+/** What is said of a field, in French and English. @param limit the keyword's value, where it is a number */
+function predicateOf(keyword: string, limit: number): Predicate {
+  switch (keyword) {
     case 'required':
-      return { fr: `Le champ ${name} est obligatoire.`, en: `The ${name} field is required.` }
-    case 'type':
-      return TYPES[type as keyof typeof TYPES]?.(name) ?? wrong(name)
+      return ['est obligatoire', 'is required']
     case 'maxLength':
-      return (
-        own ?? {
-          fr: `Le champ ${name} dépasse ${limit} caractères.`,
-          en: `The ${name} field is longer than ${limit} characters.`,
-        }
-      )
+      return [`dépasse ${limit} caractères`, `is longer than ${limit} characters`]
     case 'minimum':
-      return (
-        own ?? {
-          fr: `Le champ ${name} doit être au moins ${limit}.`,
-          en: `The ${name} field must be at least ${limit}.`,
-        }
-      )
+      return [`doit être au moins ${limit}`, `must be at least ${limit}`]
     case 'maximum':
-      return (
-        own ?? { fr: `Le champ ${name} doit être au plus ${limit}.`, en: `The ${name} field must be at most ${limit}.` }
-      )
+      return [`doit être au plus ${limit}`, `must be at most ${limit}`]
     case 'maxItems':
-      return (
-        own ?? {
-          fr: `Le champ ${name} a plus de ${limit} éléments.`,
-          en: `The ${name} field has more than ${limit} items.`,
-        }
-      )
+      return [`a plus de ${limit} éléments`, `has more than ${limit} items`]
     case 'uniqueItems':
-      return (
-        own ?? {
-          fr: `Le champ ${name} contient deux fois le même élément.`,
-          en: `The ${name} field has the same item twice.`,
-        }
-      )
+      return ['contient deux fois le même élément', 'has the same item twice']
     default:
-      return own ?? wrong(name)
+      return WRONG
   }
 }
 
-const TYPES = {
-  string: (name: string) => ({ fr: `Le champ ${name} doit être un texte.`, en: `The ${name} field must be a string.` }),
-  integer: (name: string) => ({
-    fr: `Le champ ${name} doit être un entier.`,
-    en: `The ${name} field must be an integer.`,
-  }),
-  boolean: (name: string) => ({
-    fr: `Le champ ${name} doit être un booléen.`,
-    en: `The ${name} field must be a boolean.`,
-  }),
-  array: (name: string) => ({ fr: `Le champ ${name} doit être une liste.`, en: `The ${name} field must be an array.` }),
-  object: (name: string) =>
-    name === 'body'
-      ? NOT_AN_OBJECT
-      : { fr: `Le champ ${name} doit être un objet.`, en: `The ${name} field must be an object.` },
-}
+type Predicate = readonly [fr: string, en: string]
 
-function wrong(name: string): Text {
-  return { fr: `Le champ ${name} n’est pas valide.`, en: `The ${name} field is not valid.` }
+const WRONG: Predicate = ['n’est pas valide', 'is not valid']
+
+const TYPES: Record<string, Predicate> = {
+  string: ['doit être un texte', 'must be a string'],
+  integer: ['doit être un entier', 'must be an integer'],
+  boolean: ['doit être un booléen', 'must be a boolean'],
+  array: ['doit être une liste', 'must be an array'],
+  object: ['doit être un objet', 'must be an object'],
 }
