@@ -1,6 +1,6 @@
 import { audit } from '../audit.ts'
 import type { Context } from '../context.ts'
-import { type Fields, invalid, unauthenticated } from '../errors.ts'
+import { invalid, unauthenticated } from '../errors.ts'
 import { preferredLanguage } from '../http/language.ts'
 import { Message } from '../http/message.ts'
 import type { App } from '../http/route.ts'
@@ -8,15 +8,13 @@ import { Type } from '../http/type.ts'
 import { throttle } from '../limits/throttle.ts'
 import { toUser, User } from '../users/schema.ts'
 import * as users from '../users/users.ts'
-import { canonicalEmail } from './email-address.ts'
+import { readCredentials, readEmail } from './credentials.ts'
 import { bearer, claimsOf } from './guard.ts'
 import type { Tokens } from './jwt.ts'
 import { Code, CredentialsRequest, OtpVerification, RefreshResult, TokenResult } from './schema.ts'
 import type { SessionCache } from './session-cache.ts'
 import * as sessions from './sessions.ts'
 import { requestCode, verifyCode, verifyOwner } from './sign-in.ts'
-
-type Credentials = { email: string; first_name?: string; last_name?: string; accept_cgu?: boolean }
 
 /** @param erase takes away all that is held on a user, in every feature */
 export function authRoutes(
@@ -159,33 +157,6 @@ export function authRoutes(
   })
 }
 
-/** "Any of `first_name`, `last_name`, `accept_cgu` present makes it a sign-up, and then all three are required." */
-function readCredentials(body: Credentials, termsVersion: string, now: Date) {
-  const { first_name: firstName, last_name: lastName, accept_cgu: accepted } = body
-  const faults: Fields = {}
-  const email = canonicalEmail(body.email)
-  if (email === undefined) faults.email = [INVALID_EMAIL]
-  const signsUp = firstName !== undefined || lastName !== undefined || accepted !== undefined
-  if (signsUp) {
-    if (firstName === undefined) faults.first_name = [required('first_name')]
-    if (lastName === undefined) faults.last_name = [required('last_name')]
-    if (accepted !== true) {
-      faults.accept_cgu = [
-        { fr: 'Les conditions d’utilisation doivent être acceptées.', en: 'The terms must be accepted.' },
-      ]
-    }
-  }
-  if (Object.keys(faults).length > 0) throw invalid(faults)
-  const profile = { firstName: firstName!, lastName: lastName!, termsVersion, termsAcceptedAt: now }
-  return { email: email!, profile: signsUp ? profile : undefined }
-}
-
-function readEmail(written: string): string {
-  const email = canonicalEmail(written)
-  if (email === undefined) throw invalid({ email: [INVALID_EMAIL] })
-  return email
-}
-
 function wrongCode() {
   return invalid(
     { code: [{ fr: 'Ce code est incorrect ou a expiré.', en: 'This code is wrong or has expired.' }] },
@@ -193,11 +164,6 @@ function wrongCode() {
   )
 }
 
-function required(field: string) {
-  return { fr: `Le champ ${field} est obligatoire.`, en: `The ${field} field is required.` }
-}
-
-const INVALID_EMAIL = { fr: 'L’adresse e-mail n’est pas valide.', en: 'The e-mail address is not valid.' }
 const CODE_SENT = {
   fr: 'Si cette adresse peut se connecter, un code vient de lui être envoyé.',
   en: 'If this address can sign in, a code has just been sent to it.',

@@ -1,11 +1,9 @@
 import { Type } from '../http/type.ts'
 import { ONE_LINE } from '../http/validation.ts'
 
-const Email = Type.String({
-  maxLength: 254,
-  examples: ['marie.durand@example.com'],
-  rule: { fr: 'L’adresse e-mail n’est pas valide.', en: 'The e-mail address is not valid.' },
-})
+export const INVALID_EMAIL = { fr: 'L’adresse e-mail n’est pas valide.', en: 'The e-mail address is not valid.' }
+
+const Email = Type.String({ maxLength: 254, examples: ['marie.durand@example.com'], rule: INVALID_EMAIL })
 
 const Name = (field: string, example: string) =>
   Type.String({

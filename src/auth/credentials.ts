@@ -1,0 +1,45 @@
+import { type Fields, invalid } from '../errors.ts'
+import type { Profile } from '../users/users.ts'
+import { canonicalEmail } from './email-address.ts'
+import { INVALID_EMAIL } from './schema.ts'
+
+type Credentials = { email: string; first_name?: string; last_name?: string; accept_cgu?: boolean }
+
+/**
+ * Who asks for a code: "any of `first_name`, `last_name`, `accept_cgu` present makes it a sign-up, and then all three are required."
+ * @returns the address in its one spelling; the profile of a sign-up, its terms accepted now, or undefined for a sign-in
+ * @throws AppError 422 that names each field at fault
+ */
+export function readCredentials(
+  { email: written, first_name: firstName, last_name: lastName, accept_cgu: accepted }: Credentials,
+  termsVersion: string,
+  now: Date,
+): { email: string; profile: Profile | undefined } {
+  const faults: Fields = {}
+  const email = canonicalEmail(written)
+  if (email === undefined) faults.email = [INVALID_EMAIL]
+  const signsUp = firstName !== undefined || lastName !== undefined || accepted !== undefined
+  if (signsUp) {
+    if (firstName === undefined) faults.first_name = [required('first_name')]
+    if (lastName === undefined) faults.last_name = [required('last_name')]
+    if (accepted !== true) {
+      faults.accept_cgu = [
+        { fr: 'Les conditions d’utilisation doivent être acceptées.', en: 'The terms must be accepted.' },
+      ]
+    }
+  }
+  if (Object.keys(faults).length > 0) throw invalid(faults)
+  const profile = { firstName: firstName!, lastName: lastName!, termsVersion, termsAcceptedAt: now }
+  return { email: email!, profile: signsUp ? profile : undefined }
+}
+
+/** An address in its one spelling. @throws AppError 422 on `email` for none that we take */
+export function readEmail(written: string): string {
+  const email = canonicalEmail(written)
+  if (email === undefined) throw invalid({ email: [INVALID_EMAIL] })
+  return email
+}
+
+function required(field: string) {
+  return { fr: `Le champ ${field} est obligatoire.`, en: `The ${field} field is required.` }
+}
