@@ -1,6 +1,7 @@
 // npm run bench [-- --only PART] [--just WORK] [--against CHECKOUT] [--rounds N] [--seconds N] [--data FOLDER] [--write] [--smoke]
 // `growth` takes minutes and some 10 GB to make its ten million rows: it runs only when named, and keeps them in FOLDER.
 import { execFile } from 'node:child_process'
+import { totalmem } from 'node:os'
 import { parseArgs, promisify } from 'node:util'
 import type { Bench } from './measure.ts'
 import { startPostgres } from './postgres.ts'
@@ -45,7 +46,9 @@ const { values: options } = parseArgs({
 
 if (options.write && options.only !== undefined && options.only !== 'growth')
   throw new Error('--write is for all of it, or for growth')
-const postgres = await startPostgres(options.data)
+// As PostgreSQL's manual has it for a server of some size: a quarter of the machine's memory.
+const grown = { shared_buffers: `${Math.round(totalmem() / 4 / 2 ** 20)}MB` }
+const postgres = await startPostgres(options.data, options.only === 'growth' ? grown : {})
 try {
   const bench: Bench = {
     postgres,

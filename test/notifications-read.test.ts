@@ -6,6 +6,7 @@ import { harness } from './support/app.ts'
 import { isHeldUp } from './support/database.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { ODD_IDS } from './support/odd-ids.ts'
+import { countStatements } from './support/statements.ts'
 
 const h = harness()
 
@@ -37,6 +38,14 @@ describe('200', () => {
     const before = await version()
     assert.equal((await read(user.token, id)).status, 200)
     assert.deepEqual(await version(), before)
+  })
+
+  test('read or unread, it takes one statement', async () => {
+    const user = await makeUser(h)
+    const [id] = await makeNotifications(h, user.id, 1)
+    // From here on its session is remembered.
+    await h.call('GET', '/api/v1/notifications/unread-count', { token: user.token })
+    for (const _ of ['unread', 'read']) assert.equal(await countStatements(h.ctx, () => read(user.token, id)), 1)
   })
 
   test('waited for another to read it: given as that one left it', async () => {
