@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { sendCopy, tagOf } from './copies.ts'
+import { etagOf, sendWithEtag } from './etag.ts'
 import { pagePolicy } from './html.ts'
 import { openapiDocument } from './openapi.ts'
 import { referencePage } from './reference-page.ts'
@@ -9,27 +9,27 @@ const ROUTE = { config: { access: 'public' }, schema: { hide: true } } as const
 
 /** `/api/v1/openapi.json` and `/docs`, the same for people. Both are made when first asked for, and kept. */
 export function referenceRoutes(app: App): void {
-  const json = once(async () => withTag(JSON.stringify(await openapiDocument(app))))
+  const json = once(async () => withEtag(JSON.stringify(await openapiDocument(app))))
   const page = once(async () => {
     const style = await readFile(new URL('reference.css', import.meta.url), 'utf8')
-    return { ...withTag(referencePage(await openapiDocument(app), style)), policy: pagePolicy(style, 'img-src data:') }
+    return { ...withEtag(referencePage(await openapiDocument(app), style)), policy: pagePolicy(style, 'img-src data:') }
   })
 
   app.get('/api/v1/openapi.json', ROUTE, async (request, reply) => {
-    const { text, tag } = await json()
+    const { text, etag } = await json()
     reply.type('application/json; charset=utf-8')
-    return sendCopy(request, reply, text, tag)
+    return sendWithEtag(request, reply, text, etag)
   })
 
   app.get('/docs', ROUTE, async (request, reply) => {
-    const { text, tag, policy } = await page()
+    const { text, etag, policy } = await page()
     reply.header('content-security-policy', policy).type('text/html; charset=utf-8')
-    return sendCopy(request, reply, text, tag)
+    return sendWithEtag(request, reply, text, etag)
   })
 }
 
-function withTag(text: string) {
-  return { text, tag: tagOf(text) }
+function withEtag(text: string) {
+  return { text, etag: etagOf(text) }
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

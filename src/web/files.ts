@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { tagOf } from '../http/copies.ts'
+import { etagOf } from '../http/etag.ts'
 
-export type File = { path: string; type: string; content: Buffer; tag: string }
+export type File = { path: string; type: string; content: Buffer; etag: string }
 
 const TYPES: Record<string, string> = {
   html: 'text/html; charset=utf-8',
@@ -28,7 +28,7 @@ async function readFolder(folder: URL, under: string): Promise<File[]> {
   return Promise.all(
     names.map(async name => {
       const content = await readFile(new URL(name, folder))
-      return { path: `${under}${name}`, type: typeOf(name)!, content, tag: tagOf(content) }
+      return { path: `${under}${name}`, type: typeOf(name)!, content, etag: etagOf(content) }
     }),
   )
 }

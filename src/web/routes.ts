@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
-import { sendCopy } from '../http/copies.ts'
+import { sendWithEtag } from '../http/etag.ts'
 import type { App } from '../http/route.ts'
 import { type File, readFiles } from './files.ts'
 
@@ -27,9 +27,9 @@ export async function webRoutes(app: App, log: FastifyBaseLogger): Promise<void>
   for (const file of files) serve(app, file)
 }
 
-function serve(app: App, { path, type, content, tag }: File): void {
+function serve(app: App, { path, type, content, etag }: File): void {
   app.get(path, { config: { access: 'public' }, schema: { hide: true } }, async (request, reply) => {
     reply.header('content-security-policy', POLICY).type(type)
-    return sendCopy(request, reply, content, tag)
+    return sendWithEtag(request, reply, content, etag)
   })
 }
