@@ -3,11 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { createApp } from '../src/app.ts'
-import { createContext } from '../src/context.ts'
 import { startThrowAway } from '../src/db/embedded.ts'
 import { migrate } from '../src/db/migrate.ts'
-import { found, harness, testConfig } from './support/app.ts'
+import { anotherApp, harness } from './support/app.ts'
 
 const h = harness()
 
@@ -25,20 +23,18 @@ test('the database goes away: /readyz 503 in the shape of every error, like the 
   const folder = await mkdtemp(join(tmpdir(), 'courtside-health-'))
   const cluster = await startThrowAway(folder, process.env.TEST_PG_BIN, h.ctx.log)
   await migrate(cluster.url)
-  const ctx = createContext(testConfig(cluster.url), h.ctx.log, found(cluster.url), { now: h.clock.now })
-  const app = await createApp(ctx)
+  const { call, close } = await anotherApp(h, {}, cluster.url)
   try {
-    assert.equal((await app.inject('/readyz')).statusCode, 200)
+    assert.equal((await call('GET', '/readyz')).status, 200)
     await cluster.stop()
     for (const url of ['/readyz', '/readyz', '/api/v1/game-levels']) {
-      const answer = await app.inject({ url, headers: { 'accept-language': 'en' } })
-      assert.deepEqual([answer.statusCode, answer.headers['retry-after']], [503, '5'])
-      assert.deepEqual(answer.json(), { message: 'Service unavailable. Try again soon.', code: 'unavailable' })
+      const answer = await call('GET', url, { headers: { 'accept-language': 'en' } })
+      assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '5'])
+      assert.deepEqual(answer.body, { message: 'Service unavailable. Try again soon.', code: 'unavailable' })
     }
-    assert.equal((await app.inject('/healthz')).statusCode, 200)
+    assert.equal((await call('GET', '/healthz')).status, 200)
   } finally {
-    await app.close()
-    await ctx.close()
+    await close()
     await cluster.stop()
     await rm(folder, { recursive: true, force: true })
   }

@@ -3,11 +3,8 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { suite, test } from 'node:test'
-import { createApp } from '../src/app.ts'
-import type { Config } from '../src/config.ts'
-import { createContext } from '../src/context.ts'
 import { createMetrics } from '../src/metrics/metrics.ts'
-import { found, harness, testConfig } from './support/app.ts'
+import { anotherApp, harness } from './support/app.ts'
 import { event, four, newGame, person, send, sendBatch } from './support/games.ts'
 import { newEmail, otherThan, queuedCode, signUp } from './support/scenario.ts'
 
@@ -43,21 +40,15 @@ async function added(work: () => Promise<unknown>): Promise<Record<string, numbe
 const h = harness({ METRICS_TOKEN, TRUST_PROXY: '10.0.0.0/8', THROTTLE_VERIFY_OTP: '3' })
 
 /** What another process answers to `GET /metrics`. */
-async function askAnother(config: Config, databaseUrl: string) {
-  const ctx = createContext(config, h.ctx.log, found(databaseUrl), { now: h.clock.now })
-  const app = await createApp(ctx)
-  try {
-    return await app.inject({ url: '/metrics', headers: { authorization: `Bearer ${METRICS_TOKEN}` } })
-  } finally {
-    await app.close()
-    await ctx.close()
-  }
+async function askAnother(env: Record<string, string>, databaseUrl?: string) {
+  const other = await anotherApp(h, env, databaseUrl)
+  return other.call('GET', '/metrics', { token: METRICS_TOKEN }).finally(other.close)
 }
 
 suite('GET /metrics', () => {
   test('404 without that setting, as an unknown path', async () => {
-    const answer = await askAnother(testConfig(h.database.url), h.database.url)
-    assert.deepEqual([answer.statusCode, answer.body], [404, (await h.call('GET', '/nothing')).text])
+    const answer = await askAnother({})
+    assert.deepEqual([answer.status, answer.text], [404, (await h.call('GET', '/nothing')).text])
   })
 
   test('401 without the token, and with any other', async () => {
@@ -209,10 +200,9 @@ suite('GET /metrics', () => {
 
   test('while the database is down it still answers, without the outbox', async () => {
     // A port on which nobody listens.
-    const url = 'postgres://nobody@127.0.0.1:9/nothing'
-    const answer = await askAnother(testConfig(url, { METRICS_TOKEN }), url)
-    assert.equal(answer.statusCode, 200)
-    const now = samples(answer.body)
+    const answer = await askAnother({ METRICS_TOKEN }, 'postgres://nobody@127.0.0.1:9/nothing')
+    assert.equal(answer.status, 200)
+    const now = samples(answer.text)
     assert.equal(now.get('courtside_database_up'), 0)
     assert.ok(![...now.keys()].some(name => /mails_waiting|mails_oldest|overdue/.test(name)))
   })

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createApp } from '../src/app.ts'
-import { createContext } from '../src/context.ts'
 import { type Fired, overdue, startSchedule } from '../src/games/schedule.ts'
-import { found, harness, testConfig } from './support/app.ts'
+import { anotherApp, harness } from './support/app.ts'
 import { happens, newGame, person, send, typesTold } from './support/games.ts'
 import { DAY_MS, HOUR_MS, schedule } from './support/schedule.ts'
 
@@ -91,26 +89,14 @@ describe('REMINDER_OFFSETS', () => {
     const player = await person(h)
     const startsAt = startIn(3 * DAY_MS)
     const gameId = await create(startsAt, [player])
-    const config = testConfig(h.database.url, { REMINDER_OFFSETS: '1h' })
-    const ctx = createContext(config, h.ctx.log, found(h.database.url), { now: h.clock.now })
-    const app = await createApp(ctx)
-    const restarted = {
-      ...h,
-      app,
-      call: async (method: string, url: string, { token, body }: { token: string; body: object }) => {
-        const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-        const response = await app.inject({ method: method as 'POST', url, headers, payload: body })
-        return { status: response.statusCode, text: response.body, body: response.json() }
-      },
-    } as unknown as typeof h
+    const restarted = { ...h, ...(await anotherApp(h, { REMINDER_OFFSETS: '1h' })) }
     h.clock.advance(1)
     await happens(restarted, fact('game_updated', gameId, startsAt, [player]))
     assert.equal((await planOf(gameId)).length, 4)
     const fresh = newGame()
     await happens(restarted, fact('game_created', fresh, startsAt, [player]))
     assert.deepEqual(await planOf(fresh), ['game_reminder', 'game_started'])
-    await app.close()
-    await ctx.close()
+    await restarted.close()
     assert.equal((await send(h, fact('game_updated', fresh, startsAt, [player]))).status, 202)
   })
 })

@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { createApp } from '../src/app.ts'
 import { createTokens } from '../src/auth/jwt.ts'
 import { createSessionCache } from '../src/auth/session-cache.ts'
 import * as sessions from '../src/auth/sessions.ts'
-import { createContext } from '../src/context.ts'
 import type { Query } from '../src/db/sql.ts'
 import { eraseUser } from '../src/personal-data.ts'
-import { found, harness, testConfig } from './support/app.ts'
+import { type AnotherApp, anotherApp, harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
 import { payloadOf } from './support/scenario.ts'
 import { countStatements } from './support/statements.ts'
@@ -15,19 +13,14 @@ import { countStatements } from './support/statements.ts'
 const h = harness()
 
 describe('the session cache', { timeout: 60_000 }, () => {
-  // Another process, as far as anybody can tell.
-  const other = {} as Pick<typeof h, 'ctx' | 'app'>
+  const other = {} as AnotherApp
   before(async () => {
-    other.ctx = createContext(testConfig(h.database.url), h.ctx.log, found(h.database.url), { now: h.clock.now })
-    other.app = await createApp(other.ctx)
+    Object.assign(other, await anotherApp(h))
     await other.app.ready()
     await up(other.ctx.listener!)
     await up(h.ctx.listener!)
   })
-  after(async () => {
-    await other.app.close()
-    await other.ctx.close()
-  })
+  after(() => other.close())
 
   async function up(listener: NonNullable<typeof h.ctx.listener>): Promise<void> {
     if (!listener.isUp()) await new Promise<void>(resolve => void listener.onUp(resolve))

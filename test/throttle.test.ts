@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createApp } from '../src/app.ts'
-import { createContext } from '../src/context.ts'
-import { found, harness, testConfig } from './support/app.ts'
+import { anotherApp, harness } from './support/app.ts'
 import { newEmail } from './support/scenario.ts'
 
 const h = harness({ THROTTLE_REQUEST_OTP: '5', THROTTLE_VERIFY_OTP: '10', TRUST_PROXY: '10.0.0.0/8, fd00::/8' })
@@ -129,18 +127,11 @@ describe('whose window', () => {
 test('the counters live in the database: another process goes on with them', async () => {
   const client = newAddress()
   for (let count = 0; count < 5; count += 1) await ask(client)
-  const config = testConfig(h.database.url, { THROTTLE_REQUEST_OTP: '5' })
-  const ctx = createContext(config, h.ctx.log, found(h.database.url), { now: h.clock.now })
-  const other = await createApp(ctx)
-  const answer = await other.inject({
-    method: 'POST',
-    url: '/api/v1/auth/request-otp',
-    remoteAddress: client,
-    payload: { email: newEmail() },
-  })
-  assert.equal(answer.statusCode, 429)
+  const other = await anotherApp(h, { THROTTLE_REQUEST_OTP: '5' })
+  const body = { email: newEmail() }
+  const answer = await other.call('POST', '/api/v1/auth/request-otp', { body, remoteAddress: client })
+  assert.equal(answer.status, 429)
   await other.close()
-  await ctx.close()
 })
 
 test('of many requests at once no more than the limit get through', async () => {

@@ -1,23 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createApp } from '../src/app.ts'
-import { createContext } from '../src/context.ts'
-import type { App } from '../src/http/route.ts'
-import { found, harness, testConfig } from './support/app.ts'
+import { type AnotherApp, anotherApp, harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
 
 const h = harness()
 
 /** The app over the same database, with other settings. */
-async function withSettings(env: Record<string, string>, work: (app: App) => Promise<void>): Promise<void> {
-  const { url } = h.database
-  const ctx = createContext(testConfig(url, env), h.ctx.log, found(url), { now: h.clock.now })
-  const app = await createApp(ctx)
+async function withSettings(env: Record<string, string>, work: (other: AnotherApp) => Promise<void>): Promise<void> {
+  const other = await anotherApp(h, env)
   try {
-    await work(app)
+    await work(other)
   } finally {
-    await app.close()
-    await ctx.close()
+    await other.close()
   }
 }
 
@@ -79,11 +73,11 @@ describe('the page', () => {
   }
 
   test('WEB=off takes it away, and nothing else', async () => {
-    await withSettings({ WEB: 'off' }, async app => {
+    await withSettings({ WEB: 'off' }, async other => {
       for (const path of ['/', '/web/app.js', '/client/index.js']) {
-        assert.equal((await app.inject(path)).statusCode, 404, path)
+        assert.equal((await other.call('GET', path)).status, 404, path)
       }
-      assert.equal((await app.inject('/api/v1/game-levels')).statusCode, 200)
+      assert.equal((await other.call('GET', '/api/v1/game-levels')).status, 200)
     })
   })
 })
@@ -126,10 +120,8 @@ describe('POST /dev/play', () => {
     const far = await h.call('POST', '/dev/play', { token, body, headers: LOCAL, remoteAddress: '192.0.2.1' })
     assert.equal(far.status, 404)
     assert.equal((await h.call('POST', '/dev/play', { headers: { host: 'courtside.example' } })).status, 404)
-    await withSettings({ SMTP_URL: 'smtp://127.0.0.1:1', DEV_MAILBOX: 'off' }, async app => {
-      const headers = { ...LOCAL, authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-      const gone = await app.inject({ method: 'POST', url: '/dev/play', headers, payload: JSON.stringify(body) })
-      assert.equal(gone.statusCode, 404)
+    await withSettings({ SMTP_URL: 'smtp://127.0.0.1:1', DEV_MAILBOX: 'off' }, async other => {
+      assert.equal((await other.call('POST', '/dev/play', { token, headers: LOCAL, body })).status, 404)
     })
   })
 })

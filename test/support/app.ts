@@ -52,7 +52,28 @@ export function harness(
   return h
 }
 
-export function testConfig(databaseUrl: string, env: Record<string, string> = {}): Config {
+export type AnotherApp = Pick<Harness, 'ctx' | 'app' | 'call'> & { close(): Promise<void> }
+
+/** Another process, as far as anybody can tell: it shares a database with the first and nothing else but the clock and the log. */
+export async function anotherApp(
+  { ctx: { log }, clock, database }: Harness,
+  env: Record<string, string> = {},
+  databaseUrl = database.url,
+): Promise<AnotherApp> {
+  const ctx = createContext(testConfig(databaseUrl, env), log, found(databaseUrl), { now: clock.now })
+  const app = await createApp(ctx)
+  return {
+    ctx,
+    app,
+    call: (method, url, options) => call(app, method, url, options),
+    async close() {
+      await app.close()
+      await ctx.close()
+    },
+  }
+}
+
+function testConfig(databaseUrl: string, env: Record<string, string> = {}): Config {
   return readConfig({
     DATABASE_URL: databaseUrl,
     DEV_MAILBOX: 'on',
@@ -64,7 +85,7 @@ export function testConfig(databaseUrl: string, env: Record<string, string> = {}
   })
 }
 
-export function found(databaseUrl: string) {
+function found(databaseUrl: string) {
   return { databaseUrl, jwtSecrets: [JWT_SECRET], intakeKeys: [INTAKE_KEY] }
 }
 

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before } from 'node:test'
-import { createApp } from '../../src/app.ts'
-import { createContext } from '../../src/context.ts'
-import { found, type Harness, testConfig } from './app.ts'
+import { type AnotherApp, anotherApp, type Harness } from './app.ts'
 import { type ClientStream, listen, openStream } from './event-stream.ts'
 
 export const PATH = '/api/v1/notifications'
@@ -12,13 +10,12 @@ export const PATH = '/api/v1/notifications'
  * opened in a test is closed after it.
  */
 export function twoProcesses(h: Harness) {
-  const second = {} as Pick<Harness, 'ctx' | 'app'>
+  const second = {} as AnotherApp
   const at = { here: '', there: '' }
   const opened: ClientStream[] = []
 
   async function startSecond(): Promise<void> {
-    second.ctx = createContext(testConfig(h.database.url), h.ctx.log, found(h.database.url), { now: h.clock.now })
-    second.app = await createApp(second.ctx)
+    Object.assign(second, await anotherApp(h))
     at.there = await listen(second.app)
   }
 
@@ -42,9 +39,6 @@ export function twoProcesses(h: Harness) {
   afterEach(() => {
     for (const stream of opened.splice(0)) stream.close()
   })
-  after(async () => {
-    await second.app.close()
-    await second.ctx.close()
-  })
+  after(() => second.close())
   return { at, second, startSecond, open, synced }
 }
