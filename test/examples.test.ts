@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { createTokens } from '../src/auth/jwt.ts'
 import { deriveKeys } from '../src/auth/keys.ts'
-import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { INTAKE_KEY, JWT_SECRET, settingsFor } from './support/app.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { type Service, startService } from './support/service.ts'
 import { type SmtpServer, smtpServer } from './support/smtp.ts'
@@ -42,10 +42,7 @@ before(async () => {
   database = await testDatabase()
   smtp = await smtpServer()
   service = await startService({
-    DATABASE_URL: database.url,
-    SMTP_URL: smtp.url,
-    JWT_SECRET,
-    INTAKE_KEYS: INTAKE_KEY,
+    ...settingsFor(database.url, smtp.url),
     THROTTLE_REQUEST_OTP: '1000',
     THROTTLE_VERIFY_OTP: '1000',
   })

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { INTAKE_KEY, JWT_SECRET, settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
 import { courtside, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
@@ -136,11 +136,8 @@ describe('the journey', () => {
     const database = await testDatabase()
     const smtp = await smtpServer()
     const service = await startService({
-      DATABASE_URL: database.url,
-      SMTP_URL: smtp.url,
+      ...settingsFor(database.url, smtp.url),
       MAIL_FROM: 'Padel Club <hello@club.example>',
-      JWT_SECRET,
-      INTAKE_KEYS: INTAKE_KEY,
     })
     const readCode: Read = async email => {
       await smtp.until(() => smtp.mails.some(mail => mail.to.includes(email)))
@@ -180,7 +177,7 @@ describe('the command line', () => {
 
   test('an occupied port is said plainly', async () => {
     const database = await testDatabase()
-    const env = { DATABASE_URL: database.url, DEV_MAILBOX: 'on', JWT_SECRET, INTAKE_KEYS: INTAKE_KEY }
+    const env = settingsFor(database.url)
     const service = await startService(env)
     const port = new URL(service.address).port
     const { code, output, errors } = await courtside(['serve'], { ...env, PORT: port })

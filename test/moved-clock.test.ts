@@ -4,7 +4,7 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { post } from './support/load.ts'
 import { newEmail, profile } from './support/scenario.ts'
@@ -28,10 +28,7 @@ describe('a clock that is moved', { skip, timeout: 60_000 }, () => {
     database = await testDatabase()
     smtp = await smtpServer()
     service = await startService({
-      DATABASE_URL: database.url,
-      SMTP_URL: smtp.url,
-      JWT_SECRET,
-      INTAKE_KEYS: INTAKE_KEY,
+      ...settingsFor(database.url, smtp.url),
       TZ: 'Asia/Tokyo',
       LD_PRELOAD: libfaketime,
       FAKETIME_TIMESTAMP_FILE: join(folder, 'clock'),

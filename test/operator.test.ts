@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { prune } from '../src/retention.ts'
-import { harness, INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { harness, JWT_SECRET, settingsFor } from './support/app.ts'
 import { startServer } from './support/client.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { newEmail, profile } from './support/scenario.ts'
@@ -19,7 +19,7 @@ before(async () => {
 after(() => rm(folder, { recursive: true, force: true }))
 
 function command(...args: string[]) {
-  return courtside(args, { DATABASE_URL: h.database.url, DEV_MAILBOX: 'on', JWT_SECRET, INTAKE_KEYS: INTAKE_KEY })
+  return courtside(args, settingsFor(h.database.url))
 }
 
 async function json(...args: string[]) {
@@ -206,12 +206,7 @@ describe('levels', () => {
 describe('emit', () => {
   let service: Service
   before(async () => {
-    service = await startService({
-      DATABASE_URL: h.database.url,
-      DEV_MAILBOX: 'on',
-      JWT_SECRET,
-      INTAKE_KEYS: INTAKE_KEY,
-    })
+    service = await startService(settingsFor(h.database.url))
   })
   after(() => service.stop())
 
@@ -282,7 +277,7 @@ describe('emit', () => {
   })
 
   test('a key that isn’t one of the node’s: said plainly', async () => {
-    const env = { DATABASE_URL: h.database.url, DEV_MAILBOX: 'on', JWT_SECRET, INTAKE_KEYS: JWT_SECRET }
+    const env = { ...settingsFor(h.database.url), INTAKE_KEYS: JWT_SECRET }
     const { code, errors } = await courtside(['emit', await file('event', event('10')), '--url', service.address], env)
     assert.deepEqual([code, errors], [1, 'The node refused: 401 Unauthenticated.\n'])
   })

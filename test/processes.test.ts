@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { openStream } from './support/event-stream.ts'
 import { newEmail, otherThan, profile } from './support/scenario.ts'
@@ -18,10 +18,7 @@ describe('three processes', () => {
     database = await testDatabase()
     smtp = await smtpServer()
     const env = {
-      DATABASE_URL: database.url,
-      SMTP_URL: smtp.url,
-      JWT_SECRET,
-      INTAKE_KEYS: INTAKE_KEY,
+      ...settingsFor(database.url, smtp.url),
       REMINDER_OFFSETS: '2s',
     }
     services = await Promise.all(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { profile } from './support/scenario.ts'
 import { type Service, startService } from './support/service.ts'
@@ -16,10 +16,7 @@ suite('ROLE, with real processes', { timeout: 60_000 }, () => {
   async function start(role: string): Promise<Service> {
     const service = await startService({
       ROLE: role,
-      DATABASE_URL: database.url,
-      SMTP_URL: smtp.url,
-      JWT_SECRET,
-      INTAKE_KEYS: INTAKE_KEY,
+      ...settingsFor(database.url, smtp.url),
       METRICS_TOKEN,
       LOG_LEVEL: 'debug',
     })

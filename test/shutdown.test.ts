@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
-import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
 import { openStream } from './support/event-stream.ts'
 import { makePlayers, post, startLoad, tellings } from './support/load.ts'
@@ -17,10 +17,7 @@ test('SIGTERM under load: what was acknowledged is kept, and the process ends in
   const database = await testDatabase()
   const smtp = await smtpServer()
   const env = {
-    DATABASE_URL: database.url,
-    SMTP_URL: smtp.url,
-    JWT_SECRET,
-    INTAKE_KEYS: INTAKE_KEY,
+    ...settingsFor(database.url, smtp.url),
     THROTTLE_REQUEST_OTP: '1000000',
   }
   const services: Service[] = []
@@ -74,8 +71,7 @@ test('SIGTERM ends a node too that is still starting, and waits for what another
   await database.sql.begin(async tx => {
     // Somebody migrates, for ever.
     await tx`select pg_advisory_xact_lock(4217336001)`
-    const env = { PORT: '0', DATABASE_URL: database.url, DEV_MAILBOX: 'on', JWT_SECRET, INTAKE_KEYS: INTAKE_KEY }
-    const child = run(['serve'], env)
+    const child = run(['serve'], { PORT: '0', ...settingsFor(database.url) })
     let waiting = 0
     while (waiting === 0) {
       const rows = await tx`

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connect } from '../../src/db/sql.ts'
-import { INTAKE_KEY, JWT_SECRET } from '../support/app.ts'
+import { settingsFor } from '../support/app.ts'
 import { testDatabase } from '../support/database.ts'
 import { makePlayers, post, startLoad, tellings } from '../support/load.ts'
 import { startService } from '../support/service.ts'
@@ -23,10 +23,7 @@ describe('kill -9', () => {
     const database = await testDatabase()
     const smtp = await smtpServer()
     const env = {
-      DATABASE_URL: database.url,
-      SMTP_URL: smtp.url,
-      JWT_SECRET,
-      INTAKE_KEYS: INTAKE_KEY,
+      ...settingsFor(database.url, smtp.url),
       THROTTLE_REQUEST_OTP: '1000000',
     }
     const services = await Promise.all([startService(env), startService(env)])

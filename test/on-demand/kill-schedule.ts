@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { INTAKE_KEY, JWT_SECRET } from '../support/app.ts'
+import { INTAKE_KEY, settingsFor } from '../support/app.ts'
 import { testDatabase } from '../support/database.ts'
 import { makePlayers } from '../support/load.ts'
 import { startService } from '../support/service.ts'
@@ -18,14 +18,7 @@ const LATE_MS = 15_000
 
 test(`${ROUNDS} times, while ${GAMES} games start`, async t => {
   const database = await testDatabase()
-  const env = {
-    DATABASE_URL: database.url,
-    DEV_MAILBOX: 'on',
-    JWT_SECRET,
-    INTAKE_KEYS: INTAKE_KEY,
-    REMINDER_OFFSETS: '2s,4s',
-    TZ: 'Asia/Tokyo',
-  }
+  const env = { ...settingsFor(database.url), REMINDER_OFFSETS: '2s,4s', TZ: 'Asia/Tokyo' }
   const services = await Promise.all([startService(env), startService(env)])
   // Also of a test that has failed: what still runs would keep it from ending.
   t.after(async () => {

@@ -73,12 +73,15 @@ export async function anotherApp(
   }
 }
 
+/** The settings that a process can't do without on a database of its own. It mails to a server, or else to its mailbox. */
+export function settingsFor(databaseUrl: string, smtpUrl?: string): Record<string, string> {
+  const mail: Record<string, string> = smtpUrl === undefined ? { DEV_MAILBOX: 'on' } : { SMTP_URL: smtpUrl }
+  return { DATABASE_URL: databaseUrl, ...mail, JWT_SECRET, INTAKE_KEYS: INTAKE_KEY }
+}
+
 function testConfig(databaseUrl: string, env: Record<string, string> = {}): Config {
   return readConfig({
-    DATABASE_URL: databaseUrl,
-    DEV_MAILBOX: 'on',
-    JWT_SECRET,
-    INTAKE_KEYS: INTAKE_KEY,
+    ...settingsFor(databaseUrl),
     THROTTLE_REQUEST_OTP: '1000000',
     THROTTLE_VERIFY_OTP: '1000000',
     ...env,

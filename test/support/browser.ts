@@ -1,7 +1,7 @@
 import { accessSync } from 'node:fs'
 import { after, before } from 'node:test'
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
-import { INTAKE_KEY, JWT_SECRET } from './app.ts'
+import { settingsFor } from './app.ts'
 import { testDatabase } from './database.ts'
 import { type Service, startService } from './service.ts'
 
@@ -32,10 +32,7 @@ export function stage(): Stage {
     database = await testDatabase()
     s.sql = database.sql
     s.service = await startService({
-      DATABASE_URL: database.url,
-      DEV_MAILBOX: 'on',
-      JWT_SECRET,
-      INTAKE_KEYS: INTAKE_KEY,
+      ...settingsFor(database.url),
       THROTTLE_REQUEST_OTP: '1000',
       THROTTLE_VERIFY_OTP: '1000',
     })
