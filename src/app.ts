@@ -20,7 +20,7 @@ import { levelRoutes } from './levels/routes.ts'
 import { mailboxRoutes } from './mail/mailbox-routes.ts'
 import { metricsRoutes } from './metrics/routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
-import { createStreams } from './notifications/stream.ts'
+import { Streams } from './notifications/stream.ts'
 import { eraseUser } from './personal-data.ts'
 import { webRoutes } from './web/routes.ts'
 
@@ -75,7 +75,7 @@ export async function createApp(ctx: Context): Promise<App> {
 }
 
 function openStreams(app: App, { readSql, log, now, metrics, listener }: Context) {
-  const streams = createStreams({
+  const streams = new Streams({
     sql: readSql,
     listener: listener!,
     log,
@@ -83,7 +83,7 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
     running: sessionIds => sessions.running(readSql, sessionIds),
     count: metrics.stream,
   })
-  sessions.onEnded(listener!, streams.end)
+  sessions.onEnded(listener!, ended => streams.end(ended))
   // From here on the listener knows all that is to be heard.
   app.addHook('onReady', async () => listener!.start())
   // Nothing else would end them.

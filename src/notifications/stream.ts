@@ -13,8 +13,6 @@ const RETRY_MS = 250
 type Caller = FastifyRequest['caller']
 type Stream = { caller: Caller; wire: EventStream; synced: boolean }
 
-export type Streams = ReturnType<typeof createStreams>
-
 type Deps = {
   sql: Query
   listener: Listener
@@ -31,115 +29,127 @@ type Deps = {
  * notified meanwhile waits for the next round. So a burst costs few statements, users without a stream here cost none, and each
  * stream is told things in the order in which they can be seen.
  */
-export function createStreams({ sql, listener, log, now, running, count }: Deps) {
-  const byUser = new Map<number, Set<Stream>>()
-  const named: Named = new Map()
-  const unsynced = new Set<Stream>()
-  let turning = false
-  let closed = false
+export class Streams {
+  readonly #deps: Deps
+  readonly #byUser = new Map<number, Set<Stream>>()
+  /** What has been notified since the last round began, and the streams that are to get a `sync`. */
+  readonly #named: Named = new Map()
+  readonly #unsynced = new Set<Stream>()
+  #turning = false
+  #closed = false
 
-  listener.on(CHANNEL, payload => {
-    addNamed(named, payload, userId => byUser.has(userId))
-    turn()
-  })
-  // "A lost LISTEN connection": what was notified meanwhile is lost, so every client is told where things stand.
-  listener.onUp(() => {
-    for (const stream of all()) unsynced.add(stream)
-    turn()
-  })
-
-  function all(): Stream[] {
-    return [...byUser.values()].flatMap(streams => [...streams])
+  constructor(deps: Deps) {
+    this.#deps = deps
+    deps.listener.on(CHANNEL, payload => {
+      addNamed(this.#named, payload, userId => this.#byUser.has(userId))
+      this.#turn()
+    })
+    // "A lost LISTEN connection": what was notified meanwhile is lost, so every client is told where things stand.
+    deps.listener.onUp(() => {
+      for (const stream of this.#all()) this.#unsynced.add(stream)
+      this.#turn()
+    })
   }
 
-  function turn(): void {
-    if (turning) return
-    turning = true
-    void run()
+  /** Takes an answer over; it is a stream from now on, until the token's end at most. */
+  open(reply: FastifyReply, caller: Caller): void {
+    const own = this.#byUser.get(caller.userId) ?? new Set()
+    this.#byUser.set(caller.userId, own)
+    const ended = () => this.#drop(stream)
+    const wire = openEventStream(reply, { until: caller.expiresAt, now: this.#deps.now, ended })
+    const stream: Stream = { caller, wire, synced: false }
+    own.add(stream)
+    this.#unsynced.add(stream)
+    this.#deps.count(1)
+    const [oldest] = own
+    if (own.size > MOST_PER_USER) this.#drop(oldest!)
+    if (this.#closed) this.#drop(stream)
+    this.#turn()
   }
 
-  async function run(): Promise<void> {
-    for (let failures = 0; !closed && (named.size > 0 || unsynced.size > 0); ) {
-      const [asked, syncing] = [new Map(named), new Set(unsynced)]
-      named.clear()
-      unsynced.clear()
+  /** Ends the streams of a session, or of all sessions of a user. */
+  end({ userId, sessionId }: { userId: number; sessionId?: string | undefined }): void {
+    for (const stream of [...(this.#byUser.get(userId) ?? [])]) {
+      if (sessionId === undefined || stream.caller.sessionId === sessionId) this.#drop(stream)
+    }
+  }
+
+  /** Ends all of them, and those that still come. */
+  close(): void {
+    this.#closed = true
+    for (const stream of this.#all()) this.#drop(stream)
+  }
+
+  #all(): Stream[] {
+    return [...this.#byUser.values()].flatMap(streams => [...streams])
+  }
+
+  #drop(stream: Stream): void {
+    const { userId } = stream.caller
+    const own = this.#byUser.get(userId)
+    if (!own?.delete(stream)) return
+    if (own.size === 0) this.#byUser.delete(userId)
+    this.#unsynced.delete(stream)
+    stream.wire.end()
+    this.#deps.count(-1)
+  }
+
+  #turn(): void {
+    if (this.#turning) return
+    this.#turning = true
+    void this.#run()
+  }
+
+  async #run(): Promise<void> {
+    for (let failures = 0; !this.#closed && (this.#named.size > 0 || this.#unsynced.size > 0); ) {
+      const [asked, syncing] = [new Map(this.#named), new Set(this.#unsynced)]
+      this.#named.clear()
+      this.#unsynced.clear()
       try {
-        await round(asked, syncing)
+        await this.#round(asked, syncing)
         failures = 0
       } catch (error) {
-        if (!closed && failures === 0) log.warn({ err: error }, 'the streams could not be told; soon again')
+        if (!this.#closed && failures === 0) {
+          this.#deps.log.warn({ err: error }, 'the streams could not be told; soon again')
+        }
         failures += 1
-        // Whoever was to be told gets a `sync` instead, which covers all of it.
-        for (const userId of asked.keys()) for (const stream of byUser.get(userId) ?? []) syncing.add(stream)
-        for (const stream of syncing) if (byUser.get(stream.caller.userId)?.has(stream)) unsynced.add(stream)
+        this.#putBack(asked, syncing)
         await delay(RETRY_MS, undefined, { ref: false })
       }
     }
-    turning = false
+    this.#turning = false
   }
 
-  async function round(asked: Named, syncing: Set<Stream>): Promise<void> {
-    await endEnded(syncing)
+  /** After a round that failed: whoever was to be told gets a `sync` instead, which covers all of it. */
+  #putBack(asked: Named, syncing: Set<Stream>): void {
+    for (const userId of asked.keys()) for (const stream of this.#byUser.get(userId) ?? []) this.#unsynced.add(stream)
+    for (const stream of syncing) if (this.#byUser.get(stream.caller.userId)?.has(stream)) this.#unsynced.add(stream)
+  }
+
+  async #round(asked: Named, syncing: Set<Stream>): Promise<void> {
+    await this.#endEnded(syncing)
     const users = new Set([...asked.keys(), ...[...syncing].map(stream => stream.caller.userId)])
-    for (const news of await readNews(sql, [...users], asked)) tell(news, asked.has(news.userId), syncing)
+    for (const news of await readNews(this.#deps.sql, [...users], asked)) {
+      this.#tell(news, asked.has(news.userId), syncing)
+    }
   }
 
   /** A session may have ended between its being let in and our hearing of it, or while we heard nothing. */
-  async function endEnded(syncing: Set<Stream>): Promise<void> {
+  async #endEnded(syncing: Set<Stream>): Promise<void> {
     if (syncing.size === 0) return
-    const still = await running([...syncing].map(stream => stream.caller.sessionId))
-    for (const stream of syncing) if (!still.has(stream.caller.sessionId)) drop(stream)
+    const still = await this.#deps.running([...syncing].map(stream => stream.caller.sessionId))
+    for (const stream of syncing) if (!still.has(stream.caller.sessionId)) this.#drop(stream)
   }
 
-  function tell({ userId, unreadCount, latestId, fresh }: News, changed: boolean, syncing: Set<Stream>): void {
+  #tell({ userId, unreadCount, latestId, fresh }: News, changed: boolean, syncing: Set<Stream>): void {
     const sync = eventOf('sync', JSON.stringify({ unread_count: unreadCount, latest_id: latestId }))
     const notifications = fresh.map(json => eventOf('notification', json)).join('')
     const unread = eventOf('unread_count', JSON.stringify({ unread_count: unreadCount }))
-    for (const stream of byUser.get(userId) ?? []) {
+    for (const stream of this.#byUser.get(userId) ?? []) {
       // One that opened during this round waits for its `sync`, which will cover what is told now.
       if (syncing.has(stream)) stream.wire.write(sync + notifications)
       else if (stream.synced && changed) stream.wire.write(notifications + unread)
       stream.synced ||= syncing.has(stream)
     }
-  }
-
-  function drop(stream: Stream): void {
-    const { userId } = stream.caller
-    const own = byUser.get(userId)
-    if (!own?.delete(stream)) return
-    if (own.size === 0) byUser.delete(userId)
-    unsynced.delete(stream)
-    stream.wire.end()
-    count(-1)
-  }
-
-  return {
-    /** Takes an answer over; it is a stream from now on, until the token's end at most. */
-    open(reply: FastifyReply, caller: Caller): void {
-      const own = byUser.get(caller.userId) ?? new Set()
-      byUser.set(caller.userId, own)
-      const wire = openEventStream(reply, { until: caller.expiresAt, now, ended: () => drop(stream) })
-      const stream: Stream = { caller, wire, synced: false }
-      own.add(stream)
-      unsynced.add(stream)
-      count(1)
-      const [oldest] = own
-      if (own.size > MOST_PER_USER) drop(oldest!)
-      if (closed) drop(stream)
-      turn()
-    },
-
-    /** Ends the streams of a session, or of all sessions of a user. */
-    end({ userId, sessionId }: { userId: number; sessionId?: string | undefined }): void {
-      for (const stream of [...(byUser.get(userId) ?? [])]) {
-        if (sessionId === undefined || stream.caller.sessionId === sessionId) drop(stream)
-      }
-    },
-
-    /** Ends all of them, and those that still come. */
-    close(): void {
-      closed = true
-      for (const stream of all()) drop(stream)
-    },
   }
 }
