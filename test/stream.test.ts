@@ -136,6 +136,20 @@ describe('the stream', { timeout: 60_000 }, () => {
       }
     })
 
+    test('how things stand, once what could not be read can be read again', async () => {
+      const user = await makeUser(h)
+      const stream = await synced(at.here, user.token)
+      const [id] = await makeNotifications(h, user.id, 1)
+      assert.deepEqual([(await stream.next()).event, (await stream.next()).event], ['notification', 'unread_count'])
+      const { sql } = h.database
+      const isTold = () => h.logged.some(({ msg }) => String(msg).startsWith('the streams could not be told'))
+      await sql`alter table notification rename to away`
+      await sql`select pg_notify('notification', ${user.id}::text)`
+      while (!isTold()) await new Promise(setImmediate)
+      await sql`alter table away rename to notification`
+      await assertNext(stream, 'sync', { unread_count: 1, latest_id: id })
+    })
+
     test('nothing of others’, who cost no statement without a stream', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
       const stream = await synced(at.there, user.token)
