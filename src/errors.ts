@@ -60,10 +60,12 @@ export function unauthenticated(tokenSent: boolean): AppError {
   })
 }
 
+/** A valid token that may not do this. */
 export function forbidden(text: Text): AppError {
   return new AppError('forbidden', text)
 }
 
+/** A path or identifier that is unknown, or can be no identifier at all. */
 export function notFound(): AppError {
   return new AppError('not_found', { fr: 'Introuvable.', en: 'Not found.' })
 }

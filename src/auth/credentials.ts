@@ -6,7 +6,8 @@ import { INVALID_EMAIL } from './schema.ts'
 type Credentials = { email: string; first_name?: string; last_name?: string; accept_cgu?: boolean }
 
 /**
- * Who asks for a code: "any of `first_name`, `last_name`, `accept_cgu` present makes it a sign-up, and then all three are required."
+ * Who asks for a code. "Any of `first_name`, `last_name`, `accept_cgu` present makes it a sign-up, and then all three are
+ * required."
  * @returns the address in its one spelling; the profile of a sign-up, its terms accepted now, or undefined for a sign-in
  * @throws AppError 422 that names each field at fault
  */

@@ -70,6 +70,7 @@ export function readFact(input: unknown, now: Date): Fact | AppError {
   }
 }
 
+/** What is said of a fact whose source has used its id for another one. */
 export function mismatch(): AppError {
   const text = {
     fr: 'Cet identifiant a déjà servi pour un autre contenu.',

@@ -44,6 +44,7 @@ export function apply(before: Game, fact: Fact): Game {
   return { ...state, filledAt, cancelled }
 }
 
+/** Whether a fact is about the score of a game, and so says nothing new of the game itself. */
 export function isScore(fact: Pick<Fact, 'type'>): boolean {
   return fact.type.startsWith('score_')
 }

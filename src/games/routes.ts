@@ -19,6 +19,7 @@ const BODY: BodyRule = {
   batch: { type: BATCH, maxBytes: 1024 * 1024 },
 }
 
+/** @param ctx.sql the intake's own connections: its transactions are no business of people's requests */
 export function intakeRoutes(
   app: App,
   { sql, now, config, metrics }: Pick<Context, 'sql' | 'now' | 'config' | 'metrics'>,

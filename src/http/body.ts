@@ -43,6 +43,7 @@ export async function readBody(request: FastifyRequest, payload: NodeJS.Readable
 
 export const NOT_AN_OBJECT: Text = { fr: 'Le corps doit être un objet JSON.', en: 'The body must be a JSON object.' }
 
+/** The media type that a Content-Type names: in lower case, without parameters; empty for none. */
 export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase()
 }
@@ -118,6 +119,7 @@ function unstorableAt(value: unknown): string | undefined {
   return undefined
 }
 
+/** The 413. @param maxBytes the limit, told in KiB */
 export function tooLarge(maxBytes: number): AppError {
   return new AppError('payload_too_large', {
     fr: `Le corps dépasse ${maxBytes / 1024} Kio.`,

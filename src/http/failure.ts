@@ -37,6 +37,7 @@ export function answerFailure(thrown: unknown, request: FastifyRequest, reply: F
   return error.code
 }
 
+/** An error as it goes over the wire. */
 export function failure(error: AppError, language: Language): Failure {
   if (!error.fields) return { message: error.text[language], code: error.code }
   const errors = Object.fromEntries(

@@ -29,7 +29,8 @@ const SECURITY_HEADERS = {
 const COMPILERS = {
   compilersFactory: {
     buildValidator: () => compileValidator,
-    // What an answer holds is decided by each feature's `schema.ts`; to go by the documented schema once more costs a tenth of a page.
+    // What an answer holds is decided by each feature's `schema.ts`; to go by the documented schema once more would cost
+    // a tenth of what a page costs.
     buildSerializer: () => () => (value: unknown) => JSON.stringify(value),
   },
 } as unknown as NonNullable<FastifyServerOptions['schemaController']>

@@ -33,6 +33,7 @@ export async function list(sql: Query, userId: number, { page, perPage, beforeId
   return { json: `[${row!.page ?? ''}]`, total: row!.total, unreadCount: row!.unread_count }
 }
 
+/** How many of a user's notifications are unread. */
 export async function countUnread(sql: Query, userId: number): Promise<number> {
   const [row] = await sql<{ count: number }>`
     select count(*) from notification where user_id = ${userId} and read_at is null`

@@ -31,6 +31,7 @@ export type UserRow = {
   position: number
 }
 
+/** A user as everybody is shown one: themselves, and operators. */
 export function toUser(row: UserRow) {
   const { id, email, first_name, last_name, locale, level_id, slug, name, description, position } = row
   return {

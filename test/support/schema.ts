@@ -1,8 +1,8 @@
 import type { Sql } from '../../src/db/sql.ts'
 
 /**
- * The schema as text, from the catalogue: tables with their columns, constraints and indexes, and whether they are logged. The embedded database has no
- * pg_dump, and that one's text changes with the version; this one is the same on PostgreSQL 15 and 18.
+ * The schema as text, from the catalogue: tables with their columns, constraints and indexes, and whether they are logged. The
+ * embedded database has no pg_dump, and that one's text changes with the version; this one is the same on PostgreSQL 15 and 18.
  */
 export async function describeSchema(sql: Sql): Promise<string> {
   const columns = await sql<{ table: string; line: string }>`
