@@ -10,7 +10,8 @@ export type Mailbox = Mailer & {
   latest(): readonly KeptMail[]
 }
 
-export function createMailbox(now: () => Date = () => new Date()): Mailbox {
+/** @param now dates what is kept */
+export function createMailbox(now: () => Date): Mailbox {
   const mails: KeptMail[] = []
   return {
     async send(mail) {

@@ -31,7 +31,7 @@ const IMPLEMENTATIONS: Record<string, () => Promise<Opened>> = {
     }
   },
   async mailbox() {
-    const mailbox = createMailbox()
+    const mailbox = createMailbox(() => new Date())
     return {
       mailer: mailbox,
       arrived: () =>
