@@ -34,11 +34,13 @@ test('the queue’s version that is noted is the one that is installed', async (
   assert.equal(QUEUE, `graphile-worker@${dependencies['graphile-worker']}`)
 })
 
-test('a database newer than the program is refused', async () => {
-  const database = await testDatabase()
-  await database.sql`insert into migration (name) values ('9999_later.sql')`
-  await assert.rejects(migrate(database.url), /newer than this program: it has 9999_later.sql/)
-  await database.drop()
+test('a database newer than the program is refused, be it for the queue’s sake', async () => {
+  for (const later of ['9999_later.sql', 'graphile-worker@0.100.0']) {
+    const database = await testDatabase()
+    await database.sql`insert into migration (name) values (${later}), ('graphile-worker@0.9.9')`
+    await assert.rejects(migrate(database.url), new RegExp(`newer than this program: it has ${later}\\.`))
+    await database.drop()
+  }
 })
 
 test('a PostgreSQL that is too old is refused plainly', async () => {

@@ -1,4 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { Client } from './client.ts'
 import type { Query } from './sql.ts'
@@ -11,6 +12,11 @@ const LOCK = 4_217_336_001
 /** The first to know `nulls not distinct`, which our tables need. */
 const OLDEST = 15
 
+// While a migration waits for a lock, whoever comes later waits behind it: so it steps back, and tries again for a minute.
+const LOCK_MS = 1_000
+const RETRY_MS = 1_000
+const TRIES = 30
+
 /** The queue brings a schema of its own; that of this version, as package.json has it, is noted beside our files. */
 export const QUEUE = 'graphile-worker@0.18.0'
 
@@ -18,7 +24,8 @@ export const QUEUE = 'graphile-worker@0.18.0'
  * Brings a database to the newest schema: our files in order, each in its own transaction, then the queue's schema.
  * Safe to start twice at once: an advisory lock makes the second one wait, then find nothing to do.
  * @returns the names of the files applied now
- * @throws if PostgreSQL is too old, or a landed file is missing here, that is, the database is newer than this program
+ * @throws if PostgreSQL is too old; if a file or a queue landed that this program doesn't have, that is, the database is newer; or
+ *   if a migration fails, or gets its locks not even in a minute
  */
 export async function migrate(url: string): Promise<string[]> {
   const client = new Client({ connectionString: url, application_name: 'courtside-migrate' })
@@ -101,23 +108,42 @@ function outstanding(landed: string[], files: string[]) {
   return {
     files: files.filter(name => !done.has(name)),
     queue: !done.has(QUEUE),
-    unknown: landed.filter(name => name.endsWith('.sql') && !files.includes(name)),
+    unknown: landed.filter(name => (name.endsWith('.sql') ? !files.includes(name) : isNewerQueue(name))),
   }
+}
+
+/** Whether a queue's name is of a later version than ours; those before it stay noted. */
+function isNewerQueue(name: string): boolean {
+  return name.localeCompare(QUEUE, 'en', { numeric: true }) > 0
 }
 
 async function apply(client: pg.Client, name: string): Promise<void> {
   const text = await readFile(new URL(name, folder), 'utf8')
-  try {
-    await client.query('begin')
-    await client.query(text)
-    await client.query('insert into migration (name) values ($1)', [name])
-    await client.query('commit')
-  } catch (cause) {
-    await client.query('rollback')
-    throw new Error(`Migration ${name} failed; nothing of it was kept.`, { cause })
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await client.query('begin')
+      await client.query(`set local lock_timeout = ${LOCK_MS}`)
+      await client.query(text)
+      await client.query('insert into migration (name) values ($1)', [name])
+      await client.query('commit')
+      return
+    } catch (cause) {
+      await client.query('rollback')
+      const isLocked = (cause as pg.DatabaseError).code === '55P03'
+      if (isLocked && attempt < TRIES) {
+        await delay(RETRY_MS)
+        continue
+      }
+      const why = isLocked ? 'waited for a table that another transaction (a dump?) holds' : 'failed'
+      throw new Error(`Migration ${name} ${why}; nothing of it was kept.`, { cause })
+    }
   }
 }
 
-async function migrationFiles(): Promise<string[]> {
-  return (await readdir(folder)).filter(name => name.endsWith('.sql')).sort()
+let filesAtStart: Promise<string[]> | undefined
+
+/** Those this process began with: a newer program may be unpacked over it while it runs. */
+function migrationFiles(): Promise<string[]> {
+  filesAtStart ??= readdir(folder).then(names => names.filter(name => name.endsWith('.sql')).sort())
+  return filesAtStart
 }

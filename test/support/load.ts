@@ -30,10 +30,11 @@ export async function makePlayers(sql: Database): Promise<number[]> {
 /**
  * People who ask for codes and a games service that reports scores, four at a time, for as long as it isn't stopped. Each score
  * is told to three of the players.
- * @returns what was acknowledged so far: addresses, and the ids of scores
+ * @returns what was acknowledged so far: addresses, and the ids of scores; and every status that was answered
  */
 export function startLoad(services: Service[], players: number[]) {
   const acknowledged = { emails: new Set<string>(), scores: new Set<number>() }
+  const statuses = new Set<number>()
   let loading = true
   let count = 0
 
@@ -46,6 +47,7 @@ export function startLoad(services: Service[], players: number[]) {
         post(services, '/api/v1/auth/request-otp', { email, first_name: 'A', last_name: 'B', accept_cgu: true }),
         post(services, '/internal/v1/events', scoreFact(id, players), INTAKE_KEY),
       ])
+      for (const answer of [asked, reported]) if (answer) statuses.add(answer.status)
       if (asked?.status === 200) acknowledged.emails.add(email)
       if (reported && [200, 202].includes(reported.status)) acknowledged.scores.add(id)
       await delay(5)
@@ -55,6 +57,7 @@ export function startLoad(services: Service[], players: number[]) {
   const loads = Array.from({ length: 4 }, load)
   return {
     acknowledged,
+    statuses,
     async stop(): Promise<void> {
       loading = false
       await Promise.all(loads)

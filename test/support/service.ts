@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+
+const ROOT = new URL('../..', import.meta.url).pathname
 
 /** A real process of the service, started as `npm start` does. */
 export type Service = {
@@ -14,9 +17,13 @@ export type Service = {
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
-/** Starts `courtside serve` on a free port and waits until it listens. @throws with what it printed when it ends before */
-export async function startService(env: Record<string, string>): Promise<Service> {
-  const child = run(['serve'], { PORT: '0', ...env })
+/**
+ * Starts `courtside serve` on a free port and waits until it listens.
+ * @param root the folder of a version of the program; this one by itself
+ * @throws with what it printed when it ends before
+ */
+export async function startService(env: Record<string, string>, root?: string): Promise<Service> {
+  const child = run(['serve'], { PORT: '0', ...env }, root)
   const lines: string[] = []
   const listening = await new Promise<Record<string, string>>((resolve, reject) => {
     for (const stream of [child.stdout!, child.stderr!]) {
@@ -58,14 +65,13 @@ export async function courtside(args: string[], env: Record<string, string> = {}
 }
 
 /** Starts a command of the command line. */
-export function run(args: string[], env: Record<string, string>): ChildProcess {
+export function run(args: string[], env: Record<string, string>, root = ROOT): ChildProcess {
   // Of the surroundings only what a program needs to run: no setting of the person who tests may reach the service.
   const { PATH, HOME, TMPDIR } = process.env
   const surroundings = Object.fromEntries(
     Object.entries({ PATH, HOME, TMPDIR }).filter(([, value]) => value !== undefined),
   )
-  const program = new URL('../../bin/courtside.js', import.meta.url).pathname
-  return spawn(process.execPath, [program, ...args], {
+  return spawn(process.execPath, [join(root, 'bin/courtside.js'), ...args], {
     env: { ...surroundings, ...env } as NodeJS.ProcessEnv,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
