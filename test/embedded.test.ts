@@ -114,6 +114,14 @@ describe('the first start', () => {
 describe('a later start', () => {
   beforeEach(() => cp(template, dataDir, { recursive: true }))
 
+  test('on the data of another PostgreSQL is refused plainly', async () => {
+    await writeFile(join(dataDir, 'postgres/PG_VERSION'), '17\n')
+    await assert.rejects(
+      startService({ DATA_DIR: dataDir }),
+      /is of PostgreSQL 17, and this version of Courtside brings 18,/,
+    )
+  })
+
   test('beside a living owner is refused plainly, by any name of the folder, and the owner goes on', async () => {
     const service = await startService({ DATA_DIR: dataDir })
     const refusal = new RegExp(`is in use by process ${service.process.pid}\\.`)

@@ -14,6 +14,7 @@ const PASSWORD_FILE = 'courtside-password'
  * interruption leaves nothing half done.
  * @param locale initdb's options for the locale
  * @param onRunning is called when initdb runs
+ * @throws when the one that is there is another PostgreSQL's than the programs are
  */
 export async function createCluster(
   programs: Programs,
@@ -23,7 +24,7 @@ export async function createCluster(
 ): Promise<void> {
   await mkdir(dirname(cluster), { recursive: true, mode: 0o700 })
   await sweepDrafts(cluster)
-  if (await exists(cluster)) return
+  if (await exists(cluster)) return refuseOther(programs, cluster)
   const draft = await mkdtemp(`${draftName(cluster)}${process.pid}-`)
   try {
     const made = join(draft, 'cluster')
@@ -46,6 +47,17 @@ export async function createCluster(
   } finally {
     await rm(draft, { recursive: true, force: true })
   }
+}
+
+/** PostgreSQL says it only to its log, and at each try to start it. */
+async function refuseOther({ major }: Programs, cluster: string): Promise<void> {
+  // A file that isn't there is left for PostgreSQL to find.
+  const found = await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(() => undefined)
+  if (found === undefined || Number(found) === major) return
+  throw new Error(
+    `The data in ${cluster} is of PostgreSQL ${found.trim()}, and this version of Courtside brings ${major}, which cannot read it. ` +
+      'Start a version that brings the same; docs/operations.md tells how to move the data.',
+  )
 }
 
 /** The superuser's password. @throws when the file in the cluster is missing */

@@ -12,8 +12,10 @@ const NOBODY = 65_534
 
 /** PostgreSQL's own programs, and how they are started by whoever we are. */
 export type Programs = {
-  /** Runs one to its end. @throws with what it said */
-  run(name: 'initdb', args: string[]): Promise<void>
+  /** Whose they are: PostgreSQL 18's, say. */
+  major: number
+  /** Runs one to its end. @returns what it printed @throws with what it said */
+  run(name: 'initdb', args: string[]): Promise<string>
   spawn(name: 'postgres', args: string[], options: SpawnOptions): ChildProcess
   /** Gives a folder in the data folder to the user that the programs run as. @throws when that user cannot reach it */
   handOver(folder: string): Promise<void>
@@ -42,19 +44,13 @@ export function embeddedPrograms(): string {
  */
 export async function findPrograms(bin: string): Promise<Programs> {
   const plain = programs(bin, [], undefined)
-  if (process.getuid?.() !== ROOT) {
-    await check(plain, bin)
-    return plain
-  }
+  if (process.getuid?.() !== ROOT) return checked(plain, bin)
   const namespace = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`]
   for (const candidate of [programs(bin, namespace, ROOT), programs(bin, [], NOBODY)]) {
-    const works = await check(candidate, bin).then(
-      () => true,
-      () => false,
-    )
-    if (works) return candidate
+    const found = await checked(candidate, bin).catch(() => undefined)
+    if (found) return found
   }
-  await check(plain, bin)
+  await checked(plain, bin)
   throw new Error(
     'PostgreSQL refuses to run as root; user namespaces are refused here, and another user cannot reach its programs in ' +
       `${bin}. Start Courtside as an ordinary user, move it to a folder that others can read, or set DATABASE_URL.`,
@@ -62,18 +58,20 @@ export async function findPrograms(bin: string): Promise<Programs> {
 }
 
 /** @throws when the programs do not run: another C library, say, or an installation without its scripts */
-async function check(candidate: Programs, bin: string): Promise<void> {
-  await candidate.run('initdb', ['--version']).catch(cause => {
+async function checked(candidate: Omit<Programs, 'major'>, bin: string): Promise<Programs> {
+  const printed = await candidate.run('initdb', ['--version']).catch(cause => {
     throw new Error(
       `PostgreSQL's programs in ${bin} do not run here: ${cause.message}. Install again, with the packages' scripts ` +
         'allowed, or set DATABASE_URL to a PostgreSQL of yours.',
       { cause },
     )
   })
+  // "initdb (PostgreSQL) 18.4"
+  return { ...candidate, major: Number.parseInt(printed.split(' ').at(-1)!, 10) }
 }
 
 /** @param uid whose the files are; also whom root becomes, unless the wrapper does that */
-function programs(bin: string, wrapper: string[], uid: number | undefined): Programs {
+function programs(bin: string, wrapper: string[], uid: number | undefined): Omit<Programs, 'major'> {
   const command = (name: string, args: string[]): [string, string[]] => {
     const [first, ...rest] = [...wrapper, join(bin, name), ...args]
     return [first!, rest]
@@ -82,9 +80,10 @@ function programs(bin: string, wrapper: string[], uid: number | undefined): Prog
   const options = { ...(uid !== undefined && { uid, gid: uid }), env: { PATH: process.env.PATH, LC_ALL: 'C' } }
   return {
     async run(name, args) {
-      await run(...command(name, args), options).catch(error => {
+      const { stdout } = await run(...command(name, args), { ...options, encoding: 'utf8' }).catch(error => {
         throw new Error(`${name} failed: ${error.stderr?.trim() || error.message}`)
       })
+      return stdout
     },
     spawn: (name, args, more) => spawn(...command(name, args), { ...options, ...more }),
     async handOver(folder) {
