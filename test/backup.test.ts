@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict'
+import { execFile, execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { runningEmbedded } from '../src/db/embedded.ts'
+import { connect } from '../src/db/sql.ts'
+import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { administer, testDatabase } from './support/database.ts'
+import { makePlayers, post, startLoad, tellings } from './support/load.ts'
+import { type Service, startService } from './support/service.ts'
+import { smtpServer } from './support/smtp.ts'
+
+const root = new URL('..', import.meta.url).pathname
+const DOCUMENT = readFileSync(join(root, 'docs/operations.md'), 'utf8')
+
+/** The commands of a section, as they stand there. */
+function commandsOf(heading: string): string {
+  const section = DOCUMENT.split(`\n### ${heading}\n`)[1]!.split(/\n###? /)[0]!
+  return [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, lines]) => lines).join('')
+}
+
+const [dump, ...restore] = commandsOf('External').split('\n')
+
+async function shell(commands: string, cwd: string, env: Record<string, string>): Promise<void> {
+  const options = { cwd, env: { ...process.env, ...env } }
+  await promisify(execFile)('bash', ['-eo', 'pipefail', '-c', commands], options)
+}
+
+/** The major version of one of PostgreSQL's programs here; 0 when there is none. */
+function majorOf(program: string): number {
+  try {
+    return Number.parseInt(execFileSync(program, ['--version'], { encoding: 'utf8' }).split(') ')[1]!, 10)
+  } catch {
+    return 0
+  }
+}
+
+const server = await serverMajor()
+const CI = Boolean(process.env.CI)
+const tooOld = majorOf('pg_dump') < server && `pg_dump is missing, or older than PostgreSQL ${server}`
+const skipDump = !(CI && server === 15) && tooOld
+const skipCopy = !CI && majorOf('psql') === 0 && 'psql is missing'
+
+let folder: string
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'courtside-backup-'))
+})
+after(() => rm(folder, { recursive: true, force: true }))
+
+test('what is dumped under load is restored: sessions, facts and mails', {
+  skip: skipDump,
+  timeout: 120_000,
+}, async t => {
+  assert.equal(tooOld, false)
+  const [database, smtp] = [await testDatabase(), await smtpServer()]
+  const env = { JWT_SECRET, INTAKE_KEYS: INTAKE_KEY, SMTP_URL: smtp.url, THROTTLE_REQUEST_OTP: '1000000' }
+  const restoredName = `restored_${process.pid}`
+  await administer(`create database ${restoredName}`)
+  const urls = {
+    DATABASE_URL: database.url,
+    RESTORED_URL: Object.assign(new URL(database.url), { pathname: `/${restoredName}` }).href,
+  }
+  const services: Service[] = [await startService({ ...env, DATABASE_URL: urls.DATABASE_URL })]
+  const restored = connect(urls.RESTORED_URL)
+  let load: ReturnType<typeof startLoad> | undefined
+  t.after(async () => {
+    await load?.stop()
+    smtp.release()
+    await Promise.all(services.map(service => service.stop('SIGKILL')))
+    await restored.close()
+    await smtp.close()
+    await Promise.all([database.drop(), administer(`drop database ${restoredName}`)])
+  })
+  const players = await makePlayers(database.sql)
+  const token = await signUp(services, smtp, 'reader@example.com')
+
+  // Each of the worker's mails hangs, so that the dump holds locked jobs.
+  smtp.mode = 'hold'
+  load = startLoad(services, players)
+  await smtp.until(() => smtp.held.length > 0)
+  const before = new Set(load.acknowledged.scores)
+  await shell(dump!, folder, urls)
+  const lost = await database.sql<{ id: number }>`
+    insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
+    values ('lost@example.com', 'L', 'L', 'fr', '1', now(), now(), now()) returning id`
+  await load.stop()
+  await services[0]!.stop('SIGKILL')
+
+  await shell(restore.join('\n'), folder, urls)
+  const locked = await restored<{ email: string }>`
+    select code.email from graphile_worker._private_jobs as job
+    join sign_in_code as code on code.id::text = job.payload ->> 'code_id' where job.locked_by is not null`
+  assert.ok(locked.length > 0)
+  const told = await tellings(restored)
+  for (const id of before) assert.ok(told.has(id), `score ${id}`)
+  for (const [id, count] of told) assert.equal(count, 3, `score ${id}`)
+
+  smtp.mode = 'accept'
+  smtp.release()
+  const mailedBefore = smtp.mails.length
+  services.splice(0, 1, await startService({ ...env, DATABASE_URL: urls.RESTORED_URL }))
+  const waiting = await restored<{ email: string }>`
+    select code.email from graphile_worker._private_jobs as job
+    join sign_in_code as code on code.id::text = job.payload ->> 'code_id'`
+  const mailed = () => smtp.mails.slice(mailedBefore).flatMap(mail => mail.to)
+  await smtp.until(() => [...locked, ...waiting].every(({ email }) => mailed().includes(email)))
+  const me = await fetch(`${services[0]!.address}/api/v1/auth/me`, { headers: { authorization: `Bearer ${token}` } })
+  assert.equal(me.status, 200)
+  // Nobody is given the number of somebody who was lost.
+  await signUp(services, smtp, 'later@example.com')
+  const [later] = await restored<{ id: number }>`select id from app_user where email = 'later@example.com'`
+  assert.ok(later!.id > lost[0]!.id, `${later!.id}`)
+  assert.equal(await services[0]!.stop(), 0)
+})
+
+test('an embedded database is copied into an external one', { skip: skipCopy, timeout: 120_000 }, async t => {
+  const name = `moved_${process.pid}`
+  await administer(`create database ${name}`)
+  const url = Object.assign(new URL(process.env.TEST_DATABASE_URL!), { pathname: `/${name}` }).href
+  // The commands are run in a checkout, whose data folder is `data`.
+  const checkout = join(folder, 'checkout')
+  await mkdir(checkout)
+  for (const part of ['bin', 'src', 'migrations', 'package.json']) {
+    await cp(join(root, part), join(checkout, part), { recursive: true })
+  }
+  for (const part of ['node_modules', 'client']) await symlink(join(root, part), join(checkout, part))
+  const embedded = await startService(
+    { DATA_DIR: join(checkout, 'data'), ROLE: 'web', SMTP_URL: 'smtp://localhost', INTAKE_KEYS: INTAKE_KEY },
+    checkout,
+  )
+  const moved = connect(url)
+  t.after(async () => {
+    await embedded.stop()
+    await moved.close()
+    await administer(`drop database ${name}`)
+  })
+  const sql = connect((await runningEmbedded(join(checkout, 'data')))!)
+  const players = await makePlayers(sql)
+  const load = startLoad([embedded], players)
+  while (load.acknowledged.scores.size < 5) await new Promise(setImmediate)
+  await load.stop()
+
+  const env = { DATABASE_URL: url, JWT_SECRET, INTAKE_KEYS: INTAKE_KEY, SMTP_URL: 'smtp://localhost' }
+  await shell(commandsOf('From embedded to external'), checkout, env)
+  // All that holds something but the throttle and the random rows of `missed_guess`.
+  const tables = await sql<{ name: string }>`
+    select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace
+      and relname not in ('throttle', 'missed_guess', 'migration') order by 1`
+  for (const { name } of tables) {
+    const rows = (on: pg.Pool) => on.query(`select to_jsonb(t)::text as row from ${name} as t order by 1`)
+    const [there, here] = await Promise.all([rows(moved.pool), rows(sql.pool)])
+    assert.deepEqual(there.rows, here.rows, name)
+  }
+  await sql.close()
+  const service = await startService(env)
+  const answer = await fetch(`${service.address}/readyz`)
+  assert.equal(await service.stop(), 0)
+  assert.equal(answer.status, 200)
+  const [next] = await moved<{ id: number }>`select nextval('app_user_id_seq') as id`
+  assert.ok(next!.id > Math.max(...players))
+})
+
+async function signUp(
+  services: Service[],
+  smtp: Awaited<ReturnType<typeof smtpServer>>,
+  email: string,
+): Promise<string> {
+  await post(services, '/api/v1/auth/request-otp', { email, first_name: 'A', last_name: 'B', accept_cgu: true })
+  const mails = () => smtp.mails.filter(mail => mail.to.includes(email))
+  await smtp.until(() => mails().length > 0)
+  const code = /^\d{4}$/m.exec(mails()[0]!.parsed.text!)![0]
+  const answer = await post(services, '/api/v1/auth/verify-otp', { email, code })
+  return ((await answer!.json()) as { access_token: string }).access_token
+}
+
+async function serverMajor(): Promise<number> {
+  const client = new pg.Client({ connectionString: process.env.TEST_DATABASE_URL })
+  await client.connect()
+  const { rows } = await client.query("select current_setting('server_version_num')::integer / 10000 as major")
+  await client.end()
+  return rows[0].major
+}
