@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
+import { isHeldUp } from './support/database.ts'
+import { assertError } from './support/endpoints.ts'
+import { makeUser } from './support/factories.ts'
 import { signUp } from './support/scenario.ts'
 
 const h = harness()
@@ -67,6 +70,18 @@ describe('POST /auth/level-assessment', () => {
       assert.deepEqual(Object.keys(answer.body.errors), ['game_level_id'])
     })
   }
+
+  test('401 when the account was deleted meanwhile', async () => {
+    const { id, token } = await makeUser(h)
+    const [level] = await h.database.sql<{ id: number }>`select id from game_level limit 1`
+    let answer: ReturnType<typeof assess>
+    await h.database.sql.begin(async tx => {
+      await tx`delete from app_user where id = ${id}`
+      answer = assess(token, level!.id)
+      while (!(await isHeldUp(h.database.sql)));
+    })
+    assertError(await answer!, 401, 'unauthenticated')
+  })
 
   test('401 without a token, whatever the body', async () => {
     assert.equal((await assess(undefined, 'x')).status, 401)

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { invalid } from '../errors.ts'
+import { invalid, unauthenticated } from '../errors.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
 import { toUser, User } from '../users/schema.ts'
@@ -32,8 +32,11 @@ export function levelRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sql'
       response: { 200: Type.Object({ data: User }) },
     },
     handler: async request => {
-      const user = await users.chooseLevel(sql, request.caller.userId, request.body.game_level_id, now())
+      const { userId } = request.caller
+      const user = await users.chooseLevel(sql, userId, request.body.game_level_id, now())
       if (!user) {
+        // Deleted since the guard let them in.
+        if (!(await users.find(sql, userId))) throw unauthenticated(true)
         throw invalid({ game_level_id: [{ fr: 'Ce niveau n’existe pas.', en: 'There is no such level.' }] })
       }
       return { data: toUser(user) }
