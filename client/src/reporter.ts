@@ -1,5 +1,6 @@
 import type { BatchResult, EventResult, RejectedEvent } from './api.ts'
 import { backOff, wait } from './backoff.ts'
+import { batchesOf } from './batches.ts'
 import { CourtsideError } from './error.ts'
 import type { Fact, ReportedFact } from './fact.ts'
 import { type Request, sendForJson, type Wire } from './http.ts'
@@ -21,9 +22,6 @@ export type ReporterOptions = {
 type Result = EventResult | RejectedEvent
 
 const PATH = '/internal/v1/events'
-/** "one or a batch of up to 100", "1 MiB a batch" */
-const MOST_EVENTS = 100
-const MOST_BYTES = 1024 * 1024
 
 const PAUSES = { baseMs: 500, mostMs: 30_000 }
 
@@ -93,23 +91,4 @@ function isPassing(error: unknown): error is CourtsideError {
   if (!(error instanceof CourtsideError)) return false
   const { status, code } = error
   return status === 0 || status === 408 || status === 429 || status >= 500 || (code === 'bad_answer' && status < 300)
-}
-
-/** Events in JSON, grouped as large as the intake takes them, the brackets and commas counted. */
-function batchesOf(events: string[]): string[][] {
-  const encoder = new TextEncoder()
-  const batches: string[][] = []
-  let room = 0
-  for (const event of events) {
-    const bytes = encoder.encode(event).length + 1
-    const last = batches.at(-1)
-    if (last && last.length < MOST_EVENTS && bytes <= room) {
-      last.push(event)
-      room -= bytes
-    } else {
-      batches.push([event])
-      room = MOST_BYTES - 1 - bytes
-    }
-  }
-  return batches
 }

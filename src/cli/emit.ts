@@ -1,12 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
+// From its source: the client needn't be built for an operator's command.
+import { batchesOf } from '../../client/src/batches.ts'
 import { readConfig } from '../config.ts'
 import { findSecrets } from './find.ts'
 import { print, readArguments } from './usage.ts'
-
-// "one or a batch of up to 100", "1 MiB a batch"
-const MOST_EVENTS = 100
-const MOST_BYTES = 1024 * 1024
 
 const ABOUT = `Sends events to a running node, in batches. FILE (- is standard input) holds a CloudEvent, an array of them, or
 one a line. --url is the node's address, by default that of HOST and PORT; the key is the first of INTAKE_KEYS, else the
@@ -51,24 +49,6 @@ function parse(source: string): unknown[] {
         }
       })
   }
-}
-
-/** Events in JSON, grouped as large as the intake takes them, the brackets and commas counted. */
-function batchesOf(events: string[]): string[][] {
-  const batches: string[][] = []
-  let room = 0
-  for (const event of events) {
-    const bytes = Buffer.byteLength(event) + 1
-    const last = batches.at(-1)
-    if (last && last.length < MOST_EVENTS && bytes <= room) {
-      last.push(event)
-      room -= bytes
-    } else {
-      batches.push([event])
-      room = MOST_BYTES - 1 - bytes
-    }
-  }
-  return batches
 }
 
 /** Sends one batch. @throws with what to say when it isn't answered event by event */
