@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -9,10 +9,10 @@ import { promisify } from 'node:util'
 import pg from 'pg'
 import { runningEmbedded } from '../src/db/embedded.ts'
 import { connect } from '../src/db/sql.ts'
-import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { administer, testDatabase } from './support/database.ts'
-import { makePlayers, post, startLoad, tellings } from './support/load.ts'
-import { type Service, startService } from './support/service.ts'
+import { makePlayers, signUpByMail, startLoad, tellings } from './support/load.ts'
+import { copyProgram, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
 
 const root = new URL('..', import.meta.url).pathname
@@ -58,14 +58,14 @@ test('what is dumped under load is restored: sessions, facts and mails', {
 }, async t => {
   assert.equal(tooOld, false)
   const [database, smtp] = [await testDatabase(), await smtpServer()]
-  const env = { JWT_SECRET, INTAKE_KEYS: INTAKE_KEY, SMTP_URL: smtp.url, THROTTLE_REQUEST_OTP: '1000000' }
+  const env = { ...settingsFor(database.url, smtp.url), THROTTLE_REQUEST_OTP: '1000000' }
   const restoredName = `restored_${process.pid}`
   await administer(`create database ${restoredName}`)
   const urls = {
     DATABASE_URL: database.url,
     RESTORED_URL: Object.assign(new URL(database.url), { pathname: `/${restoredName}` }).href,
   }
-  const services: Service[] = [await startService({ ...env, DATABASE_URL: urls.DATABASE_URL })]
+  const services: Service[] = [await startService(env)]
   const restored = connect(urls.RESTORED_URL)
   let load: ReturnType<typeof startLoad> | undefined
   t.after(async () => {
@@ -77,7 +77,7 @@ test('what is dumped under load is restored: sessions, facts and mails', {
     await Promise.all([database.drop(), administer(`drop database ${restoredName}`)])
   })
   const players = await makePlayers(database.sql)
-  const token = await signUp(services, smtp, 'reader@example.com')
+  const token = await signUpByMail(services, smtp, 'reader@example.com')
 
   // Each of the worker's mails hangs, so that the dump holds locked jobs.
   smtp.mode = 'hold'
@@ -112,7 +112,7 @@ test('what is dumped under load is restored: sessions, facts and mails', {
   const me = await fetch(`${services[0]!.address}/api/v1/auth/me`, { headers: { authorization: `Bearer ${token}` } })
   assert.equal(me.status, 200)
   // Nobody is given the number of somebody who was lost.
-  await signUp(services, smtp, 'later@example.com')
+  await signUpByMail(services, smtp, 'later@example.com')
   const [later] = await restored<{ id: number }>`select id from app_user where email = 'later@example.com'`
   assert.ok(later!.id > lost[0]!.id, `${later!.id}`)
   assert.equal(await services[0]!.stop(), 0)
@@ -125,10 +125,7 @@ test('an embedded database is copied into an external one', { skip: skipCopy, ti
   // The commands are run in a checkout, whose data folder is `data`.
   const checkout = join(folder, 'checkout')
   await mkdir(checkout)
-  for (const part of ['bin', 'src', 'migrations', 'package.json']) {
-    await cp(join(root, part), join(checkout, part), { recursive: true })
-  }
-  for (const part of ['node_modules', 'client']) await symlink(join(root, part), join(checkout, part))
+  await copyProgram(checkout)
   const embedded = await startService(
     { DATA_DIR: join(checkout, 'data'), ROLE: 'web', SMTP_URL: 'smtp://localhost', INTAKE_KEYS: INTAKE_KEY },
     checkout,
@@ -145,7 +142,7 @@ test('an embedded database is copied into an external one', { skip: skipCopy, ti
   while (load.acknowledged.scores.size < 5) await new Promise(setImmediate)
   await load.stop()
 
-  const env = { DATABASE_URL: url, JWT_SECRET, INTAKE_KEYS: INTAKE_KEY, SMTP_URL: 'smtp://localhost' }
+  const env = settingsFor(url, 'smtp://localhost')
   await shell(commandsOf('From embedded to external'), checkout, env)
   // All that holds something but the throttle and the random rows of `missed_guess`.
   const tables = await sql<{ name: string }>`
@@ -164,19 +161,6 @@ test('an embedded database is copied into an external one', { skip: skipCopy, ti
   const [next] = await moved<{ id: number }>`select nextval('app_user_id_seq') as id`
   assert.ok(next!.id > Math.max(...players))
 })
-
-async function signUp(
-  services: Service[],
-  smtp: Awaited<ReturnType<typeof smtpServer>>,
-  email: string,
-): Promise<string> {
-  await post(services, '/api/v1/auth/request-otp', { email, first_name: 'A', last_name: 'B', accept_cgu: true })
-  const mails = () => smtp.mails.filter(mail => mail.to.includes(email))
-  await smtp.until(() => mails().length > 0)
-  const code = /^\d{4}$/m.exec(mails()[0]!.parsed.text!)![0]
-  const answer = await post(services, '/api/v1/auth/verify-otp', { email, code })
-  return ((await answer!.json()) as { access_token: string }).access_token
-}
 
 async function serverMajor(): Promise<number> {
   const client = new pg.Client({ connectionString: process.env.TEST_DATABASE_URL })

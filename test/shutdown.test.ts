@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
 import { openStream } from './support/event-stream.ts'
-import { makePlayers, post, startLoad, tellings } from './support/load.ts'
+import { makePlayers, signUpByMail, startLoad, tellings } from './support/load.ts'
 import { run, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
 
@@ -30,13 +30,12 @@ test('SIGTERM under load: what was acknowledged is kept, and the process ends in
   })
   services[0] = await startService(env)
   const players = await makePlayers(database.sql)
-  const token = await signUp('reader@example.com')
+  const token = await signUpByMail(services, smtp, 'reader@example.com')
   load = startLoad(services, players)
   const { emails, scores } = load.acknowledged
 
   for (let round = 1; round <= ROUNDS; round += 1) {
-    const enough = scores.size + 50
-    while (scores.size < enough) await new Promise(resolve => setImmediate(resolve))
+    await load.more()
     const stream = await openStream(services[0]!.address, token)
     assert.equal((await stream.next()).event, 'sync')
     const asked = performance.now()
@@ -55,14 +54,6 @@ test('SIGTERM under load: what was acknowledged is kept, and the process ends in
   for (const email of emails) assert.equal(mailsTo(email), 1, email)
 
   assert.equal(await services[0]!.stop(), 0)
-
-  async function signUp(email: string): Promise<string> {
-    await post(services, '/api/v1/auth/request-otp', { email, first_name: 'A', last_name: 'B', accept_cgu: true })
-    await smtp.until(() => smtp.mails.length > 0)
-    const code = /^\d{4}$/m.exec(smtp.mails[0]!.parsed.text!)![0]
-    const answer = await post(services, '/api/v1/auth/verify-otp', { email, code })
-    return ((await answer!.json()) as { access_token: string }).access_token
-  }
 })
 
 test('SIGTERM ends a node too that is still starting, and waits for what another one does', async () => {

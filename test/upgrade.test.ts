@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict'
-import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import type { migrate } from '../src/db/migrate.ts'
-import { INTAKE_KEY, JWT_SECRET } from './support/app.ts'
+import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { isHeldUp, testDatabase } from './support/database.ts'
 import { openStream } from './support/event-stream.ts'
-import { makePlayers, post, startLoad, tellings } from './support/load.ts'
-import { type Service, startService } from './support/service.ts'
+import { makePlayers, post, signUpByMail, startLoad, tellings } from './support/load.ts'
+import { copyProgram, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
-
-const root = new URL('..', import.meta.url).pathname
 
 // As CONTRIBUTING.md wants it of a migration: what the version before says to the database goes on working.
 const NEXT = '9999_next.sql'
@@ -25,10 +23,7 @@ describe('the version after this one', () => {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'courtside-next-'))
-    for (const part of ['bin', 'src', 'migrations', 'package.json']) {
-      await cp(join(root, part), join(folder, part), { recursive: true })
-    }
-    for (const part of ['node_modules', 'client']) await symlink(join(root, part), join(folder, part))
+    await copyProgram(folder)
   })
   after(() => rm(folder, { recursive: true, force: true }))
   beforeEach(() => rm(join(folder, 'migrations', NEXT), { force: true }))
@@ -40,13 +35,7 @@ describe('the version after this one', () => {
   }, async t => {
     const database = await testDatabase()
     const smtp = await smtpServer()
-    const env = {
-      DATABASE_URL: database.url,
-      SMTP_URL: smtp.url,
-      JWT_SECRET,
-      INTAKE_KEYS: INTAKE_KEY,
-      THROTTLE_REQUEST_OTP: '1000000',
-    }
+    const env = { ...settingsFor(database.url, smtp.url), THROTTLE_REQUEST_OTP: '1000000' }
     const all: Service[] = []
     let load: ReturnType<typeof startLoad> | undefined
     t.after(async () => {
@@ -65,12 +54,12 @@ describe('the version after this one', () => {
     const asked = await start(2, folder)
     const old = [...asked]
     const players = await makePlayers(database.sql)
-    const token = await signUp('reader@example.com')
+    const token = await signUpByMail(old, smtp, 'reader@example.com')
     const stream = await openStream(old[0]!.address, token)
     assert.equal((await stream.next()).event, 'sync')
     load = startLoad(asked, players)
     const { emails, scores } = load.acknowledged
-    await more()
+    await load.more()
 
     // Unpacked over the running one, which is none the less ready.
     await unpack()
@@ -81,7 +70,7 @@ describe('the version after this one', () => {
 
     // Both versions serve, and a stream of the old one tells what the new one has taken in.
     asked.push(first!, second!)
-    await more()
+    await load.more()
     assert.equal((await fetch(`${old[0]!.address}/readyz`)).status, 200)
     const [reader] = await database.sql<{ id: number }>`select id from app_user where email = 'reader@example.com'`
     assert.equal(
@@ -94,7 +83,7 @@ describe('the version after this one', () => {
     for (const service of old) assert.equal(await service.stop(), 0)
     assert.equal(await stream.ended(), true)
     await assert.rejects(startService(env), /newer than this program: it has 9999_next\.sql\. Start the newer program/)
-    await more()
+    await load.more()
     await load.stop()
 
     assert.deepEqual([...load.statuses].sort(), [200, 202])
@@ -106,19 +95,6 @@ describe('the version after this one', () => {
 
     function mailsTo(email: string): number {
       return smtp.mails.filter(mail => mail.to.includes(email)).length
-    }
-
-    async function more(): Promise<void> {
-      const enough = scores.size + 50
-      while (scores.size < enough) await new Promise(resolve => setImmediate(resolve))
-    }
-
-    async function signUp(email: string): Promise<string> {
-      await post(old, '/api/v1/auth/request-otp', { email, first_name: 'A', last_name: 'B', accept_cgu: true })
-      await smtp.until(() => smtp.mails.length > 0)
-      const code = /^\d{4}$/m.exec(smtp.mails[0]!.parsed.text!)![0]
-      const answer = await post(old, '/api/v1/auth/verify-otp', { email, code })
-      return ((await answer!.json()) as { access_token: string }).access_token
     }
   })
 

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Database } from '../../src/db/sql.ts'
 import { INTAKE_KEY } from './app.ts'
 import type { Service } from './service.ts'
+import type { smtpServer } from './smtp.ts'
 
 /** Posts to one of the services; undefined where nobody answered, and so nothing was acknowledged. */
 export async function post(
@@ -17,6 +18,20 @@ export async function post(
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(10_000),
   }).catch(() => undefined)
+}
+
+/** Signs somebody up by the code that is mailed to them. @returns their token */
+export async function signUpByMail(
+  services: Service[],
+  smtp: Awaited<ReturnType<typeof smtpServer>>,
+  email: string,
+): Promise<string> {
+  await post(services, '/api/v1/auth/request-otp', { email, first_name: 'A', last_name: 'B', accept_cgu: true })
+  const mails = () => smtp.mails.filter(mail => mail.to.includes(email))
+  await smtp.until(() => mails().length > 0)
+  const code = /^\d{4}$/m.exec(mails()[0]!.parsed.text!)![0]
+  const answer = await post(services, '/api/v1/auth/verify-otp', { email, code })
+  return ((await answer!.json()) as { access_token: string }).access_token
 }
 
 /** Four accounts, straight in the database of a service that nobody has signed up to. @returns their ids */
@@ -58,6 +73,11 @@ export function startLoad(services: Service[], players: number[]) {
   return {
     acknowledged,
     statuses,
+    /** Until fifty more scores are acknowledged. */
+    async more(): Promise<void> {
+      const enough = acknowledged.scores.size + 50
+      while (acknowledged.scores.size < enough) await delay(1)
+    },
     async stop(): Promise<void> {
       loading = false
       await Promise.all(loads)

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { cp, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
@@ -47,6 +48,14 @@ export async function startService(env: Record<string, string>, root?: string): 
       return child.exitCode
     },
   }
+}
+
+/** Copies the program into a folder, where it can be given other migrations or data. What it installed is shared. */
+export async function copyProgram(folder: string): Promise<void> {
+  for (const part of ['bin', 'src', 'migrations', 'package.json']) {
+    await cp(join(ROOT, part), join(folder, part), { recursive: true })
+  }
+  for (const part of ['node_modules', 'client']) await symlink(join(ROOT, part), join(folder, part))
 }
 
 /** Runs a command of the command line to its end. */
