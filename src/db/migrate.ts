@@ -12,10 +12,11 @@ const LOCK = 4_217_336_001
 /** The first to know `nulls not distinct`, which our tables need. */
 const OLDEST = 15
 
-// While a migration waits for a lock, whoever comes later waits behind it: so it steps back, and tries again for a minute.
-const LOCK_MS = 1_000
+// While a migration waits for a lock, whoever comes later waits behind it: so it steps back, and tries again for a minute. And
+// sooner than PostgreSQL looks for deadlocks, after a second, or it could end one of those who serve.
+const LOCK_MS = 500
 const RETRY_MS = 1_000
-const TRIES = 30
+const TRIES = 40
 
 /** The queue brings a schema of its own; that of this version, as package.json has it, is noted beside our files. */
 export const QUEUE = 'graphile-worker@0.18.0'
