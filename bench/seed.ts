@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createTokens } from '../src/auth/jwt.ts'
-import { deriveKeys } from '../src/auth/keys.ts'
+import { deriveKeys } from '../src/keys.ts'
 import { inBulk } from './bulk.ts'
 import { administer } from './postgres.ts'
 import { JWT_SECRET } from './programs.ts'

@@ -30,7 +30,7 @@ try {
 process.exit(code ?? 1)
 
 async function startCluster(): Promise<{ url: string; stop(): Promise<void> }> {
-  const { startThrowAway } = await import('../src/db/embedded.ts')
+  const { startThrowAway } = await import('../src/embedded/server.ts')
   const folder = await mkdtemp(join(tmpdir(), 'courtside-test-'))
   const started = await startThrowAway(folder, process.env.TEST_PG_BIN, pino({ level: 'warn' }))
   return {

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
-import { deriveKeys, type Keys } from './auth/keys.ts'
+import { deriveKeys, type Keys } from './keys.ts'
 import type { Config } from './config.ts'
 import { BY_KEYS } from './db/connection.ts'
 import { createListener, type Listener } from './db/listener.ts'

@@ -1,4 +1,4 @@
-import type { Text } from './http/language.ts'
+import type { Text } from './language.ts'
 
 /** Every `code` an error body can carry. The list is closed: a new one is a change of the contract. */
 export const CODES = [

@@ -4,7 +4,7 @@ import * as codes from './auth/codes.ts'
 import * as sessions from './auth/sessions.ts'
 import type { Config } from './config.ts'
 import type { Sql } from './db/sql.ts'
-import * as events from './games/events.ts'
+import * as events from './games/event-log.ts'
 import { pruneThrottle } from './limits/throttle.ts'
 import * as notifications from './notifications/notifications.ts'
 

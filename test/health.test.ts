@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { startThrowAway } from '../src/db/embedded.ts'
+import { startThrowAway } from '../src/embedded/server.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { anotherApp, harness } from './support/app.ts'
 

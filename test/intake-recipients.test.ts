@@ -186,7 +186,7 @@ describe('people', () => {
   })
 
   test('deleting a user takes them out of games and out of others’ notifications', async () => {
-    const { eraseUser } = await import('../src/personal-data.ts')
+    const { eraseUser } = await import('../src/accounts/personal-data.ts')
     const [anna, bob, chloe] = await four(h)
     const game_id = newGame()
     await happens(h, event('game_joined', { game_id, creator_id: bob, player_ids: [anna, bob, chloe], actor_id: bob }))

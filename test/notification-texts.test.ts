@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Language } from '../src/http/language.ts'
+import type { Language } from '../src/language.ts'
 import {
   CATALOGUE,
   type Facts,

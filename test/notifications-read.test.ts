@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { timestamp } from '../src/http/timestamp.ts'
+import { timestamp } from '../src/http/format/timestamp.ts'
 import { isAnothers, markRead } from '../src/notifications/notifications.ts'
 import { harness } from './support/app.ts'
 import { isHeldUp } from './support/database.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { connect, connectReads } from '../src/db/sql.ts'
-import { readNews } from '../src/notifications/news.ts'
+import { readNews } from '../src/notifications/inbox-changes.ts'
 import * as notifications from '../src/notifications/notifications.ts'
 import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac, createSign, generateKeyPairSync } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createTokens } from '../src/auth/jwt.ts'
-import { deriveKeys } from '../src/auth/keys.ts'
+import { deriveKeys } from '../src/keys.ts'
 import { harness, JWT_SECRET } from './support/app.ts'
 import { payloadOf, signUp } from './support/scenario.ts'
 

@@ -1,6 +1,6 @@
 import type { Sql } from '../../src/db/sql.ts'
-import * as events from '../../src/games/events.ts'
-import type { Fact } from '../../src/games/fact.ts'
+import * as events from '../../src/games/event-log.ts'
+import type { Fact } from '../../src/games/parse-event.ts'
 import * as games from '../../src/games/games.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
 

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import * as codes from '../../src/auth/codes.ts'
-import { deriveKeys } from '../../src/auth/keys.ts'
+import { deriveKeys } from '../../src/keys.ts'
 import { open } from '../../src/auth/sign-in.ts'
 import type { Sql } from '../../src/db/sql.ts'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { deriveKeys } from '../../src/auth/keys.ts'
+import { deriveKeys } from '../../src/keys.ts'
 import type { Answer } from '../connection.ts'
 import { load } from '../load.ts'
 import { type Bench, CONNECTIONS, type Figures, json, median, quantile } from '../measure.ts'

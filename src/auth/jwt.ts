@@ -1,5 +1,5 @@
 import { createSigner, createVerifier } from 'fast-jwt'
-import type { Keys } from './keys.ts'
+import type { Keys } from '../keys.ts'
 
 /** What every token of ours says. Times are Unix seconds. */
 export type Claims = {

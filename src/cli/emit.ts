@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 // From its source: the client needn't be built for an operator's command.
 import { batchesOf } from '../../client/src/batches.ts'
 import { readConfig } from '../config.ts'
-import { findSecrets } from './find.ts'
+import { findSecrets } from './resolve-database.ts'
 import { print, readArguments } from './usage.ts'
 
 const ABOUT = `Sends events to a running node, in batches. FILE (- is standard input) holds a CloudEvent, an array of them, or

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import * as levels from '../levels/levels.ts'
-import { readLevels } from '../levels/schema.ts'
-import { withDatabase } from './find.ts'
+import * as levels from '../accounts/levels.ts'
+import { readLevels } from '../accounts/level-schema.ts'
+import { withDatabase } from './resolve-database.ts'
 import { print, readArguments, UsageError } from './usage.ts'
 
 const ABOUT = `FILE is a JSON array of {"slug", "name", "description", "position"}. It replaces the scale: levels are known by

@@ -1,5 +1,5 @@
 import { migrate } from '../db/migrate.ts'
-import { withDatabaseUrl } from './find.ts'
+import { withDatabaseUrl } from './resolve-database.ts'
 import { print, readArguments } from './usage.ts'
 
 /** `courtside migrate` */

@@ -1,5 +1,5 @@
 import { prune } from '../retention.ts'
-import { withDatabase } from './find.ts'
+import { withDatabase } from './resolve-database.ts'
 import { print, readArguments } from './usage.ts'
 
 const ABOUT = `Deletes what is past its retention, as a worker does by itself once a day: notifications (RETENTION_READ_DAYS,

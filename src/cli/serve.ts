@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readConfig } from '../config.ts'
 import { createLog } from '../log.ts'
 import { announce } from './announce.ts'
-import { find } from './find.ts'
+import { find } from './resolve-database.ts'
 import { readArguments } from './usage.ts'
 
 /** "SIGTERM: stop accepting, finish what runs, close, within 10 s." A little is left for the closing itself. */

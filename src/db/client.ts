@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
-import { unreachable } from './faults.ts'
+import { unreachable } from './errors.ts'
 
 const PROBE_MS = 2_000
 

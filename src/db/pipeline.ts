@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type pg from 'pg'
 import { ask, Client, type ConnectionConfig } from './client.ts'
-import { isOutlived, unreachable } from './faults.ts'
+import { isOutlived, unreachable } from './errors.ts'
 
 /** How long a connection may owe an answer and still be sent more; a transaction waits as long for one of its own. */
 const STUCK_MS = 5_000

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { AppError } from '../errors.ts'
 import { ask, Client } from './client.ts'
 import { type ConnectionOptions, connectionConfig } from './connection.ts'
-import { rethrow } from './faults.ts'
+import { rethrow } from './errors.ts'
 import { Pipeline } from './pipeline.ts'
 
 /**

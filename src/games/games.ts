@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts'
-import type { Fact } from './fact.ts'
+import type { Fact } from './parse-event.ts'
 import { firstHeard, type Game } from './projection.ts'
 
 type GameRow = {

@@ -1,4 +1,4 @@
-import type { Fact } from './fact.ts'
+import type { Fact } from './parse-event.ts'
 
 /** What is known of a game. Instants are in their canonical spelling. */
 export type Game = {

@@ -1,5 +1,5 @@
 import type { NotificationType } from '../notifications/catalogue.ts'
-import type { Fact } from './fact.ts'
+import type { Fact } from './parse-event.ts'
 import { type Game, isScore } from './projection.ts'
 
 /** That these people are told of a fact, under a type. */

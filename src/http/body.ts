@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { AppError, invalid } from '../errors.ts'
-import type { Text } from './language.ts'
+import type { Text } from '../language.ts'
 
 /** How a route reads its body; a route without one ignores body and content type. */
 export type BodyRule = {

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, type Code, notFound, same } from '../errors.ts'
-import { type Language, preferredLanguage, type Text } from './language.ts'
-import { STATUS_CODES } from './status.ts'
+import { type Language, preferredLanguage, type Text } from '../language.ts'
+import { STATUS_CODES } from './format/status.ts'
 
 /** The only table from code to status. */
 export const STATUS: Record<Code, number> = {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { etagOf, sendWithEtag } from './etag.ts'
-import { pagePolicy } from './html.ts'
+import { etagOf, sendWithEtag } from './format/etag.ts'
+import { pagePolicy } from './format/html.ts'
 import { openapiDocument } from './openapi.ts'
 import { referencePage } from './reference-page.ts'
 import type { App } from './route.ts'

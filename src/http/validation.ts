@@ -3,8 +3,8 @@ import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 import { type AppError, type Fields, invalid, notFound } from '../errors.ts'
 import { NOT_AN_OBJECT } from './body.ts'
-import type { Text } from './language.ts'
-import { canonicalInstant } from './timestamp.ts'
+import type { Text } from '../language.ts'
+import { canonicalInstant } from './format/timestamp.ts'
 
 /**
  * What a schema may say beyond JSON Schema:

@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { type JobHelpers, Logger, runTaskList, type WorkerPool } from 'graphile-worker'
 import type pg from 'pg'
-import { isUnreachable } from '../db/faults.ts'
+import { isUnreachable } from '../db/errors.ts'
 import { connect } from '../db/sql.ts'
 import { faultOf } from '../log.ts'
-import { Presence } from './presence.ts'
+import { Presence } from './worker-heartbeat.ts'
 
 export type Task = (payload: unknown) => Promise<void>
 

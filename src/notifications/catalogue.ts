@@ -1,4 +1,4 @@
-import type { Language, Text } from '../http/language.ts'
+import type { Language, Text } from '../language.ts'
 import { type Clock, dateAndTime, relativeDateAndTime, timeOfDay } from './dates.ts'
 import { NARROW_NBSP, NBSP } from './typography.ts'
 

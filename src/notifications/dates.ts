@@ -1,4 +1,4 @@
-import type { Language } from '../http/language.ts'
+import type { Language } from '../language.ts'
 import { NBSP } from './typography.ts'
 import { midnight, type WallClock, wallClock } from './wall-clock.ts'
 

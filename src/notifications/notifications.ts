@@ -1,5 +1,5 @@
 import type { Query, Sql } from '../db/sql.ts'
-import type { Language } from '../http/language.ts'
+import type { Language } from '../language.ts'
 import { NOBODY } from './catalogue.ts'
 import type { NotificationJson } from './schema.ts'
 

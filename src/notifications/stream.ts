@@ -3,7 +3,7 @@ import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { Listener } from '../db/listener.ts'
 import type { Query } from '../db/sql.ts'
 import { type EventStream, eventOf, openEventStream } from '../http/event-stream.ts'
-import { addNamed, CHANNEL, type Named, type News, readNews } from './news.ts'
+import { addNamed, CHANNEL, type Named, type News, readNews } from './inbox-changes.ts'
 
 /** "at most 5 per user and process (the oldest goes)" */
 const MOST_PER_USER = 5

@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { etagOf } from '../http/etag.ts'
+import { etagOf } from '../http/format/etag.ts'
 
 export type File = { path: string; type: string; content: Buffer; etag: string }
 

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
-import { sendWithEtag } from '../http/etag.ts'
+import { sendWithEtag } from '../http/format/etag.ts'
 import type { App } from '../http/route.ts'
 import { type File, readFiles } from './files.ts'
 

@@ -1,9 +1,9 @@
-import * as codes from './auth/codes.ts'
-import * as sessions from './auth/sessions.ts'
-import type { Database } from './db/sql.ts'
-import * as games from './games/games.ts'
-import * as notifications from './notifications/notifications.ts'
-import * as users from './users/users.ts'
+import * as codes from '../auth/codes.ts'
+import * as sessions from '../auth/sessions.ts'
+import type { Database } from '../db/sql.ts'
+import * as games from '../games/games.ts'
+import * as notifications from '../notifications/notifications.ts'
+import * as users from './users.ts'
 
 /**
  * Takes away at once all that is held on a user, in one transaction: sessions and own notifications go with the account.

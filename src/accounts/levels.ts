@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import type { Query, Sql } from '../db/sql.ts'
-import type { GameLevel, NewLevel } from './schema.ts'
+import type { GameLevel, NewLevel } from './level-schema.ts'
 
 /** All levels, in the order in which they are shown. */
 export async function list(sql: Query): Promise<Static<typeof GameLevel>[]> {

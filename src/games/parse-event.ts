@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type AppError, invalid } from '../errors.ts'
-import { canonicalInstant } from '../http/timestamp.ts'
+import { canonicalInstant } from '../http/format/timestamp.ts'
 import { compileCheck, trim } from '../http/validation.ts'
 import { type CloudEvent, FACT_TYPES, type FactType, schemaOf } from './schema.ts'
 

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts'
-import type { Fact } from './fact.ts'
+import type { Fact } from './parse-event.ts'
 
 /** What is kept of an event, and whether it was recorded just now. */
 export type Recorded = { digest: string; notifications: number; fresh: boolean }

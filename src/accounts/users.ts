@@ -1,5 +1,5 @@
 import type { Query, Sql } from '../db/sql.ts'
-import type { Language } from '../http/language.ts'
+import type { Language } from '../language.ts'
 import type { UserRow } from './schema.ts'
 
 /** What a person told us when they signed up. */

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { createCluster, passwordOf, SUPERUSER } from './cluster.ts'
-import { own } from './ownership.ts'
+import { own } from './owner-lock.ts'
 import { clearStaleLock, endPostmaster, findPostmaster, type Postmaster } from './postmaster.ts'
 import { embeddedPrograms, findPrograms, type Programs } from './programs.ts'
 

@@ -1,6 +1,6 @@
-import { timestamp } from '../http/timestamp.ts'
+import { timestamp } from '../http/format/timestamp.ts'
 import { Type } from '../http/type.ts'
-import { GameLevel } from '../levels/schema.ts'
+import { GameLevel } from './level-schema.ts'
 
 export const User = Type.Object(
   {
