@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { pino } from 'pino'
-import { startEmbedded } from '../src/embedded/server.ts'
 import { migrate } from '../src/db/migrate.ts'
+import { startEmbedded } from '../src/embedded/server.ts'
 import { cpuOfChildren } from './resources.ts'
 
 export type Postgres = {

@@ -1,9 +1,9 @@
 import type { FastifyBaseLogger } from 'fastify'
-import { deriveKeys, type Keys } from './keys.ts'
 import type { Config } from './config.ts'
-import { BY_KEYS } from './db/connection.ts'
+import { KEY_LOOKUPS } from './db/connection.ts'
 import { createListener, type Listener } from './db/listener.ts'
 import { connect, connectReads, type Database, type Statements } from './db/sql.ts'
+import { deriveKeys, type Keys } from './keys.ts'
 import { createMailbox, type Mailbox } from './mail/mailbox.ts'
 import type { Mailer } from './mail/mailer.ts'
 import { createSmtpMailer } from './mail/smtp.ts'
@@ -42,9 +42,9 @@ export function createContext(
   found: Found,
   overrides: Partial<Pick<Context, 'now' | 'mailer'>> = {},
 ): Context {
-  const sql = connect(found.databaseUrl, { max: 2, planner: BY_KEYS })
+  const sql = connect(found.databaseUrl, { max: 2, planner: KEY_LOOKUPS })
   const readSql = connectReads(found.databaseUrl)
-  const intakeSql = connect(found.databaseUrl, { max: 2, name: 'courtside-intake', planner: BY_KEYS })
+  const intakeSql = connect(found.databaseUrl, { max: 2, name: 'courtside-intake', planner: KEY_LOOKUPS })
   const listener = config.serves ? createListener(found.databaseUrl, log) : undefined
   const now = overrides.now ?? (() => new Date())
   const counted = config.metricsToken === undefined ? undefined : createMetrics()

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
 import { pino } from 'pino'
-import { runningEmbedded, startEmbedded } from '../src/embedded/server.ts'
 import { isAlive } from '../src/embedded/postmaster.ts'
+import { runningEmbedded, startEmbedded } from '../src/embedded/server.ts'
 import { startService } from './support/service.ts'
 
 const log = pino({ level: 'silent' })

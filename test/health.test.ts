@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { startThrowAway } from '../src/embedded/server.ts'
 import { migrate } from '../src/db/migrate.ts'
+import { startThrowAway } from '../src/embedded/server.ts'
 import { anotherApp, harness } from './support/app.ts'
 
 const h = harness()

@@ -15,7 +15,7 @@ async function openConnections() {
   const clients = await Promise.all(Array.from({ length: 5 }, () => pool.connect()))
   for (const client of clients) client.release()
   await Promise.all(Array.from({ length: 5 }, () => h.ctx.sql`select pg_sleep(0.05)`))
-  assert.equal(h.ctx.sql.pipeline.use().total, 5)
+  assert.equal(h.ctx.sql.pipeline.stats().total, 5)
 }
 
 /** Starts all of them together, another one first in each round. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { deliver, type NewNotification } from '../src/notifications/notifications.ts'
 import { eraseUser } from '../src/accounts/personal-data.ts'
+import { deliver, type NewNotification } from '../src/notifications/notifications.ts'
 import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 

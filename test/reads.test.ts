@@ -38,7 +38,7 @@ describe('reads, of which many are sent before the first is answered', { timeout
       }),
     )
     assert.equal(pids.size, 2)
-    assert.deepEqual(read.pipeline.use(), { total: 2, idle: 2, waiting: 0 })
+    assert.deepEqual(read.pipeline.stats(), { total: 2, idle: 2, waiting: 0 })
   })
 
   test('one that fails is the only one', async () => {
@@ -96,7 +96,7 @@ describe('reads, of which many are sent before the first is answered', { timeout
       where datname = current_database() and application_name = 'courtside-reads'`
     for (const outcome of await outcomes) assert.ok(outcome.status === 'rejected' && isUnavailable(outcome.reason))
     assert.notEqual(await pidOf(), pid)
-    assert.deepEqual(read.pipeline.use(), { total: 1, idle: 1, waiting: 0 })
+    assert.deepEqual(read.pipeline.stats(), { total: 1, idle: 1, waiting: 0 })
   })
 
   test('a silent one: unavailable in bounded time, and left', async () => {
@@ -118,7 +118,7 @@ describe('reads, of which many are sent before the first is answered', { timeout
 
   test('are answered before the connections close', async () => {
     const asking = Promise.all(asked(50, i => read`select ${i}::int as i, pg_sleep(0.01)`))
-    while (read.pipeline.use().waiting < 48) await new Promise(setImmediate)
+    while (read.pipeline.stats().waiting < 48) await new Promise(setImmediate)
     await pidOf()
     await read.close()
     assert.equal((await asking).length, 50)

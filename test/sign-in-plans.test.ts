@@ -9,7 +9,7 @@ const h = harness()
 test('a sign-up goes by the indexes from the first on, and plans nothing twice', async () => {
   for (let count = 0; count < 10; count += 1) await signUp(h)
   // One request after the other, so that one connection has served them all.
-  assert.equal(h.ctx.sql.pipeline.use().total, 1)
+  assert.equal(h.ctx.sql.pipeline.stats().total, 1)
   const [plans] = await h.ctx.sql<{ generic: number; custom: number }>`
     select sum(generic_plans) as generic, sum(custom_plans) as custom, pg_stat_force_next_flush()
     from pg_prepared_statements`

@@ -12,7 +12,7 @@ const isUnavailable = (error: unknown) => error instanceof AppError && error.cod
 async function behindWire() {
   const database = await testDatabase()
   const line = await wire(new URL(database.url))
-  const sql = connect(line.url, { lines: 1, max: 1, patienceMs: 300 })
+  const sql = connect(line.url, { connections: 1, max: 1, patienceMs: 300 })
   const close = async () => {
     await sql.close()
     await line.close()
@@ -84,7 +84,7 @@ test('a server that has become read-only is left too, within a transaction', asy
 test('and so it is by a single statement, while one that fails for a reason of its own keeps its connection', async () => {
   const database = await testDatabase()
   const name = new URL(database.url).pathname.slice(1)
-  const sql = connect(database.url, { lines: 1 })
+  const sql = connect(database.url, { connections: 1 })
   const pid = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`)[0]!.pid
   await administer(`alter database ${name} set default_transaction_read_only = on`)
   const before = await pid()

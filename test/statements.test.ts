@@ -63,7 +63,7 @@ describe('a statement that could not be finished', () => {
 
   test('what is prepared and of no use any more: told to try again once, and then it works', async () => {
     const { sql } = h.database
-    const own = connect(h.database.url, { lines: 1, max: 1 })
+    const own = connect(h.database.url, { connections: 1, max: 1 })
     await sql`create table changing (id integer)`
     const read = (on: Query) => on`select id from changing`
     const ways: [string, (statement: typeof read) => Promise<unknown>][] = [
@@ -96,7 +96,7 @@ describe('a statement that could not be finished', () => {
       await tx`select id from game where id = ${game_id} for update`
       for (let count = 0; count < 20; count += 1) stuck.push(report(`stuck ${count}`))
       while (h.ctx.intakeSql.pool.waitingCount < 18) await new Promise(resolve => setImmediate(resolve))
-      assert.equal(h.ctx.sql.pipeline.use().waiting, 0)
+      assert.equal(h.ctx.sql.pipeline.stats().waiting, 0)
       assert.equal((await h.call('GET', '/api/v1/auth/me', { token: user.token })).status, 200)
     })
     assert.deepEqual(new Set((await Promise.all(stuck)).map(answer => answer.status)), new Set([202]))

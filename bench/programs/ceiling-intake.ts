@@ -1,7 +1,7 @@
 import type { Sql } from '../../src/db/sql.ts'
 import * as events from '../../src/games/event-log.ts'
-import type { Fact } from '../../src/games/parse-event.ts'
 import * as games from '../../src/games/games.ts'
+import type { Fact } from '../../src/games/parse-event.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import * as codes from '../../src/auth/codes.ts'
-import { deriveKeys } from '../../src/keys.ts'
 import { open } from '../../src/auth/sign-in.ts'
 import type { Sql } from '../../src/db/sql.ts'
+import { deriveKeys } from '../../src/keys.ts'
 
 /** The two exchanges of a sign-up: the throttle's statement, those of the flow, the code's hash and seal, the token. */
 export function ceilingOfSignIn(sql: Sql) {

@@ -1,18 +1,18 @@
 // The ceiling: node:http and pg, with the service's own statements and the same JSON, and nothing else. No checks, no log, no
 // errors, no headers beyond what HTTP asks for; the token is read, not verified.
 import { createServer, type IncomingMessage } from 'node:http'
-import { BY_KEYS, PLANNER_OPTIONS } from '../../src/db/connection.ts'
-import * as notifications from '../../src/notifications/notifications.ts'
 import { toUser } from '../../src/accounts/schema.ts'
 import * as users from '../../src/accounts/users.ts'
+import { KEY_LOOKUPS, PLANNER_OPTIONS } from '../../src/db/connection.ts'
+import * as notifications from '../../src/notifications/notifications.ts'
 import { bareSql } from './bare-sql.ts'
 import { ceilingOfIntake } from './ceiling-intake.ts'
 import { ceilingOfSignIn } from './ceiling-sign-in.ts'
 
 // With as many connections as the service has for each, and its settings for them.
 const sql = bareSql(process.env.DATABASE_URL!, 5, PLANNER_OPTIONS)
-const signIn = ceilingOfSignIn(bareSql(process.env.DATABASE_URL!, 5, BY_KEYS))
-const intake = ceilingOfIntake(bareSql(process.env.DATABASE_URL!, 2, BY_KEYS))
+const signIn = ceilingOfSignIn(bareSql(process.env.DATABASE_URL!, 5, KEY_LOOKUPS))
+const intake = ceilingOfIntake(bareSql(process.env.DATABASE_URL!, 2, KEY_LOOKUPS))
 
 async function answer(request: IncomingMessage): Promise<unknown> {
   const url = request.url!

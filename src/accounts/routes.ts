@@ -2,10 +2,10 @@ import type { Context } from '../context.ts'
 import { invalid, unauthenticated } from '../errors.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
+import { GameLevel, LevelAssessment } from './level-schema.ts'
+import * as levels from './levels.ts'
 import { toUser, User } from './schema.ts'
 import * as users from './users.ts'
-import * as levels from './levels.ts'
-import { GameLevel, LevelAssessment } from './level-schema.ts'
 
 export function levelRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sql' | 'readSql' | 'now'>): void {
   app.route({

@@ -1,9 +1,9 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Sql } from '../db/sql.ts'
 import { html } from '../http/format/html.ts'
+import type { Keys } from '../keys.ts'
 import type { Language } from '../language.ts'
 import type { Mailer, MailFailure } from '../mail/mailer.ts'
-import type { Keys } from '../keys.ts'
 
 type Deps = { sql: Sql; mailer: Mailer; keys: Keys; now: () => Date; log: FastifyBaseLogger }
 

@@ -1,8 +1,8 @@
 import { randomInt, randomUUID } from 'node:crypto'
-import type { Sql } from '../db/sql.ts'
-import type { Language } from '../language.ts'
 import type { Profile } from '../accounts/users.ts'
+import type { Sql } from '../db/sql.ts'
 import type { Keys } from '../keys.ts'
+import type { Language } from '../language.ts'
 
 // "A code of 4 digits is emailed and stored for 15 minutes"; "at most 5 verification attempts".
 const LIFETIME_MS = 15 * 60_000

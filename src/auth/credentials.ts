@@ -1,5 +1,5 @@
-import { type Fields, invalid } from '../errors.ts'
 import type { Profile } from '../accounts/users.ts'
+import { type Fields, invalid } from '../errors.ts'
 import { canonicalEmail } from './email-address.ts'
 import { INVALID_EMAIL } from './schema.ts'
 

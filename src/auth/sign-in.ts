@@ -1,10 +1,10 @@
+import * as users from '../accounts/users.ts'
 import type { Database, Sql } from '../db/sql.ts'
 import { AppError, invalid } from '../errors.ts'
+import type { Keys } from '../keys.ts'
 import type { Language } from '../language.ts'
-import * as users from '../accounts/users.ts'
 import * as codes from './codes.ts'
 import type { Tokens } from './jwt.ts'
-import type { Keys } from '../keys.ts'
 import * as sessions from './sessions.ts'
 
 type Secrets = { keys: Keys; tokens: Tokens }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import * as levels from '../accounts/levels.ts'
 import { readLevels } from '../accounts/level-schema.ts'
+import * as levels from '../accounts/levels.ts'
 import { withDatabase } from './resolve-database.ts'
 import { print, readArguments, UsageError } from './usage.ts'
 

@@ -2,8 +2,8 @@ import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
 import { type Config, readConfig } from '../config.ts'
 import type { Found } from '../context.ts'
-import { runningEmbedded, startEmbedded } from '../embedded/server.ts'
 import { connect, type Database } from '../db/sql.ts'
+import { runningEmbedded, startEmbedded } from '../embedded/server.ts'
 import { keptSecret } from '../secrets.ts'
 
 /**

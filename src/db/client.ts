@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
-import { unreachable } from './errors.ts'
+import { unreachableError } from './errors.ts'
 
 const PROBE_MS = 2_000
 
@@ -9,7 +9,7 @@ export type ConnectionConfig = pg.ClientConfig & {
    * How long a server may be silent that owes an answer. A machine that lost its power breaks no connection, and TCP alone would
    * wait for it for a quarter of an hour.
    */
-  patienceMs?: number
+  maxSilenceMs?: number
   /**
    * In what zone PostgreSQL writes instants. It is asked for by a statement, since `options` may be a URL's own, and a pooler may
    * leave them out.
@@ -47,10 +47,10 @@ export class Client extends pg.Client {
   async #connect(): Promise<this> {
     if (this.#hosts.length > 1) Object.assign(this, await this.#primary())
     await super.connect()
-    const { patienceMs, timeZone } = this.#config
+    const { maxSilenceMs: patienceMs, timeZone } = this.#config
     if (patienceMs !== undefined) this.#leaveWhenSilent(patienceMs)
     // Ahead of all others, so that nobody waits for it. Where it fails, so will they.
-    if (timeZone) ask(this, { text: `set time zone '${timeZone}'` }).catch(() => {})
+    if (timeZone) sendQuery(this, { text: `set time zone '${timeZone}'` }).catch(() => {})
     return this
   }
 
@@ -65,7 +65,7 @@ export class Client extends pg.Client {
       const { readyForQuery } = this as unknown as { readyForQuery: boolean }
       silent = readyForQuery || socket.bytesRead !== heard ? 0 : silent + 1
       heard = socket.bytesRead
-      if (silent > 10) socket.destroy(unreachable('the server owes an answer and is silent', 'ETIMEDOUT'))
+      if (silent > 10) socket.destroy(unreachableError('the server owes an answer and is silent', 'ETIMEDOUT'))
     }, ms / 10).unref()
     this.once('end', () => clearInterval(watch))
   }
@@ -86,7 +86,7 @@ export class Client extends pg.Client {
         await probe.end().catch(() => {})
       }
     }
-    throw fault ?? unreachable('every host is a standby', 'EHOSTUNREACH')
+    throw fault ?? unreachableError('every host is a standby', 'EHOSTUNREACH')
   }
 }
 
@@ -95,7 +95,7 @@ export class Client extends pg.Client {
  * all its rows from V8's collections of young objects. Under load these took some 20 ms then, and half a millisecond without
  * (seen with `--trace-gc`).
  */
-export async function ask(client: pg.ClientBase, statement: pg.QueryConfig): Promise<pg.QueryResult> {
+export async function sendQuery(client: pg.ClientBase, statement: pg.QueryConfig): Promise<pg.QueryResult> {
   try {
     return await new Promise((resolve, reject) => {
       client.query(statement, (error, result) => (error ? reject(error) : resolve(result)))

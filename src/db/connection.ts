@@ -12,7 +12,7 @@ export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
  * just now. Left to itself PostgreSQL would plan some anew each time, which takes longer than to run them, and keep for others
  * what was best while the tables were empty.
  */
-export const BY_KEYS = [
+export const KEY_LOOKUPS = [
   PLANNER_OPTIONS,
   ...['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'],
   // What is switched off counts as so dear, where there is no other way, that it would be compiled.
@@ -43,7 +43,7 @@ export function connectionConfig(
     // A statement that runs this long has lost its reader; it must not hold its locks.
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,
-    patienceMs,
+    maxSilenceMs: patienceMs,
     keepAlive: true,
     // What is asked at once is sent at once.
     pipeline: true,

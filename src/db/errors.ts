@@ -2,12 +2,12 @@ import pg from 'pg'
 import { unavailable } from '../errors.ts'
 
 /** What a caller is told of a fault: that a second try may do, or just what it was. */
-export function rethrow(error: unknown): never {
-  throw isUnreachable(error) || isPassing(error) || isOutlived(error) ? unavailable(error) : error
+export function rethrowAsUnavailable(error: unknown): never {
+  throw isUnreachable(error) || isTransient(error) || isStale(error) ? unavailable(error) : error
 }
 
 /** A deadlock's victim, and a statement that waited too long for its locks: asked again, it works. */
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(40P01|40001|55P03|57014)$/.test(error.code ?? '')
 }
 
@@ -15,7 +15,7 @@ function isPassing(error: unknown): boolean {
  * Tells that a connection is of no more use: its server only reads, and so is a primary no more; or the statements prepared on it
  * aren't what they were, since a migration has changed what one returns, or somebody has taken them away. On another it works.
  */
-export function isOutlived(error: unknown): boolean {
+export function isStale(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false
   const isStale = error.code === '0A000' && error.routine === 'RevalidateCachedQuery'
   return isStale || /^(25006|26000|42P05)$/.test(error.code ?? '')
@@ -41,6 +41,6 @@ export function isUnreachable(error: unknown): boolean {
 }
 
 /** A fault of the same kind that is found out here. @param code as the socket would give it */
-export function unreachable(message: string, code: 'ETIMEDOUT' | 'EHOSTUNREACH' | 'ECONNABORTED'): Error {
+export function unreachableError(message: string, code: 'ETIMEDOUT' | 'EHOSTUNREACH' | 'ECONNABORTED'): Error {
   return Object.assign(new Error(message), { code })
 }

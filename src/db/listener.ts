@@ -8,7 +8,7 @@ import { Client } from './client.ts'
 const ASK_MS = 1_500
 const ANSWER_MS = 2_000
 const CONNECT_MS = 3_000
-const GOODBYE_MS = 500
+const CLOSE_GRACE_MS = 500
 const BACK_OFF_MS = [50, 100, 250, 500, 1_000]
 
 export type Listener = ReturnType<typeof createListener>
@@ -26,7 +26,7 @@ export function createListener(url: string, log: FastifyBaseLogger) {
   let up = false
   let ran: Promise<void> | undefined
 
-  function become(next: boolean): void {
+  function setUp(next: boolean): void {
     if (up === next) return
     up = next
     for (const react of up ? whenUp : whenDown) react()
@@ -46,16 +46,16 @@ export function createListener(url: string, log: FastifyBaseLogger) {
           for (const channel of handlers.keys()) await client.query(`listen "${channel}"`)
           if (failures > 0) log.info('listening to the database again')
           failures = 0
-          become(true)
+          setUp(true)
           await stayWith(client, AbortSignal.any([lost.signal, stopping.signal]))
         }
       } catch (error) {
         // Told once an outage, not at every attempt.
         if (!stopping.signal.aborted && failures === 0) log.warn({ err: error }, 'the listening connection is lost')
       }
-      become(false)
+      setUp(false)
       lost.abort()
-      await over(client)
+      await closeConnection(client)
       await pause(BACK_OFF_MS[Math.min(failures, BACK_OFF_MS.length - 1)]!, stopping.signal)
     }
   }
@@ -106,8 +106,8 @@ async function stayWith(client: Client, ended: AbortSignal): Promise<void> {
 }
 
 /** Ends a connection, in whatever state it is. The goodbye of one whose link is dead is not waited for. */
-async function over(client: Client): Promise<void> {
-  await Promise.race([client.end().catch(() => {}), delay(GOODBYE_MS)])
+async function closeConnection(client: Client): Promise<void> {
+  await Promise.race([client.end().catch(() => {}), delay(CLOSE_GRACE_MS)])
   ;(client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()
 }
 

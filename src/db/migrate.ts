@@ -10,7 +10,7 @@ const folder = new URL('../../migrations/', import.meta.url)
 const LOCK = 4_217_336_001
 
 /** The first to know `nulls not distinct`, which our tables need. */
-const OLDEST = 15
+const MIN_MAJOR = 15
 
 // While a migration waits for a lock, whoever comes later waits behind it: so it steps back, and tries again for a minute. And
 // sooner than PostgreSQL looks for deadlocks, after a second, or it could end one of those who serve.
@@ -56,7 +56,7 @@ async function refuseOld(client: pg.Client): Promise<void> {
     "select current_setting('server_version') as version, current_setting('server_version_num')::integer / 10000 as major",
   )
   const { version, major } = rows[0]!
-  if (major < OLDEST) throw new Error(`PostgreSQL ${version} is too old; Courtside needs ${OLDEST} or newer.`)
+  if (major < MIN_MAJOR) throw new Error(`PostgreSQL ${version} is too old; Courtside needs ${MIN_MAJOR} or newer.`)
 }
 
 async function migrateQueue(url: string): Promise<void> {

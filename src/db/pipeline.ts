@@ -1,12 +1,12 @@
 import { EventEmitter } from 'node:events'
 import type pg from 'pg'
-import { ask, Client, type ConnectionConfig } from './client.ts'
-import { isOutlived, unreachable } from './errors.ts'
+import { Client, type ConnectionConfig, sendQuery } from './client.ts'
+import { isStale, unreachableError } from './errors.ts'
 
 /** How long a connection may owe an answer and still be sent more; a transaction waits as long for one of its own. */
 const STUCK_MS = 5_000
 
-type Line = {
+type Connection = {
   client: Client | undefined
   opened: Promise<unknown>
   inFlight: number
@@ -15,7 +15,7 @@ type Line = {
 }
 
 /** Of connections: how many there are, how many of them rest, and how many statements wait for one. */
-export type Use = { total: number; idle: number; waiting: number }
+export type PoolStats = { total: number; idle: number; waiting: number }
 
 /**
  * A few connections for statements that are each a transaction of its own. One more than there are connections isn't kept until
@@ -29,7 +29,7 @@ export type Use = { total: number; idle: number; waiting: number }
  */
 export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   readonly #config: ConnectionConfig
-  readonly #lines: Line[]
+  readonly #lines: Connection[]
   #ended = false
 
   constructor(config: ConnectionConfig, connections: number) {
@@ -43,7 +43,7 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
     }))
   }
 
-  use(): Use {
+  stats(): PoolStats {
     const open = this.#lines.filter(({ client }) => client)
     return {
       total: open.length,
@@ -54,16 +54,16 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
 
   /** Runs a statement. @throws what `pg.Client#query` throws, and the like when no connection is of use */
   async query(statement: pg.QueryConfig): Promise<pg.QueryResult> {
-    if (this.#ended) throw unreachable('the pipeline has ended', 'ECONNABORTED')
+    if (this.#ended) throw unreachableError('the pipeline has ended', 'ECONNABORTED')
     const line = this.#choose()
     if (line.inFlight === 0) line.owingSince = performance.now()
     line.inFlight += 1
     try {
       const client = line.client ?? this.#open(line)
       await line.opened
-      hold(client)
-      return await ask(client, statement).catch(error => {
-        if (isOutlived(error)) leave(line, client)
+      corkUntilNextTick(client)
+      return await sendQuery(client, statement).catch(error => {
+        if (isStale(error)) retire(line, client)
         throw error
       })
     } finally {
@@ -80,17 +80,17 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   }
 
   /** Of those that aren't stuck the one with the fewest in flight. */
-  #choose(): Line {
+  #choose(): Connection {
     const stuck = performance.now() - STUCK_MS
     const lines = this.#lines.filter(({ inFlight, owingSince }) => inFlight === 0 || owingSince > stuck)
-    if (lines.length === 0) throw unreachable('no connection has answered for 5 s', 'ETIMEDOUT')
+    if (lines.length === 0) throw unreachableError('no connection has answered for 5 s', 'ETIMEDOUT')
     return lines.reduce((least, each) => (each.inFlight < least.inFlight ? each : least))
   }
 
   /** A connection that is lost, or can't be had, is left: the next statement opens another. */
-  #open(line: Line): Client {
+  #open(line: Connection): Client {
     const client = new Client(this.#config)
-    const left = () => leave(line, client)
+    const left = () => retire(line, client)
     client.on('error', left)
     client.on('end', left)
     line.client = client
@@ -101,14 +101,14 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
 }
 
 /** Sends nothing more on a connection, which ends once it has answered what was asked. */
-function leave(line: Line, client: Client): void {
+function retire(line: Connection, client: Client): void {
   if (line.client !== client) return
   line.client = undefined
   void client.end()
 }
 
 /** Keeps what is written until this turn of the event loop is over, so that it leaves together. */
-function hold({ connection: { stream } }: Client): void {
+function corkUntilNextTick({ connection: { stream } }: Client): void {
   if (stream.writableCorked > 0) return
   stream.cork()
   setImmediate(() => stream.uncork())

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { AppError } from '../errors.ts'
-import { ask, Client } from './client.ts'
+import { Client, sendQuery } from './client.ts'
 import { type ConnectionOptions, connectionConfig } from './connection.ts'
-import { rethrow } from './errors.ts'
+import { rethrowAsUnavailable } from './errors.ts'
 import { Pipeline } from './pipeline.ts'
 
 /**
@@ -38,7 +38,7 @@ export interface Database extends Sql, Statements {
 
 type Options = ConnectionOptions & {
   /** Connections for single statements. */
-  lines?: number
+  connections?: number
   /** Connections for transactions. */
   max?: number
 }
@@ -51,7 +51,9 @@ type Queryable = { query(statement: pg.QueryConfig): Promise<pg.QueryResult> }
  * @param options.lines with two, a slow statement holds up half of the others at most
  */
 export function connectReads(url: string, options: Options = {}): Statements {
-  return pipelined(new Pipeline(connectionConfig(url, { name: 'courtside-reads', ...options }), options.lines ?? 2))
+  return pipelined(
+    new Pipeline(connectionConfig(url, { name: 'courtside-reads', ...options }), options.connections ?? 2),
+  )
 }
 
 /**
@@ -71,7 +73,7 @@ export function connect(url: string, options: Options = {}): Database {
   // A lost connection is replaced at the next query; without listeners it would end the process, idle or in use.
   pool.on('error', () => {})
   pool.on('connect', client => client.on('error', () => {}))
-  const single = pipelined(new Pipeline(config, options.lines ?? 5))
+  const single = pipelined(new Pipeline(config, options.connections ?? 5))
   return Object.assign(single, {
     begin: <T>(work: (sql: Sql) => Promise<T>) => transaction(pool, work),
     pool,
@@ -86,13 +88,13 @@ function pipelined(pipeline: Pipeline): Statements {
 }
 
 async function transaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Promise<T> {
-  const client = await pool.connect().catch(rethrow)
-  const query = (statement: pg.QueryConfig) => ask(client, statement)
+  const client = await pool.connect().catch(rethrowAsUnavailable)
+  const query = (statement: pg.QueryConfig) => sendQuery(client, statement)
   let broken: Error | undefined
   try {
-    await query({ text: 'begin' }).catch(rethrow)
+    await query({ text: 'begin' }).catch(rethrowAsUnavailable)
     const result = await perform({ query }, work)
-    await query({ text: 'commit' }).catch(rethrow)
+    await query({ text: 'commit' }).catch(rethrowAsUnavailable)
     return result
   } catch (error) {
     // A server that is silent, or read-only and so a primary no more: its connections are of no use, and end what they hold.
@@ -141,8 +143,8 @@ async function perform<T>(connection: Queryable, work: (sql: Sql) => Promise<T>,
 /** The tagged template that runs its statements on `target`. */
 function queryOn(target: Queryable): Query {
   return (async (strings: TemplateStringsArray, ...values: unknown[]) => {
-    const { name, text } = statementOf(strings)
-    const result = await target.query({ name, text, values }).catch(rethrow)
+    const { name, text } = prepareStatement(strings)
+    const result = await target.query({ name, text, values }).catch(rethrowAsUnavailable)
     return result.rows
   }) as Query
 }
@@ -151,7 +153,7 @@ function queryOn(target: Queryable): Query {
 const statements = new WeakMap<TemplateStringsArray, { name: string; text: string }>()
 
 /** A template's statement: its text with `$1`, `$2` … for the values, and the name under which it is prepared. */
-function statementOf(strings: TemplateStringsArray): { name: string; text: string } {
+function prepareStatement(strings: TemplateStringsArray): { name: string; text: string } {
   let known = statements.get(strings)
   if (!known) {
     const text = strings.reduce((sql, part, index) => `${sql}$${index}${part}`)

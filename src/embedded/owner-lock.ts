@@ -7,12 +7,12 @@ import { isAlive } from './postmaster.ts'
 const LOCK = 4_217_336_003
 const NAME = 'courtside-owner-'
 // How long the session of a killed owner may take to notice.
-const PARTING_MS = 5_000
+const OWNER_EXIT_MS = 5_000
 
 /** That this process is the one that stops the embedded database. */
-export type Ownership = {
+export type OwnerLock = {
   /** Lets the lock go with the server that is about to be ended. @returns whether it is still ours to end */
-  resign(): boolean
+  release(): boolean
 }
 
 /**
@@ -20,7 +20,7 @@ export type Ownership = {
  * lock lives in a session, so it dies with the process, however that ends.
  * @throws when another living process has it
  */
-export async function own(url: string, folder: string, log: FastifyBaseLogger): Promise<Ownership> {
+export async function acquireOwnerLock(url: string, folder: string, log: FastifyBaseLogger): Promise<OwnerLock> {
   let resigned = false
   let lost = false
 
@@ -47,7 +47,7 @@ export async function own(url: string, folder: string, log: FastifyBaseLogger): 
 
   watch(await locked(url, folder))
   return {
-    resign() {
+    release() {
       resigned = true
       return !lost
     },
@@ -69,7 +69,7 @@ async function locked(url: string, folder: string): Promise<pg.Client> {
       if (rows[0].taken) return client
       const pid = await holder(client)
       if (pid && (await isAlive(pid))) throw new InUse(folder, `process ${pid}`)
-      if (waitedMs >= PARTING_MS) throw new InUse(folder, 'another process')
+      if (waitedMs >= OWNER_EXIT_MS) throw new InUse(folder, 'another process')
       await delay(20)
     }
   } catch (error) {

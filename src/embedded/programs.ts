@@ -8,7 +8,7 @@ const run = promisify(execFile)
 
 const ROOT = 0
 // The user nobody of every Linux.
-const NOBODY = 65_534
+const NOBODY_UID = 65_534
 
 /** PostgreSQL's own programs, and how they are started by whoever we are. */
 export type Programs = {
@@ -45,8 +45,8 @@ export function embeddedPrograms(): string {
 export async function findPrograms(bin: string): Promise<Programs> {
   const plain = programs(bin, [], undefined)
   if (process.getuid?.() !== ROOT) return checked(plain, bin)
-  const namespace = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`]
-  for (const candidate of [programs(bin, namespace, ROOT), programs(bin, [], NOBODY)]) {
+  const namespace = ['unshare', '--user', `--map-user=${NOBODY_UID}`, `--map-group=${NOBODY_UID}`]
+  for (const candidate of [programs(bin, namespace, ROOT), programs(bin, [], NOBODY_UID)]) {
     const found = await checked(candidate, bin).catch(() => undefined)
     if (found) return found
   }
@@ -88,7 +88,7 @@ function programs(bin: string, wrapper: string[], uid: number | undefined): Omit
     spawn: (name, args, more) => spawn(...command(name, args), { ...options, ...more }),
     async handOver(folder) {
       if (uid === undefined) return
-      if (uid === NOBODY) await letPass(dirname(folder))
+      if (uid === NOBODY_UID) await letPass(dirname(folder))
       // Either way may have been open at the last start; to a new one the files follow, the folder itself last.
       if ((await stat(folder)).uid === uid) return
       const inside = await readdir(folder, { recursive: true })

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { createCluster, passwordOf, SUPERUSER } from './cluster.ts'
-import { own } from './owner-lock.ts'
+import { acquireOwnerLock } from './owner-lock.ts'
 import { clearStaleLock, endPostmaster, findPostmaster, type Postmaster } from './postmaster.ts'
 import { embeddedPrograms, findPrograms, type Programs } from './programs.ts'
 
@@ -76,7 +76,7 @@ export async function startEmbedded(
     async stop() {
       clearInterval(trimming)
       // Our lock ends with the server, not before: nobody can adopt one that is about to be ended.
-      if (ownership.resign()) await endPostmaster(cluster, postmaster)
+      if (ownership.release()) await endPostmaster(cluster, postmaster)
     },
   }
 }
@@ -103,7 +103,7 @@ async function owned(cluster: string, password: string, log: FastifyBaseLogger, 
     const postmaster = await running(cluster, log, start)
     const url = urlOf(postmaster, password)
     try {
-      return { postmaster, url, ownership: await own(url, dirname(cluster), log) }
+      return { postmaster, url, ownership: await acquireOwnerLock(url, dirname(cluster), log) }
     } catch (error) {
       // Its owner was just ending it: wait for that, and start another.
       const now = await findPostmaster(cluster)

@@ -1,9 +1,9 @@
-import type { Language } from '../language.ts'
+import type { Person } from '../accounts/users.ts'
 import { timestamp } from '../http/format/timestamp.ts'
+import type { Language } from '../language.ts'
 import { render } from '../notifications/catalogue.ts'
 import type { Clock } from '../notifications/dates.ts'
 import type { NewNotification } from '../notifications/notifications.ts'
-import type { Person } from '../accounts/users.ts'
 import { isScore } from './projection.ts'
 import { namesActor, type Telling } from './recipients.ts'
 

@@ -4,8 +4,8 @@ import { AppError, notFound } from '../errors.ts'
 import { isLocal } from '../http/local.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
-import { mismatch, readFact } from './parse-event.ts'
 import { report } from './intake.ts'
+import { mismatch, readFact } from './parse-event.ts'
 import { playedEvent, STORY_LENGTH } from './play.ts'
 
 const Played = Type.Object({

@@ -2,8 +2,8 @@ import { createRequire } from 'node:module'
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 import { type AppError, type Fields, invalid, notFound } from '../errors.ts'
-import { NOT_AN_OBJECT } from './body.ts'
 import type { Text } from '../language.ts'
+import { NOT_AN_OBJECT } from './body.ts'
 import { canonicalInstant } from './format/timestamp.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { RateLimiterPostgres as Limiter, RateLimiterRes as Outcome } from 'rate-limiter-flexible'
-import { rethrow } from '../db/errors.ts'
+import { rethrowAsUnavailable } from '../db/errors.ts'
 import type { Sql, Statements } from '../db/sql.ts'
 import { AppError } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
@@ -51,7 +51,7 @@ async function consume(limiter: Limiter, key: string) {
     return { refused: false, state: await limiter.consume(key) }
   } catch (outcome) {
     if (outcome instanceof RateLimiterRes) return { refused: true, state: outcome }
-    return rethrow(outcome)
+    return rethrowAsUnavailable(outcome)
   }
 }
 

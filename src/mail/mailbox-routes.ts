@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { notFound } from '../errors.ts'
 import { html, Markup, pagePolicy } from '../http/format/html.ts'
-import { isLocal } from '../http/local.ts'
 import { timestamp } from '../http/format/timestamp.ts'
+import { isLocal } from '../http/local.ts'
 import type { KeptMail, Mailbox } from './mailbox.ts'
 
 const STYLE = `

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Gauge } from 'prom-client'
-import type { Use } from '../db/pipeline.ts'
+import type { PoolStats } from '../db/pipeline.ts'
 import type { Code } from '../errors.ts'
 
 /** What is counted, as plain functions, so that nobody who calls them knows a metrics library. Labels come from closed lists. */
@@ -39,7 +39,7 @@ export type Waiting = { waiting: number; oldestSeconds: number }
 
 /** What is read at a scrape rather than counted. */
 export type Gauges = {
-  pools: { requests: Use; reads: Use; intake: Use }
+  pools: { requests: PoolStats; reads: PoolStats; intake: PoolStats }
   /** Undefined when the database cannot be asked. */
   queues: { mails: Waiting; reminders: Waiting } | undefined
 }

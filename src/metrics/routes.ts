@@ -1,4 +1,4 @@
-import type { Use } from '../db/pipeline.ts'
+import type { PoolStats } from '../db/pipeline.ts'
 import type { Database, Statements } from '../db/sql.ts'
 import type { App } from '../http/route.ts'
 import type { Expose, Waiting } from './metrics.ts'
@@ -24,7 +24,7 @@ export function metricsRoutes(
         return undefined
       })
       const { type, text } = await expose({
-        pools: { requests: sql.pipeline.use(), reads: readSql.pipeline.use(), intake: poolUse(intakeSql) },
+        pools: { requests: sql.pipeline.stats(), reads: readSql.pipeline.stats(), intake: poolUse(intakeSql) },
         queues: queues && { mails: queues[0], reminders: queues[1] },
       })
       return reply.type(type).send(text)
@@ -33,7 +33,7 @@ export function metricsRoutes(
 }
 
 /** The intake has nothing but transactions. */
-function poolUse({ pool }: Database): Use {
+function poolUse({ pool }: Database): PoolStats {
   return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }
 }
 
