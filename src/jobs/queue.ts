@@ -5,7 +5,7 @@ import type pg from 'pg'
 import { isUnreachable } from '../db/errors.ts'
 import { connect } from '../db/sql.ts'
 import { faultOf } from '../log.ts'
-import { Presence } from './worker-heartbeat.ts'
+import { WorkerHeartbeat } from './worker-heartbeat.ts'
 
 export type Task = (payload: unknown) => Promise<void>
 
@@ -35,14 +35,14 @@ export async function startWorker(
   // One connection a pool listens, two show that we are alive (for a moment), and three work.
   const database = connect(url, { max: names.length + 5, name: 'courtside-worker' })
   const pools = new Map<string, WorkerPool>()
-  const presence = new Presence(database.pool, log)
-  const patient = patientPool(database.pool, presence, () => stopped !== undefined)
+  const presence = new WorkerHeartbeat(database.pool, log)
+  const patient = retryingPool(database.pool, presence, () => stopped !== undefined)
   let stopped: Promise<void> | undefined
 
   function start(name: string): void {
     const pool = runTaskList(
       options(log),
-      { [name]: reported(name, tasks[name]!, { log, presence, patient }) },
+      { [name]: wrapTask(name, tasks[name]!, { log, presence, patient }) },
       patient,
     )
     pools.set(name, pool)
@@ -93,7 +93,7 @@ function options(log: FastifyBaseLogger) {
  * a mail that was sent but couldn't be ticked off would be sent again. So a statement waits until the database is
  * back, and until our lock is held. Every one of the library's statements stands by itself and may be repeated.
  */
-function patientPool(pool: pg.Pool, presence: Presence, stopping: () => boolean): pg.Pool {
+function retryingPool(pool: pg.Pool, presence: WorkerHeartbeat, stopping: () => boolean): pg.Pool {
   async function query(config: pg.QueryConfig): Promise<Pick<pg.QueryResult, 'rows'>> {
     for (;;) {
       // While stopping, only what ticks a job off, or puts it off, is still worth waiting for.
@@ -113,10 +113,10 @@ function patientPool(pool: pg.Pool, presence: Presence, stopping: () => boolean)
   return { connect, query, options: pool.options } as unknown as pg.Pool
 }
 
-type Around = { log: FastifyBaseLogger; presence: Presence; patient: pg.Pool }
+type TaskDependencies = { log: FastifyBaseLogger; presence: WorkerHeartbeat; patient: pg.Pool }
 
 /** A task as the library calls it: what it throws is stripped to its kind, since it is kept in the job's row. */
-function reported(name: string, task: Task, { log, presence, patient }: Around) {
+function wrapTask(name: string, task: Task, { log, presence, patient }: TaskDependencies) {
   return async (payload: unknown, { job }: JobHelpers): Promise<void> => {
     presence.begin(String(job.id))
     try {

@@ -26,7 +26,7 @@ type LockedJob = { id: string; worker: string; alive: boolean }
  * in the old session. Whoever looks calls a worker gone only when its lock stays missing, and starts counting anew when its
  * own connection was lost: a database that restarts takes everybody's locks, and they all need the time to return.
  */
-export class Presence {
+export class WorkerHeartbeat {
   readonly #pool: pg.Pool
   readonly #log: FastifyBaseLogger
   readonly #workers = new Set<string>()
