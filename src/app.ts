@@ -80,7 +80,7 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
     listener: listener!,
     log,
     now,
-    running: sessionIds => sessions.running(readSql, sessionIds),
+    running: sessionIds => sessions.findRunning(readSql, sessionIds),
     count: metrics.stream,
   })
   sessions.onEnded(listener!, ended => streams.end(ended))

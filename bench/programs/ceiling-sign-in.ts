@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import * as codes from '../../src/auth/codes.ts'
-import { open } from '../../src/auth/sign-in.ts'
+import { openSession } from '../../src/auth/sign-in.ts'
 import type { Sql } from '../../src/db/sql.ts'
 import { deriveKeys } from '../../src/keys.ts'
 
@@ -33,7 +33,7 @@ export function ceilingOfSignIn(sql: Sql) {
       const now = new Date()
       const attempt = await codes.reserve(sql, { email: email!, sessionId: undefined }, now)
       if (!attempt || !keys.matches(attempt.mac, attempt.id, code!)) return {}
-      const opened = await open(sql, attempt, 'fr', now)
+      const opened = await openSession(sql, attempt, 'fr', now)
       return { access_token: sign(String(opened!.userId), opened!.sessionId, now), is_new_user: opened!.isNewUser }
     },
   }

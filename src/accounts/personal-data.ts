@@ -13,13 +13,13 @@ export async function eraseUser(sql: Database, userId: number): Promise<boolean>
   return sql.begin(async tx => {
     // Games first, then people: the order in which the intake takes their locks; a sign-in takes its code's before its user's.
     await games.forgetPlayer(tx, userId)
-    await codes.forgetUser(tx, userId)
+    await codes.removeUser(tx, userId)
     if (!(await users.lock(tx, userId))) return false
     await notifications.forgetActor(tx, userId)
-    await sessions.forget(tx, userId)
+    await sessions.removeAll(tx, userId)
     const email = await users.remove(tx, userId)
     // Whatever was asked for in between.
-    await codes.forget(tx, email!)
+    await codes.removeAll(tx, email!)
     return true
   })
 }
@@ -27,9 +27,9 @@ export async function eraseUser(sql: Database, userId: number): Promise<boolean>
 /** All that is held on a user, in plain JSON; only what would let a reader act for them (hashes, secrets) is left out. */
 export async function exportUser(sql: Database, userId: number): Promise<Record<string, unknown>> {
   return {
-    account: await users.exportOf(sql, userId),
-    sessions: await sessions.exportOf(sql, userId),
-    codes: await codes.exportOf(sql, userId),
+    account: await users.exportUserData(sql, userId),
+    sessions: await sessions.exportUserData(sql, userId),
+    codes: await codes.exportUserData(sql, userId),
     notifications: await notifications.exportOf(sql, userId),
     games: await games.exportOf(sql, userId),
   }

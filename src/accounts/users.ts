@@ -25,7 +25,7 @@ export async function findByEmail(sql: Sql, email: string): Promise<UserRow | un
 export type Person = { firstName: string; locale: Language }
 
 /** Who of these have an account. Until the transaction ends none of them can be deleted. */
-export async function hold(sql: Sql, userIds: readonly number[]): Promise<Map<number, Person>> {
+export async function lockForShare(sql: Sql, userIds: readonly number[]): Promise<Map<number, Person>> {
   const rows = await sql<{ id: number; first_name: string; locale: Language }>`
     select id, first_name, locale from app_user where id = any(${userIds}::bigint[]) order by id for key share`
   return new Map(rows.map(row => [row.id, { firstName: row.first_name, locale: row.locale }]))
@@ -55,7 +55,7 @@ export async function remove(sql: Sql, userId: number): Promise<string | undefin
 }
 
 /** What is held on a user here (`users export`). */
-export async function exportOf(sql: Sql, userId: number) {
+export async function exportUserData(sql: Sql, userId: number) {
   const [user] = await sql`
     select app_user.id, email, first_name, last_name, locale, game_level.slug as game_level, terms_version,
       terms_accepted_at, created_at, updated_at

@@ -172,12 +172,12 @@ export async function unlock(sql: Sql, email: string): Promise<boolean> {
 }
 
 /** Takes away all that is kept of an address: codes, waits, pending sign-ups. */
-export async function forget(sql: Sql, email: string): Promise<void> {
+export async function removeAll(sql: Sql, email: string): Promise<void> {
   await sql`delete from sign_in_address where email = ${email}`
 }
 
 /** The same, for whoever owns the account. */
-export async function forgetUser(sql: Sql, userId: number): Promise<void> {
+export async function removeUser(sql: Sql, userId: number): Promise<void> {
   await sql`delete from sign_in_address where email = (select email from app_user where id = ${userId})`
 }
 
@@ -199,7 +199,7 @@ export async function prune(sql: Sql, now: Date, limit: number): Promise<number>
 }
 
 /** What is held on a user here (`users export`); the hash of a code says nothing to anybody. */
-export async function exportOf(sql: Sql, userId: number) {
+export async function exportUserData(sql: Sql, userId: number) {
   return sql`
     select sign_in_code.email, session_id, purpose, attempts, wrong_guesses, sent_at, expires_at
     from sign_in_code join app_user on app_user.email = sign_in_code.email

@@ -1,7 +1,7 @@
 import { domainToASCII } from 'node:url'
 
-const LONGEST = 254
-const LONGEST_LOCAL = 64
+const MAX_LENGTH = 254
+const MAX_LOCAL_LENGTH = 64
 
 // RFC 5321's dot-string: atoms of RFC 5322's atext, in ASCII, without quotes.
 const LOCAL = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i
@@ -15,11 +15,11 @@ export function canonicalEmail(written: string): string | undefined {
   const at = written.lastIndexOf('@')
   const local = written.slice(0, at)
   // The alphabet is checked before the case is folded: folding turns other letters (the Kelvin sign) into ASCII ones.
-  if (at < 1 || local.length > LONGEST_LOCAL || !LOCAL.test(local)) return undefined
+  if (at < 1 || local.length > MAX_LOCAL_LENGTH || !LOCAL.test(local)) return undefined
   const domain = canonicalDomain(written.slice(at + 1))
   if (domain === undefined) return undefined
   const address = `${local.toLowerCase()}@${domain}`
-  return address.length > LONGEST ? undefined : address
+  return address.length > MAX_LENGTH ? undefined : address
 }
 
 function canonicalDomain(written: string): string | undefined {

@@ -19,7 +19,7 @@ function sendsToken(request: FastifyRequest): boolean {
 }
 
 /** The claims of the token that was sent, expired or not. @throws AppError 401 when there is none of ours */
-export function claimsOf(request: FastifyRequest, tokens: Tokens, now: Date): Claims {
+export function requireClaims(request: FastifyRequest, tokens: Tokens, now: Date): Claims {
   const claims = tokens.read(bearer(request) ?? '', now)
   if (!claims) throw unauthenticated(sendsToken(request))
   return claims
@@ -39,9 +39,9 @@ export function createGuards({ now, intakeKeys, config }: Context, { authenticat
     },
 
     async producer(request: FastifyRequest): Promise<void> {
-      if (holds(request, intake)) return
+      if (matchesAnyKey(request, intake)) return
       const caller = await authenticate(bearer(request) ?? '', now())
-      noteRefusal(request, caller)
+      auditRefusedKey(request, caller)
       if (caller) {
         throw forbidden({
           fr: 'Cette opération demande une clé de service.',
@@ -52,21 +52,21 @@ export function createGuards({ now, intakeKeys, config }: Context, { authenticat
     },
 
     async operator(request: FastifyRequest): Promise<void> {
-      if (holds(request, metrics)) return
-      noteRefusal(request)
+      if (matchesAnyKey(request, metrics)) return
+      auditRefusedKey(request)
       throw unauthenticated(sendsToken(request))
     },
   } satisfies Record<Access, unknown>
 }
 
 /** Every key is compared, and digests have one length, so that the time tells nothing. */
-function holds(request: FastifyRequest, keys: readonly Buffer[]): boolean {
+function matchesAnyKey(request: FastifyRequest, keys: readonly Buffer[]): boolean {
   const sent = digest(bearer(request) ?? '')
   return keys.map(key => timingSafeEqual(key, sent)).some(equal => equal)
 }
 
 /** Notes that a key was tried. Who sends none is no more than lost. */
-function noteRefusal(request: FastifyRequest, caller?: sessions.Caller): void {
+function auditRefusedKey(request: FastifyRequest, caller?: sessions.Caller): void {
   if (bearer(request) !== undefined) audit(request, 'key_refused', caller)
 }
 

@@ -17,7 +17,7 @@ export type Claims = {
 const ISSUER = 'courtside'
 
 // Far more than any token of ours; what is longer isn't worth hashing.
-const LONGEST = 1024
+const MAX_LENGTH = 1024
 
 // Clocks of several machines differ a little; a token must not be refused for coming from the faster one.
 const LEEWAY_SECONDS = 5
@@ -49,10 +49,10 @@ export function createTokens(keys: Keys) {
 
     /** The claims of a token that we signed, expired or not; undefined for anything else. */
     read(token: string, now: Date): Claims | undefined {
-      if (token.length > LONGEST) return undefined
+      if (token.length > MAX_LENGTH) return undefined
       try {
-        const verify = verifiers.get(keyIdOf(token) ?? '')
-        return verify && claimsOf(verify(token), now)
+        const verify = verifiers.get(readKeyId(token) ?? '')
+        return verify && parseClaims(verify(token), now)
       } catch {
         return undefined
       }
@@ -63,14 +63,14 @@ export function createTokens(keys: Keys) {
 export type Tokens = ReturnType<typeof createTokens>
 
 /** Reads only which key is named. A header with anything we never write (`crit`, `b64`, `jwk` …) names none. */
-function keyIdOf(token: string): string | undefined {
+function readKeyId(token: string): string | undefined {
   const header = JSON.parse(Buffer.from(token.slice(0, token.indexOf('.')), 'base64url').toString('utf8'))
   const ours = ['alg', 'typ', 'kid']
   if (!Object.keys(header).every(name => ours.includes(name))) return undefined
   return header.alg === 'HS256' && typeof header.kid === 'string' ? header.kid : undefined
 }
 
-function claimsOf(payload: Record<string, unknown>, now: Date): Claims | undefined {
+function parseClaims(payload: Record<string, unknown>, now: Date): Claims | undefined {
   const { sub, sid, jti, iat, nbf, exp } = payload
   if (typeof sub !== 'string' || typeof sid !== 'string' || typeof jti !== 'string') return undefined
   if (!/^[1-9]\d{0,15}$/.test(sub) || !/^[0-9a-f-]{36}$/.test(sid)) return undefined

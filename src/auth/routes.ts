@@ -9,7 +9,7 @@ import { Type } from '../http/type.ts'
 import { preferredLanguage } from '../language.ts'
 import { throttle } from '../limits/throttle.ts'
 import { readCredentials, readEmail } from './credentials.ts'
-import { bearer, claimsOf } from './guard.ts'
+import { bearer, requireClaims } from './guard.ts'
 import type { Tokens } from './jwt.ts'
 import { Code, CredentialsRequest, OtpVerification, RefreshResult, TokenResult } from './schema.ts'
 import type { SessionCache } from './session-cache.ts'
@@ -92,7 +92,7 @@ export function authRoutes(
     },
     handler: async request => {
       const instant = now()
-      const claims = claimsOf(request, tokens, instant)
+      const claims = requireClaims(request, tokens, instant)
       const refreshed = await sessions.refresh(sql, tokens, claims, instant)
       if (refreshed.outcome !== 'renewed') {
         const whose = { userId: claims.sub, sessionId: claims.sid }

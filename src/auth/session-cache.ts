@@ -3,12 +3,12 @@ import type { Tokens } from './jwt.ts'
 import * as sessions from './sessions.ts'
 
 /** "within 5 s in any fault": also when an ending is notified and never heard of. */
-const KEPT_MS = 5_000
+const MAX_AGE_MS = 5_000
 
 /** Tokens; some 6 MB. */
-const MOST_KEPT = 10_000
+const MAX_ENTRIES = 10_000
 
-type Kept = { accepted: sessions.Accepted; since: number }
+type Entry = { accepted: sessions.Accepted; since: number }
 
 export type SessionCache = ReturnType<typeof createSessionCache>
 
@@ -21,17 +21,17 @@ export type SessionCache = ReturnType<typeof createSessionCache>
  */
 export function createSessionCache(connections: sessions.Connections, tokens: Tokens, listener: Listener | undefined) {
   // By the token's own text, so that only what was checked to the last letter is taken as such; the oldest comes first.
-  const kept = new Map<string, Kept>()
+  const kept = new Map<string, Entry>()
   // Counts what was heard: a row that was read before is not kept after, for it may be read before the session's end.
-  let heard = 0
+  let invalidations = 0
 
   function clear(): void {
-    heard += 1
+    invalidations += 1
     kept.clear()
   }
 
-  function forget({ userId, sessionId }: sessions.Ended): void {
-    heard += 1
+  function forget({ userId, sessionId }: sessions.EndedSession): void {
+    invalidations += 1
     for (const [token, { accepted }] of kept) {
       const { caller } = accepted
       if (caller.userId === userId && caller.sessionId === (sessionId ?? caller.sessionId)) kept.delete(token)
@@ -46,13 +46,13 @@ export function createSessionCache(connections: sessions.Connections, tokens: To
 
   function find(token: string, now: Date): sessions.Caller | undefined {
     const known = kept.get(token)
-    if (!known || performance.now() - known.since >= KEPT_MS) return undefined
+    if (!known || performance.now() - known.since >= MAX_AGE_MS) return undefined
     return now < known.accepted.until ? known.accepted.caller : undefined
   }
 
-  function keep(token: string, entry: Kept): void {
+  function keep(token: string, entry: Entry): void {
     kept.delete(token)
-    if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value!)
+    if (kept.size >= MAX_ENTRIES) kept.delete(kept.keys().next().value!)
     kept.set(token, entry)
   }
 
@@ -66,9 +66,9 @@ export function createSessionCache(connections: sessions.Connections, tokens: To
       if (known) return known
       const claims = tokens.read(token, now)
       if (!claims) return undefined
-      const [heardBefore, since] = [heard, performance.now()]
+      const [heardBefore, since] = [invalidations, performance.now()]
       const accepted = await sessions.authenticate(connections, claims, now)
-      if (accepted && listener?.isUp() && heard === heardBefore) keep(token, { accepted, since })
+      if (accepted && listener?.isUp() && invalidations === heardBefore) keep(token, { accepted, since })
       return accepted?.caller
     },
   }

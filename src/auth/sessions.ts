@@ -19,13 +19,13 @@ const LANE_MS = 90 * 86_400_000
 export type Caller = { userId: number; sessionId: string; expiresAt: Date }
 
 /** When a session ends that is opened now. */
-export function endOf(now: Date): Date {
+export function sessionEnd(now: Date): Date {
   return new Date(now.getTime() + SESSION_MS)
 }
 
 /** The first token of a session that has just been opened. */
 export function firstToken(tokens: Tokens, userId: number, sessionId: string, now: Date): string {
-  return tokens.sign(claimsOf({ userId, sessionId, generation: 1, issuedAt: now, expiresAt: endOf(now) }))
+  return tokens.sign(tokenClaims({ userId, sessionId, generation: 1, issuedAt: now, expiresAt: sessionEnd(now) }))
 }
 
 /** Two ways to the database: what only reads waits for no lock, and has connections of its own. */
@@ -66,7 +66,7 @@ export async function authenticate(
 }
 
 /** Which of these sessions have not been ended. */
-export async function running(sql: Query, sessionIds: string[]): Promise<Set<string>> {
+export async function findRunning(sql: Query, sessionIds: string[]): Promise<Set<string>> {
   const rows = await sql<{ id: string }>`
     select id from session where id = any(${sessionIds}::uuid[]) and ended_at is null`
   return new Set(rows.map(row => row.id))
@@ -116,7 +116,7 @@ export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Dat
       case when verdict = 'reuse' then pg_notify('session_ended', concat_ws(' ', user_id, session.id)) end`
   if (!session || session.verdict === 'refuse') return { outcome: 'refused' }
   if (session.verdict === 'reuse') return { outcome: 'reuse' }
-  const renewed = claimsOf({
+  const renewed = tokenClaims({
     userId: claims.sub,
     sessionId: claims.sid,
     generation: session.generation,
@@ -131,10 +131,10 @@ export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Dat
 }
 
 /** Whose sessions have ended: one of them, or all. */
-export type Ended = { userId: number; sessionId?: string | undefined }
+export type EndedSession = { userId: number; sessionId?: string | undefined }
 
 /** Hears of every session that is ended before its time, by whatever process, some milliseconds after the commit. */
-export function onEnded(listener: Listener, handler: (ended: Ended) => void): void {
+export function onEnded(listener: Listener, handler: (ended: EndedSession) => void): void {
   // `<user> <session>`, or the user alone for all of theirs.
   listener.on('session_ended', payload => {
     const [userId, sessionId] = payload.split(' ')
@@ -163,7 +163,7 @@ export async function endAll(sql: Sql, userId: number, now: Date): Promise<numbe
 }
 
 /** Takes away all sessions of a user who is being deleted. */
-export async function forget(sql: Sql, userId: number): Promise<void> {
+export async function removeAll(sql: Sql, userId: number): Promise<void> {
   await sql`
     with gone as (delete from session where user_id = ${userId} returning id)
     select count(*), pg_notify('session_ended', ${userId}::text) from gone`
@@ -173,7 +173,7 @@ export async function forget(sql: Sql, userId: number): Promise<void> {
  * The lane that a token earns on the two code routes: its session, when it is of the account with this address, at most
  * 90 days old, and ended by nothing but time or logout. Expired and superseded tokens count.
  */
-export async function laneOf(sql: Sql, claims: Claims, email: string, now: Date): Promise<string | undefined> {
+export async function findLane(sql: Sql, claims: Claims, email: string, now: Date): Promise<string | undefined> {
   const [lane] = await sql<{ id: string }>`
     select session.id
     from session join app_user on app_user.id = session.user_id
@@ -190,7 +190,7 @@ function graceStart(now: Date): Date {
 type Issued = { userId: number; sessionId: string; generation: number; issuedAt: Date; expiresAt: Date }
 
 /** A token is nothing but its row: the same row gives the same claims again. */
-function claimsOf({ userId, sessionId, generation, issuedAt, expiresAt }: Issued): Claims {
+function tokenClaims({ userId, sessionId, generation, issuedAt, expiresAt }: Issued): Claims {
   const iat = Math.floor(issuedAt.getTime() / 1000)
   const exp = Math.min(iat + TOKEN_SECONDS, Math.floor(expiresAt.getTime() / 1000))
   return { sub: userId, sid: sessionId, generation, iat, nbf: iat, exp }
@@ -206,7 +206,7 @@ export async function prune(sql: Sql, now: Date, limit: number): Promise<number>
 }
 
 /** What is held on a user here (`users export`). */
-export async function exportOf(sql: Sql, userId: number) {
+export async function exportUserData(sql: Sql, userId: number) {
   return sql`
     select id, created_at, expires_at, ended_at, end_reason, issued_at
     from session where user_id = ${userId} order by created_at`

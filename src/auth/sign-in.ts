@@ -24,7 +24,7 @@ export async function requestCode(
   language: Language,
   now: Date,
 ): Promise<'sent' | 'decoy'> {
-  const sessionId = await laneOf(sql, tokens, token, email, now)
+  const sessionId = await findLane(sql, tokens, token, email, now)
   const requested = await codes.request(sql, keys, { email, sessionId }, profile, language, now)
   if (requested.outcome === 'registered') {
     throw invalid({
@@ -60,10 +60,10 @@ export async function verifyCode(
   language: Language,
   now: Date,
 ): Promise<SignedIn | undefined> {
-  const sessionId = await laneOf(sql, tokens, token, email, now)
+  const sessionId = await findLane(sql, tokens, token, email, now)
   const attempt = await guess(sql, keys, { email, sessionId }, code, now)
   if (!attempt) return undefined
-  const opened = await open(sql, attempt, language, now)
+  const opened = await openSession(sql, attempt, language, now)
   if (!opened) return undefined
   return { ...opened, token: sessions.firstToken(tokens, opened.userId, opened.sessionId, now) }
 }
@@ -76,7 +76,7 @@ export async function verifyCode(
  * A sign-up may find its account made by an earlier one; it is in the statement's snapshot then, since an address has one live
  * code, and the next waits for that to be used up.
  */
-export async function open(
+export async function openSession(
   sql: Sql,
   attempt: codes.Attempt,
   language: Language,
@@ -100,7 +100,7 @@ export async function open(
       select id, true as is_new from created union all select id, false from found
     )
     insert into session (user_id, created_at, expires_at, issued_at)
-    select id, ${now}, ${sessions.endOf(now)}, ${now} from account
+    select id, ${now}, ${sessions.sessionEnd(now)}, ${now} from account
     returning id, user_id, (select is_new from account) as is_new_user`
   return session && { userId: session.user_id, sessionId: session.id, isNewUser: session.is_new_user }
 }
@@ -135,7 +135,7 @@ async function guess(
 const NOTHING = Buffer.alloc(32)
 
 /** An unusable token is ignored on the code routes, never a 401. */
-async function laneOf(sql: Database, tokens: Tokens, token: string | undefined, email: string, now: Date) {
+async function findLane(sql: Database, tokens: Tokens, token: string | undefined, email: string, now: Date) {
   const claims = token === undefined ? undefined : tokens.read(token, now)
-  return claims && (await sessions.laneOf(sql, claims, email, now))
+  return claims && (await sessions.findLane(sql, claims, email, now))
 }

@@ -84,7 +84,7 @@ async function notify(tx: Sql, told: readonly Telling[], clock: Clock) {
   const counts = new Map<string, number>()
   const ids = new Set(told.flatMap(({ fact, userIds }) => (fact.actorId ? [...userIds, fact.actorId] : userIds)))
   if (ids.size === 0) return { counts, skipped: 0 }
-  const people = await users.hold(tx, [...ids])
+  const people = await users.lockForShare(tx, [...ids])
   for (const { fact, userIds } of told) {
     const known = userIds.filter(id => people.has(id))
     counts.set(fact.key, (counts.get(fact.key) ?? 0) + known.length)

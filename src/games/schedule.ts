@@ -76,7 +76,7 @@ async function tell(tx: Sql, tellings: Map<Due, Telling & { notice: string }>, c
   const claimed = await games.claimNotices(tx, [...tellings.values(), ...own], clock.now)
   const fresh = new Map([...tellings].filter(([, { fact }]) => claimed.has(fact.key)))
   const told = [...fresh.values()]
-  const people = await users.hold(tx, [...new Set(told.flatMap(({ userIds }) => userIds))])
+  const people = await users.lockForShare(tx, [...new Set(told.flatMap(({ userIds }) => userIds))])
   const rows = compose(told, people, clock)
   await notifications.deliver(tx, rows, clock.now)
   return new Set(fresh.keys())

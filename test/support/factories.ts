@@ -19,7 +19,7 @@ export async function makeUser(
     returning id`
   const [session] = await sql<{ id: string }>`
     insert into session (user_id, created_at, expires_at, issued_at)
-    values (${user!.id}, ${now}, ${sessions.endOf(now)}, ${now})
+    values (${user!.id}, ${now}, ${sessions.sessionEnd(now)}, ${now})
     returning id`
   return { id: user!.id, email, token: sessions.firstToken(createTokens(ctx.keys), user!.id, session!.id, now) }
 }
