@@ -13,7 +13,7 @@ import { overdue } from './games/schedule.ts'
 import { trustedProxies, watchUndeclaredProxy } from './http/client-address.ts'
 import { closePromptly } from './http/closing.ts'
 import { healthRoutes } from './http/health.ts'
-import { noteRoutes } from './http/openapi.ts'
+import { recordRoutes } from './http/openapi.ts'
 import { pathTable } from './http/paths.ts'
 import { referenceRoutes } from './http/reference.ts'
 import type { App } from './http/route.ts'
@@ -52,7 +52,7 @@ export async function createApp(ctx: Context): Promise<App> {
     const guard = guards[route.config?.access ?? 'user']
     if (guard) route.onRequest = [guard, ...[route.onRequest ?? []].flat()]
   })
-  noteRoutes(app)
+  recordRoutes(app)
   app.setNotFoundHandler(request => {
     throw paths.refusal(request.url)
   })

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { SETTINGS, type Setting } from './settings.ts'
 
-export type Config = Readonly<ReturnType<typeof settle>>
+export type Config = Readonly<ReturnType<typeof toConfig>>
 
 /** Every fault of the environment at once. `npm start` prints them and exits with 78 (EX_CONFIG of sysexits.h). */
 export class ConfigError extends Error {
@@ -29,13 +29,13 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       return undefined as T
     }
   }
-  const config = settle(read)
+  const config = toConfig(read)
   const all = [...faults.values(), ...contradictions(config, env, name => faults.has(name))]
   if (all.length > 0) throw new ConfigError(all)
   return Object.freeze(config)
 }
 
-function settle(read: <T>(name: keyof typeof SETTINGS, declared: Setting<T>) => T) {
+function toConfig(read: <T>(name: keyof typeof SETTINGS, declared: Setting<T>) => T) {
   const role = read('ROLE', SETTINGS.ROLE)
   return {
     host: read('HOST', SETTINGS.HOST),

@@ -33,13 +33,13 @@ export type Context = {
 }
 
 /** What a process has found out before it can be composed: where its database is, and its secrets. */
-export type Found = { databaseUrl: string; jwtSecrets: readonly string[]; intakeKeys: readonly string[] }
+export type Bootstrap = { databaseUrl: string; jwtSecrets: readonly string[]; intakeKeys: readonly string[] }
 
 /** Composes a process by hand, once. `overrides` are the only seam for tests. */
 export function createContext(
   config: Config,
   log: FastifyBaseLogger,
-  found: Found,
+  found: Bootstrap,
   overrides: Partial<Pick<Context, 'now' | 'mailer'>> = {},
 ): Context {
   const sql = connect(found.databaseUrl, { max: 2, planner: KEY_LOOKUPS })

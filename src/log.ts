@@ -6,7 +6,7 @@ export function logOptions(level: Config['logLevel']): LoggerOptions {
   return {
     level,
     base: undefined,
-    serializers: { err: faultOf },
+    serializers: { err: describeError },
     hooks: {
       // Given no words of ours, pino takes those of the error.
       logMethod(args, method) {
@@ -29,7 +29,7 @@ export async function createLog(level: Config['logLevel']): Promise<Logger> {
 }
 
 /** What may be told of a failure. */
-export type Fault = {
+export type ErrorSummary = {
   /** Its class, with the code if it has one. */
   reason: string
   /** Where it was thrown, and through whom. */
@@ -39,14 +39,14 @@ export type Fault = {
   column?: string
   constraint?: string
   routine?: string
-  cause?: Fault
+  cause?: ErrorSummary
 }
 
 /**
  * What may be told of a failure: its class and code, and where it was thrown. Its message stays out, but for those that are
  * made to be kept: others quote values, and PostgreSQL adds whole rows in `detail`. Where it was thrown tells the rest.
  */
-export function faultOf(thrown: unknown, depth = 0): Fault {
+export function describeError(thrown: unknown, depth = 0): ErrorSummary {
   const { name, code, message, stack, cause } = (thrown ?? {}) as Partial<Error> & { code?: unknown }
   const reason = [name ?? 'not an error', name === 'MailFailure' ? message : code].filter(part => part).join(' ')
   // The message heads the stack, and may have lines that look like the rest of it.
@@ -59,6 +59,6 @@ export function faultOf(thrown: unknown, depth = 0): Fault {
     reason,
     at: at.slice(0, 8),
     ...Object.fromEntries(named),
-    ...(cause !== undefined && depth < 3 && { cause: faultOf(cause, depth + 1) }),
+    ...(cause !== undefined && depth < 3 && { cause: describeError(cause, depth + 1) }),
   }
 }

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { createApp } from './app.ts'
 import { sendCode } from './auth/code-email.ts'
 import type { Config } from './config.ts'
-import { type Context, createContext, type Found } from './context.ts'
+import { type Bootstrap, type Context, createContext } from './context.ts'
 import { isUnreachable } from './db/errors.ts'
 import { isCurrent, migrate } from './db/migrate.ts'
 import type { Database } from './db/sql.ts'
@@ -11,7 +11,7 @@ import { AppError } from './errors.ts'
 import { startSchedule } from './games/schedule.ts'
 import { startPruning } from './retention.ts'
 
-const GREETING_MS = 50
+const WORKER_START_DELAY_MS = 50
 
 /**
  * Opens a node: migrates the database, listens and starts the worker, as far as its role goes.
@@ -21,7 +21,7 @@ const GREETING_MS = 50
 export async function openService(
   config: Config,
   log: Logger,
-  found: Found,
+  found: Bootstrap,
   opened: (() => Promise<unknown>)[],
 ): Promise<string> {
   const ctx = createContext(config, log, found)
@@ -39,7 +39,7 @@ export async function openService(
 /** Its code is read when the node listens already: nobody waits for it. @returns what stops it */
 async function openWorker(ctx: Context, databaseUrl: string): Promise<(() => Promise<unknown>)[]> {
   // Reading it holds up everything for a tenth of a second: first those hear that we are ready who wait for that.
-  await delay(GREETING_MS)
+  await delay(WORKER_START_DELAY_MS)
   const { startWorker } = await import('./jobs/queue.ts')
   const { sql, config, log, now, metrics } = ctx
   const worker = await startWorker(databaseUrl, { send_code: sendCode(ctx) }, { log })

@@ -7,7 +7,7 @@ import { SETTINGS } from '../settings.ts'
  * Says where to look: in plain lines on a terminal, else in one line of the log. Only a terminal is shown the intake key;
  * a log is kept and shipped about, so it gets the name of the file that holds it.
  */
-export function announce(
+export function showAddresses(
   log: FastifyBaseLogger,
   config: Config,
   address: string,

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 // From its source: the client needn't be built for an operator's command.
 import { batchesOf } from '../../client/src/batches.ts'
 import { readConfig } from '../config.ts'
-import { findSecrets } from './resolve-database.ts'
+import { resolveSecrets } from './resolve-database.ts'
 import { print, readArguments } from './usage.ts'
 
 const ABOUT = `Sends events to a running node, in batches. FILE (- is standard input) holds a CloudEvent, an array of them, or
@@ -22,7 +22,7 @@ export async function run(args: string[]): Promise<void> {
   const address =
     read.values.url?.replace(/\/+$/, '') ??
     `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port}`
-  const key = (await findSecrets(config)).secrets.intakeKeys[0]!
+  const key = (await resolveSecrets(config)).secrets.intakeKeys[0]!
   const results: Result[] = []
   for (const batch of batchesOf(events.map(event => JSON.stringify(event)))) {
     results.push(...(await send(address, key, `[${batch}]`)))

@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
 import { type Config, readConfig } from '../config.ts'
-import type { Found } from '../context.ts'
+import type { Bootstrap } from '../context.ts'
 import { connect, type Database } from '../db/sql.ts'
 import { runningEmbedded, startEmbedded } from '../embedded/server.ts'
 import { keptSecret } from '../secrets.ts'
@@ -12,13 +12,13 @@ import { keptSecret } from '../secrets.ts'
  * @param opened gets what stops a database that was started here
  * @param onRunning is called once when there is nothing left to do but wait for the database
  */
-export async function find(
+export async function resolveDatabase(
   config: Config,
   log: FastifyBaseLogger,
   opened: (() => Promise<unknown>)[],
   onRunning: () => void,
-): Promise<Found & { intakeKeyPath: string | undefined }> {
-  const { secrets, intakeKeyPath } = await findSecrets(config)
+): Promise<Bootstrap & { intakeKeyPath: string | undefined }> {
+  const { secrets, intakeKeyPath } = await resolveSecrets(config)
   if (config.databaseUrl) {
     onRunning()
     return { ...secrets, databaseUrl: config.databaseUrl, intakeKeyPath }
@@ -57,7 +57,7 @@ export async function withDatabase<T>(work: (sql: Database, config: Config) => P
 }
 
 /** Those of the settings, else those made and kept in the data folder. */
-export async function findSecrets({ jwtSecrets, intakeKeys, dataDir }: Config) {
+export async function resolveSecrets({ jwtSecrets, intakeKeys, dataDir }: Config) {
   const jwt = jwtSecrets.length > 0 ? jwtSecrets : [(await keptSecret(dataDir, 'jwt-secret')).secret]
   if (intakeKeys.length > 0) return { secrets: { jwtSecrets: jwt, intakeKeys }, intakeKeyPath: undefined }
   const kept = await keptSecret(dataDir, 'intake-key')

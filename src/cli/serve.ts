@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { readConfig } from '../config.ts'
 import { createLog } from '../log.ts'
-import { announce } from './announce.ts'
-import { find } from './resolve-database.ts'
+import { showAddresses } from './announce.ts'
+import { resolveDatabase } from './resolve-database.ts'
 import { readArguments } from './usage.ts'
 
 /** "SIGTERM: stop accepting, finish what runs, close, within 10 s." A little is left for the closing itself. */
@@ -20,11 +20,11 @@ export async function run(args: string[]): Promise<void> {
     // The code of the service is read while the database starts, and not before: reading it leaves no time for anything else.
     const running = Promise.withResolvers<void>()
     const [found, { openService }] = await Promise.all([
-      find(config, log, opened, running.resolve),
+      resolveDatabase(config, log, opened, running.resolve),
       running.promise.then(() => import('../service.ts')),
     ])
     const address = await openService(config, log, found, opened)
-    announce(log, config, address, found.intakeKeyPath)
+    showAddresses(log, config, address, found.intakeKeyPath)
     await stopped
     log.info('stopping')
   } finally {

@@ -4,10 +4,10 @@ import type { FastifyReply } from 'fastify'
 const HEARTBEAT_MS = 20_000
 
 /** How long a reader may take for the rest of a stream that has ended. */
-const FAREWELL_MS = 5_000
+const CLOSE_GRACE_MS = 5_000
 
 /** Bytes that may still be waiting for a reader when there is more to say. */
-const MOST_WAITING = 64 * 1024
+const MAX_BUFFERED_BYTES = 64 * 1024
 
 export type EventStream = {
   /** Sends what `eventOf` made, one or several. A reader that hasn't taken what went before is dropped instead. */
@@ -17,7 +17,7 @@ export type EventStream = {
 }
 
 /** One server-sent event. @param json its data, which as JSON has no line breaks */
-export function eventOf(name: string, json: string): string {
+export function formatEvent(name: string, json: string): string {
   return `event: ${name}\ndata: ${json}\n\n`
 }
 
@@ -35,7 +35,7 @@ export function openEventStream(
   function write(text: string): void {
     if (response.writableEnded || response.destroyed) return
     // Looked at before and not after: a burst waits a moment even for the fastest reader.
-    if (response.writableLength > MOST_WAITING) response.destroy()
+    if (response.writableLength > MAX_BUFFERED_BYTES) response.destroy()
     else response.write(text)
   }
 
@@ -50,7 +50,7 @@ export function openEventStream(
   function end(): void {
     response.end()
     // One who takes nothing any more would keep the connection, and what waits in it, for as long as it pleases.
-    setTimeout(() => response.destroy(), FAREWELL_MS).unref()
+    setTimeout(() => response.destroy(), CLOSE_GRACE_MS).unref()
   }
 
   // Written to although the client has just gone.

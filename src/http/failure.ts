@@ -27,7 +27,7 @@ export type Failure = { message: string; code: Code; errors?: Record<string, str
 
 /** Answers an error. A fault of ours is logged with its cause and told as "Server Error", no more. @returns its code */
 export function answerFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply): Code {
-  const error = known(thrown)
+  const error = toAppError(thrown)
   if (error.code === 'server_error') request.log.error({ err: thrown }, 'request failed')
   if (error.code === 'unavailable') request.log.warn({ err: error.cause }, 'database unavailable')
   reply
@@ -53,7 +53,7 @@ function andMore(count: number): Text {
 }
 
 /** Turns Fastify's own refusals into ours; whatever else it is becomes a 500. */
-function known(thrown: unknown): AppError {
+function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
   switch ((thrown as FastifyError).code) {
     // "404 for an unknown path or identifier (also a non-integer, undecodable or out-of-range one)"

@@ -53,7 +53,7 @@ declare module 'fastify' {
 }
 
 /** Notes the routes that follow, to describe them when asked; to be called before the first one is added. */
-export function noteRoutes(app: App): void {
+export function recordRoutes(app: App): void {
   const routes: RouteOptions[] = []
   app.addHook('onRoute', ({ method, url, schema, config }) => {
     if (method !== 'HEAD') routes.push({ method, url, schema, config, handler: () => {} } as RouteOptions)

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { etagOf, sendWithEtag } from './format/etag.ts'
+import { computeEtag, sendWithEtag } from './format/etag.ts'
 import { pagePolicy } from './format/html.ts'
 import { openapiDocument } from './openapi.ts'
 import { referencePage } from './reference-page.ts'
@@ -29,7 +29,7 @@ export function referenceRoutes(app: App): void {
 }
 
 function withEtag(text: string) {
-  return { text, etag: etagOf(text) }
+  return { text, etag: computeEtag(text) }
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

@@ -36,7 +36,7 @@ export const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$'
 let ajv: Ajv | undefined
 
 /** Compiled when the first input comes: all schemas together, and the library itself, took a start a third of its time. */
-function checkOf(schema: TSchema): ValidateFunction {
+function compile(schema: TSchema): ValidateFunction {
   ajv ??= createAjv()
   return ajv.compile(schema)
 }
@@ -60,11 +60,11 @@ export function compileValidator({ schema, httpPart }: { schema: unknown; httpPa
   let check: ValidateFunction | undefined
   const part = httpPart as Part
   return (input: unknown): { value: unknown } | { error: AppError } => {
-    check ??= checkOf(schema as TSchema)
+    check ??= compile(schema as TSchema)
     const value = tidy(schema as Schema, input ?? (part === 'body' ? undefined : {}), part)
     if (check(value)) return { value }
     if (part === 'params') return { error: notFound() }
-    return { error: invalid(fieldsOf(check.errors ?? [])) }
+    return { error: invalid(describeFields(check.errors ?? [])) }
   }
 }
 
@@ -72,9 +72,9 @@ export function compileValidator({ schema, httpPart }: { schema: unknown; httpPa
 export function compileCheck<T>(schema: TSchema): (input: unknown) => { value: T } | { fields: Fields } {
   let check: ValidateFunction | undefined
   return input => {
-    check ??= checkOf(schema)
+    check ??= compile(schema)
     const value = tidy(schema as Schema, input, 'body')
-    return check(value) ? { value: value as T } : { fields: fieldsOf(check.errors ?? []) }
+    return check(value) ? { value: value as T } : { fields: describeFields(check.errors ?? []) }
   }
 }
 
@@ -127,29 +127,29 @@ function spelledInteger(text: string): number | string | undefined {
   return /^(0|[1-9]\d{0,15})$/.test(text) ? Number(text) : text
 }
 
-function fieldsOf(errors: ErrorObject[]): Fields {
+function describeFields(errors: ErrorObject[]): Fields {
   const fields: Fields = {}
   for (const error of errors) {
     const at = error.instancePath.slice(1).replaceAll('/', '.')
     const missing = error.keyword === 'required' ? String(error.params.missingProperty) : undefined
     const name = [at, missing].filter(Boolean).join('.') || 'body'
     fields[name] ??= []
-    const text = textOf(error, name)
+    const text = describeError(error, name)
     if (!fields[name].some(known => known.en === text.en)) fields[name].push(text)
   }
   return fields
 }
 
-function textOf({ keyword, params, parentSchema }: ErrorObject, name: string): Text {
+function describeError({ keyword, params, parentSchema }: ErrorObject, name: string): Text {
   const { rule } = (parentSchema ?? {}) as Schema
   if (rule && keyword !== 'required' && keyword !== 'type') return rule
   if (keyword === 'type' && params.type === 'object' && name === 'body') return NOT_AN_OBJECT
-  const [fr, en] = keyword === 'type' ? (TYPES[params.type] ?? WRONG) : predicateOf(keyword, params.limit)
+  const [fr, en] = keyword === 'type' ? (TYPES[params.type] ?? WRONG) : describeKeyword(keyword, params.limit)
   return { fr: `Le champ ${name} ${fr}.`, en: `The ${name} field ${en}.` }
 }
 
 /** What is said of a field, in French and English. @param limit the keyword's value, where it is a number */
-function predicateOf(keyword: string, limit: number): Predicate {
+function describeKeyword(keyword: string, limit: number): Predicate {
   switch (keyword) {
     case 'required':
       return ['est obligatoire', 'is required']

@@ -4,7 +4,7 @@ import { type JobHelpers, Logger, runTaskList, type WorkerPool } from 'graphile-
 import type pg from 'pg'
 import { isUnreachable } from '../db/errors.ts'
 import { connect } from '../db/sql.ts'
-import { faultOf } from '../log.ts'
+import { describeError } from '../log.ts'
 import { WorkerHeartbeat } from './worker-heartbeat.ts'
 
 export type Task = (payload: unknown) => Promise<void>
@@ -122,7 +122,7 @@ function wrapTask(name: string, task: Task, { log, presence, patient }: TaskDepe
     try {
       await task(payload)
     } catch (error) {
-      const fault = faultOf(error)
+      const fault = describeError(error)
       log.warn({ task: name, job: job.id, attempt: job.attempts, ...fault }, 'a job failed and will be tried again')
       // The library waits e^attempts seconds. That is too long for a code that lives 15 min, so it is held at 20 s; a job
       // that fails for a day is a fault of ours, and may run out of attempts.

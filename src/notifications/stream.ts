@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { Listener } from '../db/listener.ts'
 import type { Query } from '../db/sql.ts'
-import { type EventStream, eventOf, openEventStream } from '../http/event-stream.ts'
+import { type EventStream, formatEvent, openEventStream } from '../http/event-stream.ts'
 import { addNamed, CHANNEL, type Named, type News, readNews } from './inbox-changes.ts'
 
 /** "at most 5 per user and process (the oldest goes)" */
@@ -142,9 +142,9 @@ export class Streams {
   }
 
   #tell({ userId, unreadCount, latestId, fresh }: News, changed: boolean, syncing: Set<Stream>): void {
-    const sync = eventOf('sync', JSON.stringify({ unread_count: unreadCount, latest_id: latestId }))
-    const notifications = fresh.map(json => eventOf('notification', json)).join('')
-    const unread = eventOf('unread_count', JSON.stringify({ unread_count: unreadCount }))
+    const sync = formatEvent('sync', JSON.stringify({ unread_count: unreadCount, latest_id: latestId }))
+    const notifications = fresh.map(json => formatEvent('notification', json)).join('')
+    const unread = formatEvent('unread_count', JSON.stringify({ unread_count: unreadCount }))
     for (const stream of this.#byUser.get(userId) ?? []) {
       // One that opened during this round waits for its `sync`, which will cover what is told now.
       if (syncing.has(stream)) stream.wire.write(sync + notifications)

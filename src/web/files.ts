@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { etagOf } from '../http/format/etag.ts'
+import { computeEtag } from '../http/format/etag.ts'
 
 export type File = { path: string; type: string; content: Buffer; etag: string }
 
@@ -28,7 +28,7 @@ async function readFolder(folder: URL, under: string): Promise<File[]> {
   return Promise.all(
     names.map(async name => {
       const content = await readFile(new URL(name, folder))
-      return { path: `${under}${name}`, type: typeOf(name)!, content, etag: etagOf(content) }
+      return { path: `${under}${name}`, type: typeOf(name)!, content, etag: computeEtag(content) }
     }),
   )
 }

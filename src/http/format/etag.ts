@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** The ETag of a content that is the same for everybody. */
-export function etagOf(content: string | Buffer): string {
+export function computeEtag(content: string | Buffer): string {
   return `"${createHash('sha256').update(content).digest('base64url')}"`
 }
 
