@@ -32,7 +32,7 @@ try {
   })
   const address = `http://127.0.0.1:${service.port}`
   const people = callers(SEED.users)
-  const acknowledged: Acknowledged = { facts: [], reads: new Map(), codes: [], times: {} }
+  const acknowledged: Acknowledged = { events: [], reads: new Map(), codes: [], times: {} }
   const stopWriting = writeOn(address, people, acknowledged)
   const listening = listenOn(address, people[0]!)
 
@@ -65,7 +65,7 @@ try {
     lost,
   )
   for (const { name, seconds } of firsts) assert.ok(seconds <= RECOVERY_SECONDS, `${name} came back after ${seconds} s`)
-  if (!options.asynchronous) assert.deepEqual(lost, { facts: 0, reads: 0, codes: 0 })
+  if (!options.asynchronous) assert.deepEqual(lost, { events: 0, reads: 0, codes: 0 })
   await service.stop()
 } finally {
   await mailServer.close()
@@ -89,13 +89,13 @@ async function acceptMails() {
 }
 
 /** How many of the acknowledged writes the new primary doesn't have. A code counts as kept when it lives there or was mailed. */
-async function losses(url: string, { facts, reads, codes }: Acknowledged) {
-  const keys = facts.map(id => createHash('sha256').update(`/bench\0${id}`).digest('base64url'))
+async function losses(url: string, { events, reads, codes }: Acknowledged) {
+  const keys = events.map(id => createHash('sha256').update(`/bench\0${id}`).digest('base64url'))
   const [row] = await administer(
     url,
     `select (select count(*)::int from event where key = any('{${keys.join(',')}}')) as facts,
       (select count(*)::int from notification where read_at is not null and id = any('{${[...reads.keys()].join(',')}}')) as reads,
       (select count(*)::int from sign_in_code where email = any('{${codes.join(',')}}')) as codes`,
   )
-  return { facts: facts.length - row!.facts, reads: reads.size - row!.reads, codes: codes.length - row!.codes }
+  return { events: events.length - row!.facts, reads: reads.size - row!.reads, codes: codes.length - row!.codes }
 }

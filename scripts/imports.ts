@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
-const FEATURES = ['auth', 'users', 'levels', 'notifications', 'games', 'web']
+const FEATURES = ['auth', 'accounts', 'notifications', 'games', 'web']
 const GROUND = ['http', 'db', 'mail', 'limits', 'jobs', 'metrics', 'audit', 'log', 'errors', 'config', 'settings']
 
 type Import = { from: string; to: string; typeOnly: boolean }
@@ -85,7 +85,7 @@ const costly = globSync('src/**/*.ts').filter(file =>
   /^import (?!type )[^'"]*'node:http'/m.test(readFileSync(file, 'utf8')),
 )
 if (costly.length > 0) {
-  console.error(`${costly.join(', ')} must not import node:http:\n  src/http/status.ts says what that costs.`)
+  console.error(`${costly.join(', ')} must not import node:http:\n  src/http/format/status.ts says what that costs.`)
   process.exit(1)
 }
 console.log(`${edges.length} imports, all downwards`)

@@ -9,7 +9,7 @@ import * as sessions from './auth/sessions.ts'
 import type { Context } from './context.ts'
 import { playRoutes } from './games/play-routes.ts'
 import { intakeRoutes } from './games/routes.ts'
-import { overdue } from './games/schedule.ts'
+import { countOverdue } from './games/schedule.ts'
 import { trustedProxies, watchUndeclaredProxy } from './http/client-address.ts'
 import { closePromptly } from './http/closing.ts'
 import { healthRoutes } from './http/health.ts'
@@ -35,7 +35,7 @@ export async function createApp(ctx: Context): Promise<App> {
 
   closePromptly(app)
   app.addHook('onRequest', async request => {
-    undeclaredProxy.notice(request, ctx.now())
+    undeclaredProxy.onceKey(request, ctx.now())
   })
   if (ctx.config.corsOrigins.length > 0) {
     await app.register(cors, {
@@ -58,7 +58,7 @@ export async function createApp(ctx: Context): Promise<App> {
   })
 
   healthRoutes(app, ctx.readSql, undeclaredProxy)
-  if (ctx.exposeMetrics) metricsRoutes(app, ctx, ctx.exposeMetrics, () => overdue(ctx.sql, ctx.now()))
+  if (ctx.exposeMetrics) metricsRoutes(app, ctx, ctx.exposeMetrics, () => countOverdue(ctx.sql, ctx.now()))
   if (ctx.config.serves) {
     authRoutes(app, ctx, { tokens, cache }, userId => eraseUser(ctx.sql, userId))
     levelRoutes(app, ctx)
@@ -80,7 +80,7 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
     listener: listener!,
     log,
     now,
-    running: sessionIds => sessions.findRunning(readSql, sessionIds),
+    findRunning: sessionIds => sessions.findRunning(readSql, sessionIds),
     count: metrics.stream,
   })
   sessions.onEnded(listener!, ended => streams.end(ended))

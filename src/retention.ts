@@ -4,7 +4,7 @@ import * as codes from './auth/codes.ts'
 import * as sessions from './auth/sessions.ts'
 import type { Config } from './config.ts'
 import type { Sql } from './db/sql.ts'
-import * as events from './games/event-log.ts'
+import * as eventLog from './games/event-log.ts'
 import { pruneThrottle } from './limits/throttle.ts'
 import * as notifications from './notifications/notifications.ts'
 
@@ -36,7 +36,7 @@ export async function prune(
     sign_in_address: await repeated(() => codes.prune(sql, now, BATCH)),
     session: await repeated(() => sessions.prune(sql, now, BATCH)),
     throttle: await repeated(() => pruneThrottle(sql, now, BATCH)),
-    event: await repeated(() => events.prune(sql, ago(EVENT_DAYS), BATCH)),
+    event: await repeated(() => eventLog.prune(sql, ago(EVENT_DAYS), BATCH)),
   }
 }
 

@@ -11,7 +11,7 @@ import { connect } from '../src/db/sql.ts'
 import { runningEmbedded } from '../src/embedded/server.ts'
 import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { administer, testDatabase } from './support/database.ts'
-import { makePlayers, signUpByMail, startLoad, tellings } from './support/load.ts'
+import { announcements, makePlayers, signUpByMail, startLoad } from './support/load.ts'
 import { copyProgram, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
 
@@ -96,7 +96,7 @@ test('what is dumped under load is restored: sessions, facts and mails', {
     select code.email from graphile_worker._private_jobs as job
     join sign_in_code as code on code.id::text = job.payload ->> 'code_id' where job.locked_by is not null`
   assert.ok(locked.length > 0)
-  const told = await tellings(restored)
+  const told = await announcements(restored)
   for (const id of before) assert.ok(told.has(id), `score ${id}`)
   for (const [id, count] of told) assert.equal(count, 3, `score ${id}`)
 

@@ -5,7 +5,7 @@ import { CourtsideError, type Fact, Reporter } from 'courtside-client/server'
 import { harness, INTAKE_KEY } from './support/app.ts'
 import { startServer } from './support/client.ts'
 import { listen } from './support/event-stream.ts'
-import { four, newGame, typesTold } from './support/games.ts'
+import { four, newGame, typesAnnounced } from './support/games.ts'
 
 const STARTS_AT = '2027-01-16T18:00:00+01:00'
 const TIME = '2026-11-28T09:00:00Z'
@@ -51,10 +51,10 @@ describe('the reporter', { timeout: 60_000 }, () => {
 
   test('one fact: its result, and its effect; a repeat has none', async () => {
     const [anna, bob] = await four(h)
-    const fact = joined(newGame(), [anna, bob], { id: 'join-1', time: TIME })
-    assert.deepEqual(await real().report(fact), { id: 'join-1', status: 'accepted', notifications: 1 })
-    assert.deepEqual(await real().report(fact), { id: 'join-1', status: 'duplicate', notifications: 1 })
-    assert.deepEqual(await typesTold(h, anna, bob), [['game_joined'], []])
+    const event = joined(newGame(), [anna, bob], { id: 'join-1', time: TIME })
+    assert.deepEqual(await real().report(event), { id: 'join-1', status: 'accepted', notifications: 1 })
+    assert.deepEqual(await real().report(event), { id: 'join-1', status: 'duplicate', notifications: 1 })
+    assert.deepEqual(await typesAnnounced(h, anna, bob), [['game_joined'], []])
   })
 
   test('a fact without id and time gets both', async () => {
@@ -66,7 +66,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
   test('every kind of fact is taken', async () => {
     const [creator_id, actor_id, ...rest] = await four(h)
     const state = { game_id: newGame(), creator_id, player_ids: [creator_id, actor_id, ...rest], place: 'Court 2' }
-    const facts: Fact[] = [
+    const events: Fact[] = [
       { type: 'game_created', data: { ...state, player_ids: [creator_id], starts_at: STARTS_AT } },
       { type: 'game_joined', data: { ...state, actor_id, starts_at: STARTS_AT } },
       { type: 'game_left', data: { ...state, actor_id: 99, by_id: creator_id, starts_at: STARTS_AT } },
@@ -80,9 +80,9 @@ describe('the reporter', { timeout: 60_000 }, () => {
       { type: 'score_finalized', data: { ...state, score: { id: 3, sets: '6-4 6-3' } } },
       { type: 'game_cancelled', data: { ...state, actor_id: creator_id, starts_at: STARTS_AT }, time: new Date() },
     ]
-    const results = await real().report(facts)
+    const results = await real().report(events)
     assert.deepEqual(new Set(results.map(({ status }) => status)), new Set(['accepted']))
-    assert.equal(results.length, facts.length)
+    assert.equal(results.length, events.length)
   })
 
   test('several: a result each, in their order, the refused one named', async () => {
@@ -126,11 +126,11 @@ describe('the reporter', { timeout: 60_000 }, () => {
 
   test('hundreds are sent by the hundred, and all of them count', async () => {
     const [anna, bob] = await four(h)
-    const facts = Array.from({ length: 205 }, () => joined(newGame(), [anna, bob], { time: TIME }))
-    const results = await real().report(facts)
+    const events = Array.from({ length: 205 }, () => joined(newGame(), [anna, bob], { time: TIME }))
+    const results = await real().report(events)
     assert.equal(results.length, 205)
     assert.ok(results.every(({ status }) => status === 'accepted'))
-    assert.equal((await typesTold(h, anna))[0]!.length, 205)
+    assert.equal((await typesAnnounced(h, anna))[0]!.length, 205)
   })
 
   test('none: nothing is sent', async t => {
@@ -143,14 +143,14 @@ describe('the reporter', { timeout: 60_000 }, () => {
     const { reporter, received } = await intake(t, accepted)
     // 60 000 bytes each in two-byte letters: 17 to a batch.
     const place = 'é'.repeat(30_000)
-    const facts = Array.from({ length: 40 }, (_, index): Fact => {
+    const events = Array.from({ length: 40 }, (_, index): Fact => {
       const data = { game_id: index, creator_id: 1, player_ids: [1], starts_at: STARTS_AT, place }
       return { type: 'game_created', id: `fact-${index}`, data }
     })
-    const results = await reporter.report(facts)
+    const results = await reporter.report(events)
     assert.deepEqual(
       results.map(({ id }) => id),
-      facts.map(({ id }) => id),
+      events.map(({ id }) => id),
     )
     assert.deepEqual(
       received.map(({ body }) => JSON.parse(body).length),
@@ -180,10 +180,10 @@ describe('the reporter', { timeout: 60_000 }, () => {
 
   test('given up after its attempts, with what was said last; a named fact can be tried again later', async t => {
     const { reporter, received } = await intake(t, (got, nth) => (nth < 5 ? { status: 503 } : accepted(got)))
-    const fact = reporter.name(joined(newGame(), [1, 2]))
-    await assert.rejects(reporter.report(fact), { status: 503, code: 'unavailable' })
+    const event = reporter.name(joined(newGame(), [1, 2]))
+    await assert.rejects(reporter.report(event), { status: 503, code: 'unavailable' })
     assert.equal(received.length, 4)
-    assert.equal((await reporter.report(fact)).id, fact.id)
+    assert.equal((await reporter.report(event)).id, event.id)
     assert.equal(new Set(received.map(({ body }) => body)).size, 1)
   })
 

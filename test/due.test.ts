@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { planned } from '../src/games/due.ts'
+import { dueTimes } from '../src/games/due.ts'
 
 const DAY_MS = 86_400_000
 const QUARTER_MS = 900_000
 
 function reminder(startsAt: string, offset: { days: number } | { ms: number }, timeZone = 'Europe/Paris'): string {
-  return planned(new Date(startsAt), [offset], timeZone)[0]!.dueAt.toISOString()
+  return dueTimes(new Date(startsAt), [offset], timeZone)[0]!.dueAt.toISOString()
 }
 
 describe('when a reminder is due', () => {
@@ -61,7 +61,7 @@ describe('when a reminder is due', () => {
         fc.integer({ min: 1, max: 3 }),
         fc.constantFrom(...zones),
         (startsAt, days, timeZone) => {
-          const due = planned(startsAt, [{ days }], timeZone)[0]!.dueAt
+          const due = dueTimes(startsAt, [{ days }], timeZone)[0]!.dueAt
           const calendar = new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short', timeStyle: 'medium' })
           const shown = (instant: number) => Date.parse(`${calendar.format(instant).replace(' ', 'T')}Z`)
           const wanted = shown(startsAt.getTime()) - days * DAY_MS

@@ -34,7 +34,7 @@ describe('who runs the embedded database', { skip: process.getuid?.() !== ROOT &
   /** Starts and stops a database in the checkout, in a process of the given user. @returns what it printed */
   function startAs(uid: number, { path = process.env.PATH!, bin = '', platform = process.platform as string } = {}) {
     const script = `import { statSync } from 'node:fs'
-      import { startEmbedded } from ${JSON.stringify(join(checkout, 'src/db/embedded.ts'))}
+      import { startEmbedded } from ${JSON.stringify(join(checkout, 'src/embedded/server.ts'))}
       Object.defineProperty(process, 'platform', { value: '${platform}' })
       try {
         const bin = ${JSON.stringify(bin)} || undefined

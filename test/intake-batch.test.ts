@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
-import { at, event, four, gameRow, newGame, send, sendBatch, typesTold } from './support/games.ts'
+import { at, cloudEvent, four, gameRow, newGame, send, sendBatch, typesAnnounced } from './support/games.ts'
 
 const h = harness()
 
 const created = (more: object = {}) =>
-  event('game_created', { game_id: newGame(), creator_id: 1, player_ids: [1], ...more })
+  cloudEvent('game_created', { game_id: newGame(), creator_id: 1, player_ids: [1], ...more })
 
 function statuses(results: { status: string }[]): string[] {
   return results.map(result => result.status)
@@ -16,7 +16,7 @@ describe('a batch', () => {
   test('200 with an answer for each, in order; each stands for itself', async () => {
     const [anna, bob] = await four(h)
     const items = [
-      event('game_joined', { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], actor_id: bob }),
+      cloudEvent('game_joined', { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], actor_id: bob }),
       created(),
     ]
     const { status, body } = await sendBatch(h, items)
@@ -102,19 +102,24 @@ describe('a batch', () => {
 
   test('one name twice: the second is a duplicate with the first’s count, or a mismatch', async () => {
     const [anna, bob] = await four(h)
-    const joined = event('game_joined', { game_id: newGame(), creator_id: anna, player_ids: [anna], actor_id: bob })
+    const joined = cloudEvent('game_joined', {
+      game_id: newGame(),
+      creator_id: anna,
+      player_ids: [anna],
+      actor_id: bob,
+    })
     const other = { ...joined, data: { ...joined.data, player_ids: [] } }
     const { body } = await sendBatch(h, [joined, joined, other])
     assert.deepEqual(statuses(body.results), ['accepted', 'duplicate', 'rejected'])
     assert.deepEqual([body.results[1].notifications, body.results[2].code], [1, 'event_mismatch'])
-    assert.deepEqual(await typesTold(h, anna), [['game_joined']])
+    assert.deepEqual(await typesAnnounced(h, anna), [['game_joined']])
   })
 
   test('its facts take effect in its order', async () => {
     const all = await four(h)
     const game_id = newGame()
     const step = (type: string, player_ids: number[], minute: number, place: string) =>
-      event(type, { game_id, creator_id: all[0], player_ids, actor_id: all[3], place }, at(minute))
+      cloudEvent(type, { game_id, creator_id: all[0], player_ids, actor_id: all[3], place }, at(minute))
     const three = all.slice(0, 3)
     const { body } = await sendBatch(h, [
       step('game_joined', all, 1, 'a'),
@@ -132,7 +137,7 @@ describe('a batch', () => {
       [7, 0, 3, 0, 7, 4, 0, 3, 0],
     )
     const told = ['game_joined', 'game_full', 'game_left', 'game_joined', 'game_full', 'game_started', 'game_cancelled']
-    assert.deepEqual(await typesTold(h, all[0]), [told])
+    assert.deepEqual(await typesAnnounced(h, all[0]), [told])
     const row = await gameRow(h, game_id)
     assert.deepEqual([row!.place, row!.cancelled, row!.player_ids], ['h', true, three])
   })

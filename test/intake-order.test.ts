@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
-import { at, event, four, gameRow, happens, LIVELY_TYPES, newGame, send, toldTo, typesTold } from './support/games.ts'
+import {
+  announcedTo,
+  at,
+  cloudEvent,
+  four,
+  gameRow,
+  happens,
+  LIVELY_TYPES,
+  newGame,
+  send,
+  typesAnnounced,
+} from './support/games.ts'
 
 const h = harness()
 
@@ -12,8 +23,8 @@ async function newStory() {
   const all = await four(h)
   const game_id = newGame()
   const step = (type: string, player_ids: Ids, minute: number, more: Record<string, unknown> = {}) =>
-    happens(h, event(type, { game_id, creator_id: all[0], player_ids, ...more }, at(minute)))
-  return { all, game_id, step, three: all.slice(0, 3), told: () => typesTold(h, ...all) }
+    happens(h, cloudEvent(type, { game_id, creator_id: all[0], player_ids, ...more }, at(minute)))
+  return { all, game_id, step, three: all.slice(0, 3), told: () => typesAnnounced(h, ...all) }
 }
 
 function fulls(told: string[][]): number[] {
@@ -75,7 +86,7 @@ describe('game_full', () => {
     await other.step('game_joined', other.all, 1, { actor_id: other.all[3] })
     assert.equal(await other.step('game_joined', withEve, 3, { actor_id: eve }), 3 + 4)
     assert.equal(await other.step('game_left', other.three, 2, { actor_id: other.all[3] }), 4)
-    assert.deepEqual(fulls(await typesTold(h, ...other.all, eve)), [2, 2, 2, 1, 1])
+    assert.deepEqual(fulls(await typesAnnounced(h, ...other.all, eve)), [2, 2, 2, 1, 1])
   })
 
   test('a filling that is over when it is heard of isn’t told', async () => {
@@ -88,7 +99,7 @@ describe('game_full', () => {
 
   test('a deleted notification isn’t brought back by a repeat or by the producer’s own', async () => {
     const { all, game_id, step, told } = await newStory()
-    const joined = event('game_joined', { game_id, creator_id: all[0], player_ids: all, actor_id: all[3] }, at(1))
+    const joined = cloudEvent('game_joined', { game_id, creator_id: all[0], player_ids: all, actor_id: all[3] }, at(1))
     await happens(h, joined)
     await h.database.sql`delete from notification where user_id = any(${all})`
     assert.deepEqual((await send(h, joined)).body, { id: joined.id, status: 'duplicate', notifications: 7 })
@@ -135,7 +146,7 @@ describe('late facts', () => {
     await step('game_updated', all.slice(0, 2), 5, { starts_at: '2027-03-01T18:00:00Z' })
     assert.equal(await step('game_joined', all.slice(0, 3), 4, { actor_id: all[2] }), 2)
     assert.equal(await step('game_left', [all[0]], 3, { actor_id: all[3] }), 2)
-    const [joined, left] = await toldTo(h, all[0])
+    const [joined, left] = await announcedTo(h, all[0])
     assert.match(joined!.message, /du lundi 1er\u00a0mars 2027 à 19\u00a0h\u00a000 \(2\/4\)\.$/)
     assert.match(left!.message, /du lundi 1er\u00a0mars .* Il reste 2 places\.$/)
     assert.equal(joined!.data.starts_at, '2027-03-01T18:00:00+00:00')
@@ -147,7 +158,7 @@ describe('late facts', () => {
     await step('game_updated', [all[0]], 5, { place: 'second' })
     assert.equal((await gameRow(h, game_id))!.place, 'second')
     const update = (place: string, time: string) =>
-      happens(h, event('game_updated', { game_id, creator_id: all[0], player_ids: [], place }, { time }))
+      happens(h, cloudEvent('game_updated', { game_id, creator_id: all[0], player_ids: [], place }, { time }))
     await update('later', '2026-11-28T09:30:00.000002Z')
     await update('earlier', '2026-11-28T09:30:00.000001Z')
     assert.equal((await gameRow(h, game_id))!.place, 'later')
@@ -158,7 +169,7 @@ describe('late facts', () => {
     await step('game_updated', all.slice(0, 2), 5)
     await happens(
       h,
-      event(
+      cloudEvent(
         'game_left',
         { game_id, creator_id: all[0], player_ids: [all[0]], actor_id: all[1] },
         { ...at(6), source: '/other' },
@@ -225,6 +236,6 @@ describe('score events', () => {
   test('a game known without its date: no date in the text', async () => {
     const { all, step } = await newStory()
     await step('score_finalized', [all[0]], 1, { score, starts_at: undefined })
-    assert.equal((await toldTo(h, all[0]))[0]!.message, 'Le score de la partie est définitif\u00a0: 6-4 6-3.')
+    assert.equal((await announcedTo(h, all[0]))[0]!.message, 'Le score de la partie est définitif\u00a0: 6-4 6-3.')
   })
 })

@@ -2,22 +2,22 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { harness, INTAKE_KEY } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
-import { event, newGame } from './support/games.ts'
+import { cloudEvent, newGame } from './support/games.ts'
 
 const h = harness()
 
 // A plan that is kept was made for what the tables held then, which in a new installation is nothing.
 test('the intake goes by the indexes from the first fact on, and plans nothing twice', async () => {
   const [creator, actor] = [await makeUser(h), await makeUser(h)]
-  const fact = () =>
-    event('game_joined', {
+  const event = () =>
+    cloudEvent('game_joined', {
       game_id: newGame(),
       creator_id: creator.id,
       player_ids: [creator.id, actor.id],
       actor_id: actor.id,
     })
   for (let count = 0; count < 10; count += 1) {
-    const { body } = await h.call('POST', '/internal/v1/events', { token: INTAKE_KEY, body: fact() })
+    const { body } = await h.call('POST', '/internal/v1/events', { token: INTAKE_KEY, body: event() })
     assert.equal(body.notifications, 1)
   }
   // One request after the other, so that one connection has served them all.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { harness } from './support/app.ts'
-import { at, event, LIVELY_TYPES, newGame, person, send, sendBatch, typesTold } from './support/games.ts'
+import { at, cloudEvent, LIVELY_TYPES, newGame, person, send, sendBatch, typesAnnounced } from './support/games.ts'
 
 const h = harness()
 
@@ -25,7 +25,7 @@ function story(userId: number, game_id: number, told: readonly Step[]) {
     // Whoever leaves leaves fewer than four.
     const player_ids = [userId, ...(type === 'game_left' ? others.slice(0, 2) : others)]
     const starts_at = `2027-01-${day}T18:00:00Z`
-    return event(
+    return cloudEvent(
       type,
       { game_id, creator_id: userId, actor_id: others[0] ?? 900_009, player_ids, starts_at, place },
       at(minute),
@@ -41,8 +41,8 @@ async function projection(gameId: number, userId: number) {
   return row
 }
 
-async function fullsTold(userId: number): Promise<number> {
-  const [types] = await typesTold(h, userId)
+async function fullsAnnounced(userId: number): Promise<number> {
+  const [types] = await typesAnnounced(h, userId)
   return types!.filter(type => type === 'game_full').length
 }
 
@@ -53,9 +53,9 @@ async function reportTwice(told: readonly Step[], order: readonly number[], cut:
     { userId: await person(h), gameId: newGame() },
   ]
   await sendBatch(h, story(ordered.userId, ordered.gameId, told))
-  const facts = story(shuffled.userId, shuffled.gameId, told)
+  const events = story(shuffled.userId, shuffled.gameId, told)
   // Whatever the drawn order leaves out follows backwards.
-  const [first, ...rest] = [...order.map(index => facts[index % facts.length]!), ...facts.toReversed()]
+  const [first, ...rest] = [...order.map(index => events[index % events.length]!), ...events.toReversed()]
   for (const answer of [
     await send(h, first),
     await sendBatch(h, rest.slice(0, cut)),
@@ -88,7 +88,7 @@ describe('facts in any order, some of them repeated', () => {
     await fc.assert(
       fc.asyncProperty(steps(types), order, cut, async (told, ...arrival) => {
         const { ordered, shuffled } = await reportTwice(told, ...arrival)
-        const [fulls, most] = [await fullsTold(shuffled.userId), await fullsTold(ordered.userId)]
+        const [fulls, most] = [await fullsAnnounced(shuffled.userId), await fullsAnnounced(ordered.userId)]
         assert.ok(fulls <= most, `${fulls} > ${most}`)
         const row = await projection(shuffled.gameId, shuffled.userId)
         if ((row!.others as number[]).length === 3) assert.ok(fulls > 0)

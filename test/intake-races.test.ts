@@ -3,7 +3,18 @@ import { describe, test } from 'node:test'
 import { eraseUser } from '../src/accounts/personal-data.ts'
 import { harness } from './support/app.ts'
 import { isHeldUp } from './support/database.ts'
-import { at, event, four, gameRow, newGame, person, send, sendBatch, toldTo, typesTold } from './support/games.ts'
+import {
+  announcedTo,
+  at,
+  cloudEvent,
+  four,
+  gameRow,
+  newGame,
+  person,
+  send,
+  sendBatch,
+  typesAnnounced,
+} from './support/games.ts'
 
 const ROUNDS = 50
 
@@ -29,7 +40,7 @@ describe('repeats', () => {
   test('fifty of one fact at once: one is accepted, with one effect', async () => {
     for (let round = 0; round < 10; round += 1) {
       const [anna, bob] = await four(h)
-      const body = event('game_joined', {
+      const body = cloudEvent('game_joined', {
         game_id: newGame(),
         creator_id: anna,
         player_ids: [anna, bob],
@@ -38,7 +49,7 @@ describe('repeats', () => {
       const answers = await Promise.all(Array.from({ length: 50 }, () => send(h, body)))
       assert.deepEqual(counted(answers.map(answer => answer.status)), { 200: 49, 202: 1 })
       for (const answer of answers) assert.equal(answer.body.notifications, 1)
-      assert.deepEqual(await typesTold(h, anna, bob), [['game_joined'], []])
+      assert.deepEqual(await typesAnnounced(h, anna, bob), [['game_joined'], []])
     }
   })
 
@@ -46,8 +57,8 @@ describe('repeats', () => {
     rounds(async () => {
       const [anna, bob] = await four(h)
       const state = { creator_id: anna, player_ids: [anna, bob], actor_id: bob }
-      const one = event('game_joined', { game_id: newGame(), ...state })
-      const two = event('game_left', { game_id: newGame(), ...state })
+      const one = cloudEvent('game_joined', { game_id: newGame(), ...state })
+      const two = cloudEvent('game_left', { game_id: newGame(), ...state })
       const [alone, again, ...batches] = await Promise.all([
         send(h, one),
         send(h, two),
@@ -59,13 +70,13 @@ describe('repeats', () => {
       const results = [alone!.body, again!.body, ...batches.flatMap(({ body }) => body.results)]
       const accepted = results.filter(result => result.status === 'accepted').map(result => result.id)
       assert.deepEqual(accepted.sort(), [one.id, two.id].sort())
-      assert.deepEqual((await typesTold(h, anna))[0]!.toSorted(), ['game_joined', 'game_left'])
+      assert.deepEqual((await typesAnnounced(h, anna))[0]!.toSorted(), ['game_joined', 'game_left'])
     }))
 
   test('one name for two contents at once: one is accepted, the other a mismatch, never half of each', () =>
     rounds(async () => {
       const games = [newGame(), newGame()]
-      const [here, there] = games.map(game_id => event('game_created', { game_id, creator_id: 1, player_ids: [] }))
+      const [here, there] = games.map(game_id => cloudEvent('game_created', { game_id, creator_id: 1, player_ids: [] }))
       const bodies = [here, { ...there, id: here!.id }]
       const answers = await Promise.all([...bodies, ...bodies].map(body => send(h, body)))
       assert.deepEqual(counted(answers.map(answer => answer.body.status ?? answer.body.code)), {
@@ -80,7 +91,9 @@ describe('repeats', () => {
   test('batches that claim one another’s names for other contents, in opposite orders, don’t wait for each other', () =>
     rounds(async () => {
       const [first, second] = [0, 1].map(() =>
-        Array.from({ length: 10 }, () => event('game_created', { game_id: newGame(), creator_id: 1, player_ids: [] })),
+        Array.from({ length: 10 }, () =>
+          cloudEvent('game_created', { game_id: newGame(), creator_id: 1, player_ids: [] }),
+        ),
       )
       const thefts = second!.map((body, index) => ({ ...body, id: first![9 - index]!.id }))
       noFaults(await Promise.all([sendBatch(h, first), sendBatch(h, thefts)]))
@@ -93,15 +106,15 @@ describe('facts of one game at once', () => {
       const all = await four(h)
       const state = { game_id: newGame(), creator_id: all[0] }
       const joins = [2, 3, 4].map(count =>
-        event('game_joined', { ...state, player_ids: all.slice(0, count), actor_id: all[count - 1] }, at(count)),
+        cloudEvent('game_joined', { ...state, player_ids: all.slice(0, count), actor_id: all[count - 1] }, at(count)),
       )
       noFaults(
         await Promise.all(
-          [...joins, event('game_full', { ...state, player_ids: all }, at(5))].map(body => send(h, body)),
+          [...joins, cloudEvent('game_full', { ...state, player_ids: all }, at(5))].map(body => send(h, body)),
         ),
       )
       assert.deepEqual((await gameRow(h, state.game_id))!.player_ids, all)
-      for (const types of await typesTold(h, ...all)) {
+      for (const types of await typesAnnounced(h, ...all)) {
         assert.equal(types.filter(type => type === 'game_full').length, 1)
       }
     }))
@@ -111,17 +124,18 @@ describe('facts of one game at once', () => {
       const all = await four(h)
       const state = { game_id: newGame(), creator_id: all[0], player_ids: all }
       const types = ['game_started', 'game_reminder', 'game_started', 'game_reminder', 'game_started']
-      noFaults(await Promise.all(types.map(type => send(h, event(type, state)))))
-      for (const told of await typesTold(h, ...all)) assert.deepEqual(told.sort(), ['game_reminder', 'game_started'])
+      noFaults(await Promise.all(types.map(type => send(h, cloudEvent(type, state)))))
+      for (const told of await typesAnnounced(h, ...all))
+        assert.deepEqual(told.sort(), ['game_reminder', 'game_started'])
     }))
 
   test('a cancellation beside joins: nobody is told of a join after it', () =>
     rounds(async () => {
       const [anna, bob] = await four(h)
       const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, bob] }
-      const join = () => send(h, event('game_joined', { ...state, actor_id: bob }))
-      noFaults(await Promise.all([join(), join(), send(h, event('game_cancelled', state)), join(), join()]))
-      const [told] = await typesTold(h, anna)
+      const join = () => send(h, cloudEvent('game_joined', { ...state, actor_id: bob }))
+      noFaults(await Promise.all([join(), join(), send(h, cloudEvent('game_cancelled', state)), join(), join()]))
+      const [told] = await typesAnnounced(h, anna)
       assert.equal(told!.at(-1), 'game_cancelled')
       assert.equal((await gameRow(h, state.game_id))!.cancelled, true)
     }))
@@ -132,13 +146,15 @@ describe('batches', () => {
     rounds(async () => {
       const ids = Array.from({ length: 20 }, () => newGame())
       const items = (games: number[]) =>
-        games.map(game_id => event('game_updated', { game_id, creator_id: 1, player_ids: [2, 3] }))
+        games.map(game_id => cloudEvent('game_updated', { game_id, creator_id: 1, player_ids: [2, 3] }))
       await sendBatch(h, items(ids.filter((_, index) => index % 3 === 0)))
       const answers = await Promise.all([
         sendBatch(h, items(ids)),
         sendBatch(h, items(ids.toReversed())),
         sendBatch(h, items([...ids.slice(10), ...ids.slice(0, 10)])),
-        ...ids.slice(5, 9).map(game_id => send(h, event('game_updated', { game_id, creator_id: 1, player_ids: [2] }))),
+        ...ids
+          .slice(5, 9)
+          .map(game_id => send(h, cloudEvent('game_updated', { game_id, creator_id: 1, player_ids: [2] }))),
       ])
       noFaults(answers)
       for (const { body } of answers.slice(0, 3)) {
@@ -153,20 +169,21 @@ describe('a user who is deleted', () => {
       const [anna, gone] = [await person(h, 'Anna'), await person(h, 'Gaspard')]
       const games = [newGame(), newGame(), newGame()]
       const join = (game_id: number) =>
-        event('game_joined', { game_id, creator_id: anna, player_ids: [anna, gone], actor_id: gone })
+        cloudEvent('game_joined', { game_id, creator_id: anna, player_ids: [anna, gone], actor_id: gone })
       // Written backwards, so that they don't lie in the order of their ids.
       for (const game_id of games.slice(1).toReversed()) await send(h, join(game_id))
-      const facts = [
+      const events = [
         () => sendBatch(h, games.map(join).toReversed()),
         () => eraseUser(h.database.sql, gone),
-        () => send(h, event('game_left', { game_id: games[1], creator_id: gone, player_ids: [gone], actor_id: anna })),
+        () =>
+          send(h, cloudEvent('game_left', { game_id: games[1], creator_id: gone, player_ids: [gone], actor_id: anna })),
       ]
-      const start = round % facts.length
-      await Promise.all([...facts.slice(start), ...facts.slice(0, start)].map(fact => fact())).then(answers =>
+      const start = round % events.length
+      await Promise.all([...events.slice(start), ...events.slice(0, start)].map(event => event())).then(answers =>
         noFaults(answers.filter(answer => typeof answer === 'object')),
       )
-      assert.deepEqual(await toldTo(h, gone), [])
-      for (const { message } of await toldTo(h, anna)) assert.doesNotMatch(message, /Gaspard/)
+      assert.deepEqual(await announcedTo(h, gone), [])
+      for (const { message } of await announcedTo(h, anna)) assert.doesNotMatch(message, /Gaspard/)
     }))
 
   test('between a fact and its notifications: is skipped', async () => {
@@ -174,7 +191,7 @@ describe('a user who is deleted', () => {
     const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, gone], actor_id: 900_001 }
     const answer = await h.database.sql.begin(async sql => {
       await sql`delete from app_user where id = ${gone}`
-      const waiting = send(h, event('game_joined', state))
+      const waiting = send(h, cloudEvent('game_joined', state))
       while (!(await isHeldUp(h.database.sql, 'app_user')));
       return { waiting }
     })

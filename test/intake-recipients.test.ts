@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness, INTAKE_KEY } from './support/app.ts'
-import { event, four, gameRow, happens, newGame, person, send, toldTo, typesTold } from './support/games.ts'
+import {
+  announcedTo,
+  cloudEvent,
+  four,
+  gameRow,
+  happens,
+  newGame,
+  person,
+  send,
+  typesAnnounced,
+} from './support/games.ts'
 
 const h = harness()
 
@@ -13,9 +23,12 @@ describe('each type: who is told, and what', () => {
     const [anna, bob, chloe, david] = await four(h)
     const game_id = newGame()
     const player_ids = [bob, chloe]
-    const count = await happens(h, event('game_joined', { game_id, creator_id: anna, player_ids, actor_id: chloe }))
+    const count = await happens(
+      h,
+      cloudEvent('game_joined', { game_id, creator_id: anna, player_ids, actor_id: chloe }),
+    )
     assert.equal(count, 2)
-    assert.deepEqual(await toldTo(h, anna), [
+    assert.deepEqual(await announcedTo(h, anna), [
       {
         type: 'game_joined',
         title: 'Un joueur a rejoint la partie',
@@ -24,21 +37,24 @@ describe('each type: who is told, and what', () => {
         actor_name_length: 5,
       },
     ])
-    const [english] = await toldTo(h, bob)
+    const [english] = await announcedTo(h, bob)
     assert.equal(english!.message, 'Chloé joined the game on Saturday 16 January 2027 at 18:00 (2/4).')
     assert.equal(english!.title, 'A player joined')
-    assert.deepEqual(await typesTold(h, chloe, david), [[], []])
+    assert.deepEqual(await typesAnnounced(h, chloe, david), [[], []])
   })
 
   test('the keys of data stand in one order', async () => {
     const [anna, bob] = await four(h)
     const score = { sets: '6-4 6-3', id: 3 }
-    await happens(h, event('game_left', { game_id: newGame(), creator_id: anna, player_ids: [anna], actor_id: bob }))
     await happens(
       h,
-      event('score_submitted', { game_id: newGame(), creator_id: anna, player_ids: [anna], actor_id: bob, score }),
+      cloudEvent('game_left', { game_id: newGame(), creator_id: anna, player_ids: [anna], actor_id: bob }),
     )
-    const told = await toldTo(h, anna)
+    await happens(
+      h,
+      cloudEvent('score_submitted', { game_id: newGame(), creator_id: anna, player_ids: [anna], actor_id: bob, score }),
+    )
+    const told = await announcedTo(h, anna)
     assert.deepEqual(
       told.map(({ data }) => Object.keys(data)),
       [
@@ -51,45 +67,45 @@ describe('each type: who is told, and what', () => {
   test('game_left: creator and players, but not who left', async () => {
     const [anna, bob, chloe] = await four(h)
     const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], actor_id: chloe }
-    assert.equal(await happens(h, event('game_left', state)), 2)
-    assert.equal((await toldTo(h, anna))[0]!.message, `Chloé a quitté la partie du ${DATE}. Il reste 2 places.`)
-    assert.deepEqual(await typesTold(h, bob, chloe), [['game_left'], []])
+    assert.equal(await happens(h, cloudEvent('game_left', state)), 2)
+    assert.equal((await announcedTo(h, anna))[0]!.message, `Chloé a quitté la partie du ${DATE}. Il reste 2 places.`)
+    assert.deepEqual(await typesAnnounced(h, bob, chloe), [['game_left'], []])
   })
 
   test('by_id: the actor is told too, and who did it isn’t', async () => {
     const [anna, bob, chloe] = await four(h)
     const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], actor_id: chloe, by_id: anna }
-    assert.equal(await happens(h, event('game_left', state)), 2)
-    assert.deepEqual(await typesTold(h, anna, bob, chloe), [[], ['game_left'], ['game_left']])
-    assert.equal((await toldTo(h, chloe))[0]!.message, `Chloé a quitté la partie du ${DATE}. Il reste 2 places.`)
+    assert.equal(await happens(h, cloudEvent('game_left', state)), 2)
+    assert.deepEqual(await typesAnnounced(h, anna, bob, chloe), [[], ['game_left'], ['game_left']])
+    assert.equal((await announcedTo(h, chloe))[0]!.message, `Chloé a quitté la partie du ${DATE}. Il reste 2 places.`)
     // Doing it oneself is no different from not saying so.
-    await happens(h, event('game_left', { ...state, by_id: chloe }))
-    assert.deepEqual(await typesTold(h, anna, chloe), [['game_left'], ['game_left']])
+    await happens(h, cloudEvent('game_left', { ...state, by_id: chloe }))
+    assert.deepEqual(await typesAnnounced(h, anna, chloe), [['game_left'], ['game_left']])
   })
 
   test('game_cancelled: players known before and those it names, the creator unless they did it', async () => {
     const [anna, bob, chloe, david] = await four(h)
     const game_id = newGame()
-    await happens(h, event('game_created', { game_id, creator_id: david, player_ids: [anna, bob] }))
+    await happens(h, cloudEvent('game_created', { game_id, creator_id: david, player_ids: [anna, bob] }))
     const state = { game_id, creator_id: david, player_ids: [chloe] }
-    assert.equal(await happens(h, event('game_cancelled', { ...state, actor_id: bob })), 3)
-    assert.deepEqual(await typesTold(h, anna, bob, chloe, david), [
+    assert.equal(await happens(h, cloudEvent('game_cancelled', { ...state, actor_id: bob })), 3)
+    assert.deepEqual(await typesAnnounced(h, anna, bob, chloe, david), [
       ['game_cancelled'],
       [],
       ['game_cancelled'],
       ['game_cancelled'],
     ])
-    assert.equal((await toldTo(h, david))[0]!.message, `Bob a annulé la partie du ${DATE}.`)
-    const mine = event('game_cancelled', { ...state, game_id: newGame(), actor_id: david })
+    assert.equal((await announcedTo(h, david))[0]!.message, `Bob a annulé la partie du ${DATE}.`)
+    const mine = cloudEvent('game_cancelled', { ...state, game_id: newGame(), actor_id: david })
     assert.equal(await happens(h, mine), 1)
   })
 
   test('game_full: all four', async () => {
     const all = await four(h)
     const state = { game_id: newGame(), creator_id: all[0], player_ids: all, actor_id: all[3] }
-    assert.equal(await happens(h, event('game_full', state)), 4)
-    for (const id of all) assert.deepEqual(await typesTold(h, id), [['game_full']])
-    const [told] = await toldTo(h, all[0])
+    assert.equal(await happens(h, cloudEvent('game_full', state)), 4)
+    for (const id of all) assert.deepEqual(await typesAnnounced(h, id), [['game_full']])
+    const [told] = await announcedTo(h, all[0])
     assert.equal(told!.message, `Vous êtes 4 sur 4 pour la partie du ${DATE}.`)
     assert.equal(told!.actor_name_length, 0)
   })
@@ -97,14 +113,14 @@ describe('each type: who is told, and what', () => {
   test('game_reminder and game_started: the players', async () => {
     const [anna, bob, chloe] = await four(h)
     const state = { game_id: newGame(), creator_id: chloe, player_ids: [anna, bob] }
-    assert.equal(await happens(h, event('game_reminder', state)), 2)
-    assert.equal(await happens(h, event('game_started', state)), 2)
+    assert.equal(await happens(h, cloudEvent('game_reminder', state)), 2)
+    assert.equal(await happens(h, cloudEvent('game_started', state)), 2)
     assert.deepEqual(
-      (await toldTo(h, anna)).map(({ message }) => message),
+      (await announcedTo(h, anna)).map(({ message }) => message),
       [`Votre partie commence le ${DATE}.`, 'Votre partie de 18\u00a0h\u00a000 a commencé. Bon match\u202f!'],
     )
-    assert.deepEqual((await toldTo(h, bob))[1]!.data, { game_id: state.game_id, starts_at: STARTS_AT })
-    assert.deepEqual(await typesTold(h, chloe), [[]])
+    assert.deepEqual((await announcedTo(h, bob))[1]!.data, { game_id: state.game_id, starts_at: STARTS_AT })
+    assert.deepEqual(await typesAnnounced(h, chloe), [[]])
   })
 
   const scores: [string, string][] = [
@@ -117,13 +133,13 @@ describe('each type: who is told, and what', () => {
       const [anna, bob, chloe, david] = await four(h)
       const score = { id: 9, sets: '6-4 6-3' }
       const state = { game_id: newGame(), creator_id: bob, player_ids: [anna, chloe, david], actor_id: anna, score }
-      assert.equal(await happens(h, event(type, state)), 2)
-      const [told] = await toldTo(h, david)
+      assert.equal(await happens(h, cloudEvent(type, state)), 2)
+      const [told] = await announcedTo(h, david)
       assert.deepEqual(
         { message: told!.message, data: told!.data },
         { message, data: { game_id: state.game_id, actor_id: anna, score_id: 9 } },
       )
-      assert.deepEqual(await typesTold(h, anna, bob), [[], []])
+      assert.deepEqual(await typesAnnounced(h, anna, bob), [[], []])
     })
   }
 
@@ -131,8 +147,8 @@ describe('each type: who is told, and what', () => {
     const [anna, bob] = await four(h)
     const score = { sets: '6-4 6-3' }
     const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], actor_id: anna, score }
-    assert.equal(await happens(h, event('score_finalized', state)), 2)
-    const [told] = await toldTo(h, anna)
+    assert.equal(await happens(h, cloudEvent('score_finalized', state)), 2)
+    const [told] = await announcedTo(h, anna)
     assert.equal(told!.message, `Le score de la partie du ${DATE} est définitif\u00a0: 6-4 6-3.`)
     assert.deepEqual(told!.data, { game_id: state.game_id, actor_id: anna })
   })
@@ -140,8 +156,11 @@ describe('each type: who is told, and what', () => {
   test('game_created and game_updated notify nobody but keep the game known', async () => {
     const [anna, bob] = await four(h)
     const state = { game_id: newGame(), creator_id: anna, player_ids: [anna], actor_id: anna, place: 'Court 2' }
-    assert.equal(await happens(h, event('game_created', state)), 0)
-    assert.equal(await happens(h, event('game_updated', { ...state, player_ids: [anna, bob], place: undefined })), 0)
+    assert.equal(await happens(h, cloudEvent('game_created', state)), 0)
+    assert.equal(
+      await happens(h, cloudEvent('game_updated', { ...state, player_ids: [anna, bob], place: undefined })),
+      0,
+    )
     assert.deepEqual(await gameRow(h, state.game_id), {
       creator_id: anna,
       player_ids: [anna, bob],
@@ -157,8 +176,8 @@ describe('people', () => {
     const anna = await person(h, 'Anna')
     const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, 900_001, 900_002], actor_id: 900_002 }
     h.logged.length = 0
-    assert.equal(await happens(h, event('game_joined', state)), 1)
-    const [told] = await toldTo(h, anna)
+    assert.equal(await happens(h, cloudEvent('game_joined', state)), 1)
+    const [told] = await announcedTo(h, anna)
     assert.equal(told!.message, `Un joueur a rejoint la partie du ${DATE} (3/4).`)
     assert.equal(told!.actor_name_length, 0)
     assert.equal(told!.data.actor_id, 900_002)
@@ -170,8 +189,8 @@ describe('people', () => {
 
   test('somebody unnamed acted: "Un joueur", and data without actor_id', async () => {
     const anna = await person(h, 'Anna')
-    await happens(h, event('game_cancelled', { game_id: newGame(), creator_id: anna, player_ids: [] }))
-    const [told] = await toldTo(h, anna)
+    await happens(h, cloudEvent('game_cancelled', { game_id: newGame(), creator_id: anna, player_ids: [] }))
+    const [told] = await announcedTo(h, anna)
     assert.equal(told!.message, `Un joueur a annulé la partie du ${DATE}.`)
     assert.deepEqual(Object.keys(told!.data), ['game_id', 'starts_at'])
   })
@@ -179,7 +198,7 @@ describe('people', () => {
   test('a name is plain text, counted as PostgreSQL counts', async () => {
     const [anna, zoe] = [await person(h, 'Anna'), await person(h, '$&<b>{A} Zoé🎾')]
     const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, zoe], actor_id: zoe }
-    await happens(h, event('game_joined', state))
+    await happens(h, cloudEvent('game_joined', state))
     const [told] = await h.database.sql`
       select substr(message, actor_name_length + 1) as rest from notification where user_id = ${anna}`
     assert.equal(told!.rest, ` a rejoint la partie du ${DATE} (2/4).`)
@@ -189,13 +208,16 @@ describe('people', () => {
     const { eraseUser } = await import('../src/accounts/personal-data.ts')
     const [anna, bob, chloe] = await four(h)
     const game_id = newGame()
-    await happens(h, event('game_joined', { game_id, creator_id: bob, player_ids: [anna, bob, chloe], actor_id: bob }))
+    await happens(
+      h,
+      cloudEvent('game_joined', { game_id, creator_id: bob, player_ids: [anna, bob, chloe], actor_id: bob }),
+    )
     await eraseUser(h.database.sql, bob)
     const row = await gameRow(h, game_id)
     assert.deepEqual([row!.creator_id, row!.player_ids], [null, [anna, chloe]])
-    assert.equal((await toldTo(h, anna))[0]!.message, `Un joueur a rejoint la partie du ${DATE} (3/4).`)
+    assert.equal((await announcedTo(h, anna))[0]!.message, `Un joueur a rejoint la partie du ${DATE} (3/4).`)
     const state = { game_id, creator_id: bob, player_ids: [anna, bob], actor_id: chloe }
-    assert.equal(await happens(h, event('game_left', state)), 1)
+    assert.equal(await happens(h, cloudEvent('game_left', state)), 1)
   })
 })
 
@@ -203,16 +225,16 @@ describe('the list of a user', () => {
   test('shows what happened, newest first', async () => {
     const [anna, bob, chloe, david] = await four(h)
     const state = { game_id: newGame(), creator_id: anna }
-    await happens(h, event('game_created', { ...state, player_ids: [anna, bob, chloe] }))
-    const joined = event('game_joined', { ...state, player_ids: [anna, bob, chloe, david], actor_id: david })
-    const left = event('game_left', { ...state, player_ids: [anna, bob, david], actor_id: chloe })
+    await happens(h, cloudEvent('game_created', { ...state, player_ids: [anna, bob, chloe] }))
+    const joined = cloudEvent('game_joined', { ...state, player_ids: [anna, bob, chloe, david], actor_id: david })
+    const left = cloudEvent('game_left', { ...state, player_ids: [anna, bob, david], actor_id: chloe })
     const headers = { 'content-type': 'application/cloudevents-batch+json' }
     const { body } = await h.call('POST', '/internal/v1/events', { token: INTAKE_KEY, body: [joined, left], headers })
     assert.deepEqual(
       body.results.map((result: { notifications: number }) => result.notifications),
       [7, 3],
     )
-    assert.deepEqual(await typesTold(h, anna, david), [
+    assert.deepEqual(await typesAnnounced(h, anna, david), [
       ['game_joined', 'game_full', 'game_left'],
       ['game_full', 'game_left'],
     ])

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness, INTAKE_KEY } from './support/app.ts'
-import { EVENTS, event, happens, newGame, send, sendBatch } from './support/games.ts'
+import { cloudEvent, EVENTS, happens, newGame, send, sendBatch } from './support/games.ts'
 import { signUp } from './support/scenario.ts'
 
 const h = harness()
@@ -10,7 +10,7 @@ const state = (more: Record<string, unknown> = {}) => ({ game_id: newGame(), cre
 
 describe('401 and 403', () => {
   test('no or a wrong key is 401, a user’s token 403', async () => {
-    const body = event('game_created', state())
+    const body = cloudEvent('game_created', state())
     for (const token of [undefined, 'wrong', `${INTAKE_KEY}x`]) {
       const { status, headers } = await h.call('POST', EVENTS, { ...(token && { token }), body })
       assert.equal(status, 401)
@@ -29,19 +29,19 @@ describe('media types and sizes', () => {
       'application/json',
       'Application/CloudEvents+JSON; charset=utf-8',
     ]) {
-      assert.equal((await send(h, event('game_created', state()), { 'content-type': type })).status, 202, type)
+      assert.equal((await send(h, cloudEvent('game_created', state()), { 'content-type': type })).status, 202, type)
     }
-    const answer = await send(h, event('game_created', state()), { 'content-type': 'text/plain' })
+    const answer = await send(h, cloudEvent('game_created', state()), { 'content-type': 'text/plain' })
     assert.deepEqual([answer.status, answer.body.code], [415, 'unsupported_media_type'])
   })
 
   test('64 KiB an event, 1 MiB a batch; beyond it 413, before 415', async () => {
     const padded = (bytes: number, value: unknown) => JSON.stringify(value).padEnd(bytes)
-    const one = event('game_created', state())
+    const one = cloudEvent('game_created', state())
     assert.equal((await send(h, padded(65_536, one))).status, 202)
     assert.equal((await send(h, padded(65_537, one))).status, 413)
     assert.equal((await send(h, padded(65_537, one), { 'content-type': 'text/plain' })).status, 413)
-    const batch = [event('game_created', state())]
+    const batch = [cloudEvent('game_created', state())]
     assert.equal((await sendBatch(h, padded(1_048_576, batch))).status, 200)
     const answer = await sendBatch(h, padded(1_048_577, batch))
     assert.deepEqual([answer.status, answer.body.code], [413, 'payload_too_large'])
@@ -50,10 +50,10 @@ describe('media types and sizes', () => {
   test('malformed JSON, or the other media type’s shape: 422 on body', async () => {
     for (const answer of [
       await send(h, '{'),
-      await send(h, [event('game_created', state())]),
+      await send(h, [cloudEvent('game_created', state())]),
       await send(h, 'null'),
       await sendBatch(h, '['),
-      await sendBatch(h, event('game_created', state())),
+      await sendBatch(h, cloudEvent('game_created', state())),
       await sendBatch(h, 'null'),
       await sendBatch(h, ''),
     ]) {
@@ -110,7 +110,7 @@ describe('422, naming the field', () => {
   ]
   for (const [field, type, data, envelope] of wrong) {
     test(`${field}: ${type} ${JSON.stringify({ ...data, ...envelope }).slice(0, 60)}`, async () => {
-      const answer = await send(h, event(type, state(data), envelope))
+      const answer = await send(h, cloudEvent(type, state(data), envelope))
       assert.equal(answer.status, 422, answer.text)
       assert.equal(answer.body.code, 'validation_failed')
       assert.deepEqual(Object.keys(answer.body.errors), [field])
@@ -124,20 +124,20 @@ describe('422, naming the field', () => {
   })
 
   test('a list of thousands of faults is answered in a few lines', async () => {
-    const { status, text } = await send(h, event('game_created', state({ player_ids: Array(10_000).fill('a') })))
+    const { status, text } = await send(h, cloudEvent('game_created', state({ player_ids: Array(10_000).fill('a') })))
     assert.equal(status, 422)
     assert.ok(text.length < 1000, text)
   })
 
   test('a time more than 5 minutes ahead', async () => {
     const ahead = (ms: number) => ({ time: new Date(h.clock.now().getTime() + ms).toISOString() })
-    assert.equal((await send(h, event('game_created', state(), ahead(300_000)))).status, 202)
-    const answer = await send(h, event('game_created', state(), ahead(300_001)))
+    assert.equal((await send(h, cloudEvent('game_created', state(), ahead(300_000)))).status, 202)
+    const answer = await send(h, cloudEvent('game_created', state(), ahead(300_001)))
     assert.deepEqual([answer.status, Object.keys(answer.body.errors)], [422, ['time']])
   })
 
   test('in English when that is preferred', async () => {
-    const answer = await send(h, event('game_joined', state()), { 'accept-language': 'en' })
+    const answer = await send(h, cloudEvent('game_joined', state()), { 'accept-language': 'en' })
     assert.equal(answer.body.message, 'The data.actor_id field is required.')
   })
 })
@@ -145,14 +145,14 @@ describe('422, naming the field', () => {
 describe('what is accepted', () => {
   test('all that CloudEvents allows beside: other attributes, extensions and unknown keys are ignored', async () => {
     const extra = { datacontenttype: 'text/xml', subject: 'x', traceparent: { deep: [1] }, data_base64: '' }
-    const body = JSON.stringify(event('game_created', state({ weather: 'fine', score: 7 }), extra))
+    const body = JSON.stringify(cloudEvent('game_created', state({ weather: 'fine', score: 7 }), extra))
     assert.equal((await send(h, `{"__proto__":{"type":"x"},${body.slice(1)}`)).status, 202)
   })
 
   test('the bounds: nobody playing, 120 characters of place, the greatest identifier, RFC 3339 in its odd spellings', async () => {
     const place = '🎾'.repeat(120)
     const game_id = Number.MAX_SAFE_INTEGER
-    await happens(h, event('game_created', state({ game_id, player_ids: [], place: ` ${place}\t` })))
+    await happens(h, cloudEvent('game_created', state({ game_id, player_ids: [], place: ` ${place}\t` })))
     const [row] = await h.database.sql`select place, player_ids from game where id = ${game_id}`
     assert.deepEqual(row, { place, player_ids: [] })
     for (const time of [
@@ -161,13 +161,13 @@ describe('what is accepted', () => {
       '2026-11-28T10:00:00.123456789+01:00',
       '0001-01-01T00:00:00Z',
     ]) {
-      await happens(h, event('game_created', state({ starts_at: '9999-12-31T23:59:59Z' }), { time }))
+      await happens(h, cloudEvent('game_created', state({ starts_at: '9999-12-31T23:59:59Z' }), { time }))
     }
   })
 
   test('an id and a source of any length', async () => {
     const long = { id: 'x'.repeat(30_000), source: '/é'.repeat(10_000) }
-    const body = event('game_created', state(), long)
+    const body = cloudEvent('game_created', state(), long)
     assert.deepEqual((await send(h, body)).body, { id: long.id, status: 'accepted', notifications: 0 })
     assert.equal((await send(h, body)).body.status, 'duplicate')
   })
@@ -175,14 +175,14 @@ describe('what is accepted', () => {
 
 describe('what names a fact', () => {
   test('a repeat with the same content: 200, duplicate', async () => {
-    const body = event('game_created', state())
+    const body = cloudEvent('game_created', state())
     assert.equal((await send(h, body)).status, 202)
     const again = await send(h, body)
     assert.deepEqual([again.status, again.body], [200, { id: body.id, status: 'duplicate', notifications: 0 }])
   })
 
   test('the content is what it says, not its bytes: order of keys and players, blanks, zone, ignored keys', async () => {
-    const body = event('game_created', state({ player_ids: [1, 2], place: 'Court 2' }), {
+    const body = cloudEvent('game_created', state({ player_ids: [1, 2], place: 'Court 2' }), {
       time: '2026-11-28T09:00:00Z',
     })
     await happens(h, body)
@@ -204,7 +204,7 @@ describe('what names a fact', () => {
     assert.equal((await send(h, JSON.stringify(other, null, 4))).body.status, 'duplicate')
   })
 
-  const contents: [string, (body: ReturnType<typeof event>) => object][] = [
+  const contents: [string, (body: ReturnType<typeof cloudEvent>) => object][] = [
     ['type', body => ({ ...body, type: 'game_updated' })],
     ['time', body => ({ ...body, time: '2026-11-28T09:00:00.000001Z' })],
     ['game', body => ({ ...body, data: { ...body.data, game_id: newGame() } })],
@@ -214,7 +214,7 @@ describe('what names a fact', () => {
   ]
   for (const [what, change] of contents) {
     test(`the same id with another ${what}: 422 event_mismatch, nothing changed`, async () => {
-      const body = event('game_created', state(), { time: '2026-11-28T09:00:00Z' })
+      const body = cloudEvent('game_created', state(), { time: '2026-11-28T09:00:00Z' })
       await happens(h, body)
       const games = await h.database.sql`select * from game order by id`
       const answer = await send(h, change(body))
@@ -226,7 +226,7 @@ describe('what names a fact', () => {
   }
 
   test('id and source verbatim: blanks and case make another name, another source another fact', async () => {
-    const body = event('game_created', state())
+    const body = cloudEvent('game_created', state())
     for (const name of [
       {},
       { id: ` ${body.id}` },
@@ -238,7 +238,7 @@ describe('what names a fact', () => {
       assert.equal(answer.status, 202)
       assert.equal(answer.body.id, { ...body, ...name }.id)
     }
-    await happens(h, event('game_created', state(), { id: 'b', source: 'a' }))
-    await happens(h, event('game_created', state(), { id: 'ab', source: ' ' }))
+    await happens(h, cloudEvent('game_created', state(), { id: 'b', source: 'a' }))
+    await happens(h, cloudEvent('game_created', state(), { id: 'ab', source: ' ' }))
   })
 })

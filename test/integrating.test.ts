@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { CODES } from '../src/errors.ts'
-import { FACT_TYPES } from '../src/games/schema.ts'
+import { EVENT_TYPES } from '../src/games/schema.ts'
 import { type Service, startService } from './support/service.ts'
 
 const root = new URL('..', import.meta.url).pathname
@@ -68,7 +68,7 @@ describe('docs/integrating.md', () => {
   })
 
   test('tells of every type of event and every code of an error', () => {
-    for (const type of FACT_TYPES) assert.ok(guide.includes(`| \`${type}\` |`), type)
+    for (const type of EVENT_TYPES) assert.ok(guide.includes(`| \`${type}\` |`), type)
     for (const code of CODES) assert.ok(guide.includes(`\`${code}\``), code)
   })
 })

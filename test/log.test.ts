@@ -7,7 +7,7 @@ import { startWorker } from '../src/jobs/queue.ts'
 import { logOptions } from '../src/log.ts'
 import { MailFailure } from '../src/mail/mailer.ts'
 import { harness, INTAKE_KEY, JWT_SECRET } from './support/app.ts'
-import { BATCH, EVENTS, event } from './support/games.ts'
+import { BATCH, cloudEvent, EVENTS } from './support/games.ts'
 import { queuedCode } from './support/scenario.ts'
 
 const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
@@ -56,14 +56,14 @@ async function visitAll(): Promise<string> {
   assert.equal(signedUp.status, 200)
   const token = keep(signedUp.body.access_token)
   const me = await h.call('GET', '/api/v1/auth/me', { token })
-  const fact = event('game_joined', {
+  const event = cloudEvent('game_joined', {
     game_id: 7,
     creator_id: me.body.data.id,
     player_ids: [me.body.data.id],
     actor_id: 987_654,
     place: PLACE,
   })
-  const told = await h.call('POST', EVENTS, { token: INTAKE_KEY, body: fact })
+  const told = await h.call('POST', EVENTS, { token: INTAKE_KEY, body: event })
   assert.deepEqual([told.status, told.body.notifications], [202, 1])
   const odd: [string, string, unknown?, string?][] = [
     ['GET', '/api/v1/game-levels?who=zqquery'],
@@ -80,9 +80,9 @@ async function visitAll(): Promise<string> {
     ['POST', '/api/v1/auth/request-otp', '{"email": "zqbroken'],
     ['POST', '/api/v1/auth/verify-otp', { email: EMAIL, code: 'zqzq' }],
     ['DELETE', '/api/v1/auth/me', { code: '0000' }],
-    ['POST', EVENTS, { ...fact, data: { ...fact.data, place: 'Zqother' } }, INTAKE_KEY],
+    ['POST', EVENTS, { ...event, data: { ...event.data, place: 'Zqother' } }, INTAKE_KEY],
     ['POST', EVENTS, { id: 'zq', source: 'zq', type: 'zq' }, INTAKE_KEY],
-    ['POST', EVENTS, fact, 'zq-no-key'],
+    ['POST', EVENTS, event, 'zq-no-key'],
     ['GET', '/metrics', undefined, METRICS_TOKEN],
     ['GET', '/dev/mailbox.json'],
     ['GET', '/docs'],
@@ -93,7 +93,7 @@ async function visitAll(): Promise<string> {
     const headers = { origin: 'https://zqorigin.example', 'accept-language': 'zq', 'x-forwarded-for': 'zqproxy' }
     await h.call(method, url, { token: key ?? token, body, headers })
   }
-  await h.call('POST', EVENTS, { token: INTAKE_KEY, body: [fact, { zq: 1 }], headers: { 'content-type': BATCH } })
+  await h.call('POST', EVENTS, { token: INTAKE_KEY, body: [event, { zq: 1 }], headers: { 'content-type': BATCH } })
   const renewed = await h.call('POST', '/api/v1/auth/refresh', { token })
   keep(renewed.body.access_token)
   await h.call('POST', '/api/v1/auth/refresh', { token: `${token}zq` })

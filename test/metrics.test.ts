@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { suite, test } from 'node:test'
 import { createMetrics } from '../src/metrics/metrics.ts'
 import { anotherApp, harness } from './support/app.ts'
-import { event, four, newGame, person, send, sendBatch } from './support/games.ts'
+import { cloudEvent, four, newGame, person, send, sendBatch } from './support/games.ts'
 import { newEmail, otherThan, queuedCode, signUp } from './support/scenario.ts'
 
 const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
@@ -122,21 +122,21 @@ suite('GET /metrics', () => {
 
   test('events by type and outcome, and recipients that are unknown here', async () => {
     const [anna, bob] = await four(h)
-    const facts = [anna, bob].map(actor_id =>
-      event('game_joined', { game_id: newGame(), creator_id: anna, player_ids: [anna, bob, 987_654], actor_id }),
+    const events = [anna, bob].map(actor_id =>
+      cloudEvent('game_joined', { game_id: newGame(), creator_id: anna, player_ids: [anna, bob, 987_654], actor_id }),
     )
     const more = await added(async () => {
-      await send(h, facts[0])
+      await send(h, events[0])
       await sendBatch(h, [
-        facts[0],
-        facts[1],
-        { ...facts[1], data: facts[0]!.data },
+        events[0],
+        events[1],
+        { ...events[1], data: events[0]!.data },
         { id: 'x', type: 'zq_unheard_of' },
       ])
       await send(h, { type: 'zq_unheard_of' })
     })
-    const events = Object.entries(more).filter(([name]) => /events_total|skipped/.test(name))
-    assert.deepEqual(Object.fromEntries(events), {
+    const counted = Object.entries(more).filter(([name]) => /events_total|skipped/.test(name))
+    assert.deepEqual(Object.fromEntries(counted), {
       'courtside_events_total{type="game_joined",outcome="accepted"}': 2,
       'courtside_events_total{type="game_joined",outcome="duplicate"}': 1,
       'courtside_events_total{type="game_joined",outcome="mismatch"}': 1,
@@ -192,7 +192,10 @@ suite('GET /metrics', () => {
     }
     assert.deepEqual(await overdue(), [0, 0])
     const starts_at = new Date(h.clock.now().getTime() + 3 * 3_600_000).toISOString()
-    await send(h, event('game_created', { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], starts_at }))
+    await send(
+      h,
+      cloudEvent('game_created', { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], starts_at }),
+    )
     h.clock.advance(3_600_000 + 30_000)
     // Nobody works here: the reminder of two hours before waits.
     assert.deepEqual(await overdue(), [1, 30])

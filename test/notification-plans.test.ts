@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import type { Sql } from '../src/db/sql.ts'
-import { readNews } from '../src/notifications/inbox-changes.ts'
+import { readInboxChanges } from '../src/notifications/inbox-changes.ts'
 import * as notifications from '../src/notifications/notifications.ts'
 import { harness } from './support/app.ts'
 
@@ -51,9 +51,9 @@ describe('no statement reads more of the table than is asked for', () => {
     ['read-all', sql => notifications.markAllRead(sql, 1, undefined, NOW)],
     ['read-all of some', sql => notifications.markAllRead(sql, 1, [4, 8, 12], NOW)],
     ['delete', sql => notifications.remove(sql, 1, 7)],
-    ['whose is it', sql => notifications.isAnothers(sql, 1, 7)],
-    ['news for two streams', sql => readNews(sql, [1, 2], new Map([[1, new Set([7])]]))],
-    ['deleting who acted', sql => notifications.forgetActor(sql, 1)],
+    ['whose is it', sql => notifications.belongsToOther(sql, 1, 7)],
+    ['news for two streams', sql => readInboxChanges(sql, [1, 2], new Map([[1, new Set([7])]]))],
+    ['deleting who acted', sql => notifications.anonymizeActor(sql, 1)],
   ]
   for (const [name, work] of statements) {
     test(name, async () => {

@@ -4,13 +4,13 @@ import fc from 'fast-check'
 import type { Language } from '../src/language.ts'
 import {
   CATALOGUE,
-  type Facts,
   NOTIFICATION_TYPES,
   type NotificationType,
   render,
+  type TextValues,
 } from '../src/notifications/catalogue.ts'
 
-const base: Facts = {
+const base: TextValues = {
   now: new Date('2026-01-10T12:00:00Z'),
   timeZone: 'Europe/Paris',
   actorName: 'Marie',
@@ -28,7 +28,7 @@ const nobody = { startsAt: undefined, actorName: undefined }
 const noScore = { sets: undefined, actorName: undefined }
 const noCount = { startsAt: undefined, playerCount: undefined }
 
-type Row = { when?: Partial<Facts>; fr: string; en: string }
+type Row = { when?: Partial<TextValues>; fr: string; en: string }
 
 // The first row of each type is the contract's table (§4) as it stands; the others leave out what is not known.
 const ROWS: Record<NotificationType, { category: string; fr: string; en: string; messages: Row[] }> = {
@@ -224,7 +224,7 @@ test('a name comes out as it went in', () => {
 test('whatever is known or not, the text is whole', () => {
   const instant = fc.date({ min: new Date('0001-01-03'), max: new Date('9999-12-30'), noInvalidDate: true })
   const maybe = <T>(known: fc.Arbitrary<T>) => fc.option(known, { nil: undefined })
-  const facts: fc.Arbitrary<Facts> = fc.record({
+  const events: fc.Arbitrary<TextValues> = fc.record({
     now: instant,
     timeZone: fc.constantFrom('Europe/Paris', 'Asia/Tokyo', 'America/St_Johns', 'Pacific/Apia', 'UTC'),
     actorName: maybe(fc.constantFrom('', 'Marie', 'Jean Paul')),
@@ -233,8 +233,8 @@ test('whatever is known or not, the text is whole', () => {
     sets: maybe(fc.constantFrom('', '6-4 6-3')),
   })
   fc.assert(
-    fc.property(fc.constantFrom(...NOTIFICATION_TYPES), language, facts, (type, language, facts) => {
-      const { message } = render(type, language, facts)
+    fc.property(fc.constantFrom(...NOTIFICATION_TYPES), language, events, (type, language, events) => {
+      const { message } = render(type, language, events)
       assert.match(message, /^\p{Lu}.*[.!]$/u)
       assert.doesNotMatch(message, /undefined|null|NaN|Invalid|object/)
       assert.doesNotMatch(message, /\s\s|\s[.,)]/)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { timestamp } from '../src/http/format/timestamp.ts'
-import { isAnothers, markRead } from '../src/notifications/notifications.ts'
+import { belongsToOther, markRead } from '../src/notifications/notifications.ts'
 import { harness } from './support/app.ts'
 import { isHeldUp } from './support/database.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
@@ -105,8 +105,8 @@ describe('403', () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
-    assert.equal(await isAnothers(h.database.sql, user.id, id!), false)
-    assert.equal(await isAnothers(h.database.sql, other.id, id!), true)
+    assert.equal(await belongsToOther(h.database.sql, user.id, id!), false)
+    assert.equal(await belongsToOther(h.database.sql, other.id, id!), true)
   })
 })
 

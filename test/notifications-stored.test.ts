@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { eraseUser } from '../src/accounts/personal-data.ts'
-import { deliver, type NewNotification } from '../src/notifications/notifications.ts'
+import { type NewNotification, store } from '../src/notifications/notifications.ts'
 import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 
@@ -10,7 +10,7 @@ const h = harness()
 function told(userId: number, more: Partial<NewNotification> = {}): NewNotification {
   return {
     userId,
-    fact: 'game_full:x',
+    dedupKey: 'game_full:x',
     type: 'game_full',
     title: 'Partie complète',
     message: 'Vous êtes 4 sur 4.',
@@ -22,7 +22,7 @@ function told(userId: number, more: Partial<NewNotification> = {}): NewNotificat
   }
 }
 
-const send = (notifications: NewNotification[]) => deliver(h.database.sql, notifications, h.clock.now())
+const send = (notifications: NewNotification[]) => store(h.database.sql, notifications, h.clock.now())
 
 async function messagesOf(userId: number): Promise<string[]> {
   const rows = await h.database.sql`select message from notification where user_id = ${userId} order by id`
@@ -33,7 +33,7 @@ describe('deliver', () => {
   test('one row a person and fact, in one call and in the next', async () => {
     const [user, other] = [await makeUser(h), await makeUser(h)]
     assert.equal(await send([told(user.id), told(user.id), told(other.id)]), 2)
-    assert.equal(await send([told(user.id), told(user.id, { fact: 'game_full:y' })]), 1)
+    assert.equal(await send([told(user.id), told(user.id, { dedupKey: 'game_full:y' })]), 1)
   })
 
   test('users that do not exist are skipped, the others are not', async () => {
@@ -45,7 +45,7 @@ describe('deliver', () => {
   test('four hundred at once, their ids in the order given', async () => {
     const users = [await makeUser(h), await makeUser(h), await makeUser(h), await makeUser(h)]
     const rows = Array.from({ length: 400 }, (_, index) =>
-      told(users[index % 4]!.id, { fact: `f${index}`, message: `${index}` }),
+      told(users[index % 4]!.id, { dedupKey: `f${index}`, message: `${index}` }),
     )
     assert.equal(await send(rows), 400)
     const stored = await h.database.sql`
@@ -59,7 +59,7 @@ describe('deliver', () => {
   test('texts that look like an array’s own signs stay themselves', async () => {
     const user = await makeUser(h)
     const messages = ['NULL', '', '{a,"b"}', 'back\\slash "quoted"', "it's", '🎾 é', 'two\nlines']
-    await send(messages.map((message, index) => told(user.id, { message, fact: `f${index}` })))
+    await send(messages.map((message, index) => told(user.id, { message, dedupKey: `f${index}` })))
     assert.deepEqual(await messagesOf(user.id), messages)
   })
 })
@@ -89,8 +89,8 @@ describe('deleting the one who acted', () => {
   test('leaves messages alone that don’t name them, and those of others who act', async () => {
     const [reader, actor, other] = [await makeUser(h), await makeUser(h), await makeUser(h)]
     await send([
-      told(reader.id, { fact: 'a', message: 'Le score est définitif.', actorId: actor.id }),
-      told(reader.id, { fact: 'b', message: 'Marie a quitté la partie.', actorId: other.id, actorNameLength: 5 }),
+      told(reader.id, { dedupKey: 'a', message: 'Le score est définitif.', actorId: actor.id }),
+      told(reader.id, { dedupKey: 'b', message: 'Marie a quitté la partie.', actorId: other.id, actorNameLength: 5 }),
     ])
     await eraseUser(h.database.sql, actor.id)
     assert.deepEqual(await messagesOf(reader.id), ['Le score est définitif.', 'Marie a quitté la partie.'])

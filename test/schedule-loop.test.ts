@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type Fired, overdue, startSchedule } from '../src/games/schedule.ts'
+import { countOverdue, type Fired, startSchedule } from '../src/games/schedule.ts'
 import { anotherApp, harness } from './support/app.ts'
-import { happens, newGame, person, send, typesTold } from './support/games.ts'
+import { happens, newGame, person, send, typesAnnounced } from './support/games.ts'
 import { DAY_MS, HOUR_MS, schedule } from './support/schedule.ts'
 
 const h = harness({ REMINDER_OFFSETS: '1d,24h,90m,45s' })
-const { startIn, fire, pass, fact, create, planOf } = schedule(h)
+const { startIn, fire, pass, event, create, planOf } = schedule(h)
 
 /** The loop of a process that works, and what it fires. */
 function loop() {
@@ -52,25 +52,25 @@ describe('the loop', () => {
     h.clock.advance(HOUR_MS)
     await running.stop()
     assert.equal(running.fired.length, 3)
-    assert.deepEqual(await overdue(h.database.sql, h.clock.now()), { waiting: 2, oldestSeconds: 45 })
+    assert.deepEqual(await countOverdue(h.database.sql, h.clock.now()), { waiting: 2, oldestSeconds: 45 })
   })
 
   test('a backlog is worked off without waiting; a stop in the midst of it leaves the rest', async () => {
     const player = await person(h)
     for (let count = 0; count < 120; count += 1) await create(startIn(30_000), [player])
     h.clock.advance(30_000)
-    assert.deepEqual(await overdue(h.database.sql, h.clock.now()), { waiting: 120, oldestSeconds: 0 })
+    assert.deepEqual(await countOverdue(h.database.sql, h.clock.now()), { waiting: 120, oldestSeconds: 0 })
     const running = loop()
     const stopped = running.stop()
     await stopped
-    const { waiting } = await overdue(h.database.sql, h.clock.now())
+    const { waiting } = await countOverdue(h.database.sql, h.clock.now())
     assert.equal(waiting, 120 - running.fired.length)
     assert.ok(waiting > 0)
     const again = loop()
     await again.until(waiting)
     await again.stop()
-    assert.deepEqual(await overdue(h.database.sql, h.clock.now()), { waiting: 0, oldestSeconds: 0 })
-    assert.equal((await typesTold(h, player))[0]!.length, 120)
+    assert.deepEqual(await countOverdue(h.database.sql, h.clock.now()), { waiting: 0, oldestSeconds: 0 })
+    assert.equal((await typesAnnounced(h, player))[0]!.length, 120)
   })
 })
 
@@ -82,7 +82,7 @@ describe('REMINDER_OFFSETS', () => {
     h.clock.advance(3 * DAY_MS - 10 * 60_000)
     await fire()
     assert.equal(await pass(9 * 60_000 + 15_000, 15_000), 1)
-    assert.equal((await typesTold(h, player))[0]!.length, 2)
+    assert.equal((await typesAnnounced(h, player))[0]!.length, 2)
   })
 
   test('others after a restart: what was planned stays, what is planned from then on is by the new', async () => {
@@ -91,12 +91,12 @@ describe('REMINDER_OFFSETS', () => {
     const gameId = await create(startsAt, [player])
     const restarted = { ...h, ...(await anotherApp(h, { REMINDER_OFFSETS: '1h' })) }
     h.clock.advance(1)
-    await happens(restarted, fact('game_updated', gameId, startsAt, [player]))
+    await happens(restarted, event('game_updated', gameId, startsAt, [player]))
     assert.equal((await planOf(gameId)).length, 4)
     const fresh = newGame()
-    await happens(restarted, fact('game_created', fresh, startsAt, [player]))
+    await happens(restarted, event('game_created', fresh, startsAt, [player]))
     assert.deepEqual(await planOf(fresh), ['game_reminder', 'game_started'])
     await restarted.close()
-    assert.equal((await send(h, fact('game_updated', fresh, startsAt, [player]))).status, 202)
+    assert.equal((await send(h, event('game_updated', fresh, startsAt, [player]))).status, 202)
   })
 })

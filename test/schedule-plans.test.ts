@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import type { Sql } from '../src/db/sql.ts'
-import { plan, standIn } from '../src/games/planning.ts'
+import { planReminders, replaceByProducerReminder } from '../src/games/planning.ts'
 import type { Game } from '../src/games/projection.ts'
-import { fireDue, overdue } from '../src/games/schedule.ts'
+import { countOverdue, fireDue } from '../src/games/schedule.ts'
 import { harness } from './support/app.ts'
 
 const h = harness()
@@ -17,8 +17,8 @@ const GAME: Game = {
   playerIds: [1],
   startsAt: '2026-12-20T18:00:00.000000Z',
   place: null,
-  factTime: '2026-11-20T18:00:00.000000Z',
-  filledAt: null,
+  eventTime: '2026-11-20T18:00:00.000000Z',
+  fullSince: null,
   cancelled: false,
 }
 
@@ -64,8 +64,12 @@ describe('no statement reads more of the schedule than it is about', () => {
   const moved = { ...GAME, startsAt: '2026-12-21T18:00:00.000000Z' }
   const statements: [string, number, (sql: Sql) => Promise<unknown>][] = [
     ['firing', 2, sql => fireDue(sql, CLOCK)],
-    ['planning', 1, sql => plan(sql, new Map([[7, GAME]]), [moved], { ...CLOCK, reminderOffsets: [{ days: 1 }] })],
-    ['a producer’s own reminder', 1, sql => standIn(sql, [GAME], NOW)],
+    [
+      'planning',
+      1,
+      sql => planReminders(sql, new Map([[7, GAME]]), [moved], { ...CLOCK, reminderOffsets: [{ days: 1 }] }),
+    ],
+    ['a producer’s own reminder', 1, sql => replaceByProducerReminder(sql, [GAME], NOW)],
   ]
   for (const [name, count, work] of statements) {
     test(name, async () => {
@@ -84,7 +88,7 @@ describe('no statement reads more of the schedule than it is about', () => {
 
   test('how many are due, when few are', async () => {
     const early = new Date(NOW.getTime() - 29_990 * 60_000)
-    const [plan] = await plansOf(sql => overdue(sql, early))
+    const [plan] = await plansOf(sql => countOverdue(sql, early))
     assert.match(plan!, /Index (Only )?Scan using game_schedule_due|Bitmap Index Scan on game_schedule_due/)
   })
 })

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
-import { happens, newGame, person, sendBatch, typesTold } from './support/games.ts'
+import { happens, newGame, person, sendBatch, typesAnnounced } from './support/games.ts'
 import { DAY_MS, HOUR_MS, schedule } from './support/schedule.ts'
 
 const h = harness()
-const { startIn, fire, pass, fact, create, change, planOf } = schedule(h)
+const { startIn, fire, pass, event, create, change, planOf } = schedule(h)
 
 describe('a producer’s own', () => {
   test('start adds nothing to ours, nor ours to it', async () => {
@@ -17,7 +17,7 @@ describe('a producer’s own', () => {
       if (!producerFirst) await fire()
       await change(gameId, startsAt, players, 'game_started')
       await fire()
-      assert.deepEqual(await typesTold(h, ...players), [['game_started']])
+      assert.deepEqual(await typesAnnounced(h, ...players), [['game_started']])
     }
   })
 
@@ -28,7 +28,7 @@ describe('a producer’s own', () => {
     assert.equal(await pass(DAY_MS), 1)
     assert.equal(await change(gameId, startsAt, players, 'game_reminder'), 0)
     assert.equal(await pass(DAY_MS), 2)
-    assert.deepEqual(await typesTold(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
+    assert.deepEqual(await typesAnnounced(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
   })
 
   test('reminder takes the place of our next one, and a second one of theirs adds nothing', async () => {
@@ -42,7 +42,7 @@ describe('a producer’s own', () => {
     await change(gameId, startIn(9 * DAY_MS), players)
     await change(gameId, startsAt, players)
     assert.equal(await pass(2 * DAY_MS), 2)
-    assert.deepEqual(await typesTold(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
+    assert.deepEqual(await typesAnnounced(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
   })
 
   test('reminder takes the place of all of ours that are overdue', async () => {
@@ -59,14 +59,14 @@ describe('a producer’s own', () => {
     const players = [await person(h)]
     const known = newGame()
     const startsAt = startIn(2 * DAY_MS)
-    await happens(h, fact('game_reminder', known, startsAt, players))
+    await happens(h, event('game_reminder', known, startsAt, players))
     assert.deepEqual(await planOf(known), ['game_reminder', 'game_started'])
     const left = newGame()
-    const facts = [
-      fact('game_reminder', left, startsAt, players),
-      fact('game_updated', left, startIn(3 * DAY_MS), players),
+    const events = [
+      event('game_reminder', left, startsAt, players),
+      event('game_updated', left, startIn(3 * DAY_MS), players),
     ]
-    await sendBatch(h, facts)
+    await sendBatch(h, events)
     assert.deepEqual(await planOf(left), ['game_reminder', 'game_reminder', 'game_started'])
   })
 })

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { eraseUser } from '../src/accounts/personal-data.ts'
 import { connect, type Database, type Sql } from '../src/db/sql.ts'
-import { report } from '../src/games/intake.ts'
-import { readFact } from '../src/games/parse-event.ts'
+import { ingestEvents } from '../src/games/intake.ts'
+import { parseEvent } from '../src/games/parse-event.ts'
 import { fireDue } from '../src/games/schedule.ts'
 import { harness } from './support/app.ts'
-import { person, send, toldTo, typesTold } from './support/games.ts'
+import { announcedTo, person, send, typesAnnounced } from './support/games.ts'
 import { HOUR_MS, schedule, told } from './support/schedule.ts'
 
 const ROUNDS = 200
 
 const h = harness()
-const { startIn, fire, fact, create, change, planOf } = schedule(h)
+const { startIn, fire, event, create, change, planOf } = schedule(h)
 
 describe('two processes', () => {
   let other: Database
@@ -30,7 +30,7 @@ describe('two processes', () => {
       assert.equal(told(fired), 3)
       assert.equal(fired.length, 3)
     }
-    for (const types of await typesTold(h, ...players)) assert.equal(types.length, ROUNDS * 3)
+    for (const types of await typesAnnounced(h, ...players)) assert.equal(types.length, ROUNDS * 3)
   })
 
   test('a cancellation or a move beside two that fire: told before it, or never', async () => {
@@ -39,7 +39,7 @@ describe('two processes', () => {
       const startsAt = startIn(HOUR_MS)
       const gameId = await create(startsAt, [player])
       h.clock.advance(HOUR_MS)
-      const before = (await toldTo(h, player)).length
+      const before = (await announcedTo(h, player)).length
       const moves = round % 2 === 1
       const changed = () =>
         moves
@@ -54,7 +54,7 @@ describe('two processes', () => {
       assert.ok(count <= 1)
       // What had not been told by then never is.
       assert.equal(told(await fire()), 0)
-      assert.equal((await toldTo(h, player)).length - before, count)
+      assert.equal((await announcedTo(h, player)).length - before, count)
       assert.equal((await planOf(gameId)).includes('game_started'), moves)
       await h.database.sql`delete from game_schedule`
     }
@@ -69,7 +69,7 @@ describe('two processes', () => {
       await Promise.all([fire(), change(gameId, startsAt, [player], 'game_started'), fire(other)])
       await fire()
     }
-    assert.equal((await toldTo(h, player)).length, ROUNDS)
+    assert.equal((await announcedTo(h, player)).length, ROUNDS)
   })
 
   test('joins, moves, deletions and firing: nobody waits in a circle', async () => {
@@ -79,8 +79,8 @@ describe('two processes', () => {
       const games = [await create(startsAt, players), await create(startsAt, players.toReversed())]
       h.clock.advance(HOUR_MS)
       const reports = games.flatMap(gameId => [
-        send(h, fact('game_updated', gameId, startsAt, players.slice(1))),
-        send(h, fact('game_cancelled', gameId, startsAt, players)),
+        send(h, event('game_updated', gameId, startsAt, players.slice(1))),
+        send(h, event('game_cancelled', gameId, startsAt, players)),
       ])
       const erasures = players.slice(0, 2).map(id => eraseUser(other, id))
       await Promise.all([fire(), fire(other), ...erasures])
@@ -94,16 +94,16 @@ describe('two processes', () => {
     const startsAt = startIn(HOUR_MS)
     const [gameId, free] = [await create(startsAt, [player]), await create(startsAt, [player])]
     h.clock.advance(HOUR_MS)
-    const cancelled = readFact(fact('game_cancelled', gameId, startsAt, [player]), h.clock.now())
+    const cancelled = parseEvent(event('game_cancelled', gameId, startsAt, [player]), h.clock.now())
     await h.database.sql.begin(async tx => {
-      const agenda = { now: h.clock.now(), timeZone: 'Europe/Paris', reminderOffsets: [] }
-      await report(tx, [cancelled as Exclude<typeof cancelled, Error>], agenda)
+      const settings = { now: h.clock.now(), timeZone: 'Europe/Paris', reminderOffsets: [] }
+      await ingestEvents(tx, [cancelled as Exclude<typeof cancelled, Error>], settings)
       // The other game is told meanwhile.
       assert.equal(told(await fire(other)), 1)
     })
     assert.deepEqual(await fire(other), [])
     assert.deepEqual(await planOf(free), [])
-    assert.equal((await typesTold(h, player))[0]!.filter(type => type === 'game_started').length, 1)
+    assert.equal((await typesAnnounced(h, player))[0]!.filter(type => type === 'game_started').length, 1)
   })
 
   test('killed in the midst of it: the next tells it, at once and once', async () => {
@@ -111,9 +111,9 @@ describe('two processes', () => {
     await create(startIn(HOUR_MS), [player])
     h.clock.advance(HOUR_MS)
     const clock = { now: h.clock.now(), timeZone: 'Europe/Paris' }
-    let toldInVain = 0
+    let announcedInVain = 0
     const dying = other.begin(async (tx: Sql) => {
-      toldInVain = told(await fireDue(tx, clock))
+      announcedInVain = told(await fireDue(tx, clock))
       // Waited for to the end of its process: a connection is told of its end before its locks are let go.
       await h.database.sql`
         select pg_terminate_backend(pid, 10000) from pg_locks
@@ -122,8 +122,8 @@ describe('two processes', () => {
       await tx`select 1`
     })
     await assert.rejects(dying, { code: 'unavailable' })
-    assert.equal(toldInVain, 1)
+    assert.equal(announcedInVain, 1)
     assert.equal(told(await fire()), 1)
-    assert.equal((await toldTo(h, player)).length, 1)
+    assert.equal((await announcedTo(h, player)).length, 1)
   })
 })

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { eraseUser } from '../src/accounts/personal-data.ts'
 import { harness } from './support/app.ts'
-import { four, happens, newGame, person, sendBatch, toldTo, typesTold } from './support/games.ts'
+import { announcedTo, four, happens, newGame, person, sendBatch, typesAnnounced } from './support/games.ts'
 import { DAY_MS, HOUR_MS, schedule, told } from './support/schedule.ts'
 
 const h = harness()
-const { startIn, fire, pass, fact, create, change, planOf } = schedule(h)
+const { startIn, fire, pass, event, create, change, planOf } = schedule(h)
 
 describe('a game', () => {
   test('is reminded of a day and two hours before, and its start is told', async () => {
@@ -15,14 +15,14 @@ describe('a game', () => {
     await create(startsAt, players)
     assert.equal(await pass(3 * DAY_MS + HOUR_MS), 3)
     for (const player of players) {
-      const rows = await toldTo(h, player)
+      const rows = await announcedTo(h, player)
       assert.deepEqual(
         rows.map(row => row.type),
         ['game_reminder', 'game_reminder', 'game_started'],
       )
       assert.deepEqual(Object.keys(rows[0]!.data), ['game_id', 'starts_at'])
     }
-    const [first, second, started] = await toldTo(h, players[0]!)
+    const [first, second, started] = await announcedTo(h, players[0]!)
     assert.match(first!.message, /^Votre partie commence demain à \d+\sh\s\d\d\.$/)
     assert.match(second!.message, /^Votre partie commence aujourd'hui à \d+\sh\s\d\d\.$/)
     assert.match(started!.message, /^Votre partie de \d+\sh\s\d\d a commencé\./)
@@ -39,7 +39,7 @@ describe('a game', () => {
     const player = await person(h)
     await create(startIn(HOUR_MS), [player])
     assert.equal(await pass(2 * HOUR_MS), 1)
-    assert.deepEqual(await typesTold(h, player), [['game_started']])
+    assert.deepEqual(await typesAnnounced(h, player), [['game_started']])
     for (const startsAt of [startIn(-HOUR_MS), h.clock.now().toISOString()]) {
       assert.deepEqual(await planOf(await create(startsAt, [player])), [])
     }
@@ -49,7 +49,7 @@ describe('a game', () => {
     const players = [await person(h), await person(h)]
     const [gameId, startsAt] = [newGame(), startIn(2 * DAY_MS)]
     const score = { actor_id: players[0], score: { sets: '6-4' } }
-    await happens(h, fact('score_submitted', gameId, startsAt, players, score))
+    await happens(h, event('score_submitted', gameId, startsAt, players, score))
     assert.deepEqual(await planOf(gameId), [])
     await change(gameId, startsAt, players)
     assert.deepEqual(await planOf(gameId), ['game_reminder', 'game_reminder', 'game_started'])
@@ -69,7 +69,7 @@ describe('a game', () => {
       )
       h.clock.set('2027-03-28T07:00:00Z')
       await fire()
-      assert.match((await toldTo(h, player))[0]!.message, /^Votre partie commence demain à 9\sh\s00\.$/)
+      assert.match((await announcedTo(h, player))[0]!.message, /^Votre partie commence demain à 9\sh\s00\.$/)
     } finally {
       if (zone === undefined) delete process.env.TZ
       else process.env.TZ = zone
@@ -86,7 +86,7 @@ describe('changes', () => {
     await change(gameId, first, players)
     assert.equal((await planOf(gameId)).length, 3)
     assert.equal(await pass(9 * DAY_MS), 3)
-    assert.deepEqual(await typesTold(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
+    assert.deepEqual(await typesAnnounced(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
   })
 
   test('moved and back after a reminder: it isn’t told again', async () => {
@@ -106,7 +106,7 @@ describe('changes', () => {
     await change(gameId, startsAt, [anna], 'game_left', { actor_id: bob })
     await change(gameId, startsAt, [anna, chloe], 'game_joined', { actor_id: chloe })
     await pass(2 * HOUR_MS)
-    const reminded = (await typesTold(h, anna, bob, chloe)).map(types => types.includes('game_reminder'))
+    const reminded = (await typesAnnounced(h, anna, bob, chloe)).map(types => types.includes('game_reminder'))
     assert.deepEqual(reminded, [true, false, true])
   })
 
@@ -132,7 +132,7 @@ test('the game itself is asked again when something fires, whatever is planned',
     (await fire()).map(({ outcome }) => outcome),
     ['dropped', 'dropped'],
   )
-  assert.deepEqual(await toldTo(h, player), [])
+  assert.deepEqual(await announcedTo(h, player), [])
 })
 
 describe('facts between', () => {
@@ -143,7 +143,7 @@ describe('facts between', () => {
     h.clock.advance(2 * HOUR_MS)
     await change(gameId, startsAt, [anna, bob], 'game_joined', { actor_id: bob })
     assert.equal(told(await fire()), 1)
-    assert.deepEqual(await typesTold(h, bob), [['game_started']])
+    assert.deepEqual(await typesAnnounced(h, bob), [['game_started']])
   })
 
   test('moved onto a time at which something else was due', async () => {
@@ -163,7 +163,7 @@ describe('facts between', () => {
     const starts = [3, 5, 4].map(days => startIn(days * DAY_MS))
     await sendBatch(
       h,
-      starts.map(startsAt => fact('game_updated', gameId, startsAt, players)),
+      starts.map(startsAt => event('game_updated', gameId, startsAt, players)),
     )
     const rows = await h.database.sql<{ starts_at: Date }>`
       select starts_at from game_schedule where game_id = ${gameId}`
@@ -178,7 +178,7 @@ describe('facts between', () => {
     await create(startIn(3 * HOUR_MS), [anna, bob])
     assert.equal(await eraseUser(h.database.sql, anna), true)
     assert.equal(await pass(2 * HOUR_MS), 1)
-    assert.deepEqual(await typesTold(h, anna, bob), [[], ['game_reminder']])
+    assert.deepEqual(await typesAnnounced(h, anna, bob), [[], ['game_reminder']])
   })
 })
 
@@ -192,7 +192,7 @@ describe('after an outage', () => {
       ['dropped', 23],
       ['told', 1],
     ])
-    assert.match((await toldTo(h, player))[0]!.message, /^Votre partie commence aujourd'hui à/)
+    assert.match((await announcedTo(h, player))[0]!.message, /^Votre partie commence aujourd'hui à/)
   })
 
   test('after the start no reminder; the start itself up to 15 minutes late', async () => {
@@ -204,7 +204,7 @@ describe('after an outage', () => {
       await create(startIn(DAY_MS), [player])
       h.clock.advance(DAY_MS + late)
       await fire()
-      assert.deepEqual(await typesTold(h, player), [types])
+      assert.deepEqual(await typesAnnounced(h, player), [types])
     }
   })
 })

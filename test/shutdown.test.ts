@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
 import { openStream } from './support/event-stream.ts'
-import { makePlayers, signUpByMail, startLoad, tellings } from './support/load.ts'
+import { announcements, makePlayers, signUpByMail, startLoad } from './support/load.ts'
 import { run, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
 
@@ -46,7 +46,7 @@ test('SIGTERM under load: what was acknowledged is kept, and the process ends in
   }
   await load.stop()
 
-  const told = await tellings(database.sql)
+  const told = await announcements(database.sql)
   for (const id of scores) assert.equal(told.get(id), 3, `score ${id}`)
   const mailsTo = (email: string) => smtp.mails.filter(mail => mail.to.includes(email)).length
   await smtp.until(() => [...emails].every(email => mailsTo(email) > 0))

@@ -4,7 +4,7 @@ import { connect, type Query } from '../src/db/sql.ts'
 import type { AppError } from '../src/errors.ts'
 import { harness, INTAKE_KEY } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
-import { event, newGame } from './support/games.ts'
+import { cloudEvent, newGame } from './support/games.ts'
 
 const h = harness()
 
@@ -88,8 +88,8 @@ describe('a statement that could not be finished', () => {
   test('an intake that is stuck holds up no person', async () => {
     const user = await makeUser(h)
     const game_id = newGame()
-    const fact = event('game_joined', { game_id, creator_id: user.id, player_ids: [user.id, 99], actor_id: 99 })
-    const report = (id: string) => h.call('POST', '/internal/v1/events', { token: INTAKE_KEY, body: { ...fact, id } })
+    const event = cloudEvent('game_joined', { game_id, creator_id: user.id, player_ids: [user.id, 99], actor_id: 99 })
+    const report = (id: string) => h.call('POST', '/internal/v1/events', { token: INTAKE_KEY, body: { ...event, id } })
     assert.equal((await report('first')).status, 202)
     const stuck: Promise<{ status: number }>[] = []
     await h.database.sql.begin(async tx => {

@@ -6,7 +6,7 @@ import { harness } from './support/app.ts'
 import { assertError } from './support/endpoints.ts'
 import type { ClientStream } from './support/event-stream.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
-import { event, happens, newGame } from './support/games.ts'
+import { cloudEvent, happens, newGame } from './support/games.ts'
 import { countStatements } from './support/statements.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
 
@@ -64,7 +64,7 @@ describe('the stream', { timeout: 60_000 }, () => {
       const [creator, player] = [await makeUser(h), await makeUser(h)]
       const streams = [await synced(at.here, creator.token), await synced(at.there, creator.token)]
       const players = { creator_id: creator.id, player_ids: [creator.id, player.id], actor_id: player.id }
-      assert.equal(await happens(h, event('game_joined', { game_id: newGame(), ...players })), 1)
+      assert.equal(await happens(h, cloudEvent('game_joined', { game_id: newGame(), ...players })), 1)
       const [listed] = (await call(creator.token, 'GET', '')).body.data
       for (const stream of streams) {
         await assertNext(stream, 'notification', listed)
@@ -142,10 +142,10 @@ describe('the stream', { timeout: 60_000 }, () => {
       const [id] = await makeNotifications(h, user.id, 1)
       assert.deepEqual([(await stream.next()).event, (await stream.next()).event], ['notification', 'unread_count'])
       const { sql } = h.database
-      const isTold = () => h.logged.some(({ msg }) => String(msg).startsWith('the streams could not be told'))
+      const isAnnounced = () => h.logged.some(({ msg }) => String(msg).startsWith('the streams could not be told'))
       await sql`alter table notification rename to away`
       await sql`select pg_notify('notification', ${user.id}::text)`
-      while (!isTold()) await new Promise(setImmediate)
+      while (!isAnnounced()) await new Promise(setImmediate)
       await sql`alter table away rename to notification`
       await assertNext(stream, 'sync', { unread_count: 1, latest_id: id })
     })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { connect, connectReads } from '../src/db/sql.ts'
-import { readNews } from '../src/notifications/inbox-changes.ts'
+import { readInboxChanges } from '../src/notifications/inbox-changes.ts'
 import * as notifications from '../src/notifications/notifications.ts'
 import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
@@ -22,7 +22,8 @@ test('instants that PostgreSQL writes are UTC to the second, whatever zone the s
       const unread = { created_at: '2024-02-29T23:59:59+00:00', read_at: null, is_read: false }
       const read = { ...unread, read_at: '2026-07-01T00:00:59+00:00', is_read: true }
       const page = async () => JSON.parse((await notifications.list(reads, user.id, { page: 1, perPage: 1 })).json)
-      const news = async () => (await readNews(reads, [user.id], new Map([[user.id, new Set([id!])]])))[0]!.fresh
+      const news = async () =>
+        (await readInboxChanges(reads, [user.id], new Map([[user.id, new Set([id!])]])))[0]!.fresh
       const instantsOf = ({ created_at, read_at, is_read }: Record<string, unknown>) => ({
         created_at,
         read_at,

@@ -7,7 +7,7 @@ import type { migrate } from '../src/db/migrate.ts'
 import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { isHeldUp, testDatabase } from './support/database.ts'
 import { openStream } from './support/event-stream.ts'
-import { makePlayers, post, signUpByMail, startLoad, tellings } from './support/load.ts'
+import { announcements, makePlayers, post, signUpByMail, startLoad } from './support/load.ts'
 import { copyProgram, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
 
@@ -88,7 +88,7 @@ describe('the version after this one', () => {
     await load.stop()
 
     assert.deepEqual([...load.statuses].sort(), [200, 202])
-    const told = await tellings(database.sql)
+    const told = await announcements(database.sql)
     for (const id of scores) assert.equal(told.get(id), 3, `score ${id}`)
     await smtp.until(() => [...emails].every(email => mailsTo(email) > 0))
     for (const email of emails) assert.equal(mailsTo(email), 1, email)

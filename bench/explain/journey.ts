@@ -7,8 +7,8 @@ import { createContext } from '../../src/context.ts'
 import { PLANNER_OPTIONS } from '../../src/db/connection.ts'
 import type { Sql } from '../../src/db/sql.ts'
 import { fireDue } from '../../src/games/schedule.ts'
-import { readNews } from '../../src/notifications/inbox-changes.ts'
-import { someFact } from '../facts.ts'
+import { readInboxChanges } from '../../src/notifications/inbox-changes.ts'
+import { someEvent } from '../events.ts'
 import { INTAKE_KEY, JWT_SECRET } from '../programs.ts'
 import { type Caller, callers, type Seed } from '../seed.ts'
 import { collectPlans, EXPLAINING, type Plan } from './plans.ts'
@@ -117,17 +117,17 @@ async function inbox(call: Call, caller: Caller, other: Caller, seed: Seed): Pro
 
 async function reports(call: Call, seed: Seed): Promise<void> {
   const events = '/internal/v1/events'
-  const fact: any = someFact(seed.users)
-  await call('intake, one fact', 'POST', events, INTAKE_KEY, fact)
-  await call('intake, a repeat', 'POST', events, INTAKE_KEY, fact)
-  const moved = { ...fact, id: `${fact.id}-moved`, data: { ...fact.data, starts_at: '2031-01-19T17:00:00Z' } }
+  const event: any = someEvent(seed.users)
+  await call('intake, one fact', 'POST', events, INTAKE_KEY, event)
+  await call('intake, a repeat', 'POST', events, INTAKE_KEY, event)
+  const moved = { ...event, id: `${event.id}-moved`, data: { ...event.data, starts_at: '2031-01-19T17:00:00Z' } }
   await call('intake, a moved game', 'POST', events, INTAKE_KEY, { ...moved, type: 'game_updated' })
   await call('intake, a cancelled game', 'POST', events, INTAKE_KEY, {
     ...moved,
-    id: `${fact.id}-off`,
+    id: `${event.id}-off`,
     type: 'game_cancelled',
   })
-  const batch = Array.from({ length: 100 }, () => someFact(seed.users))
+  const batch = Array.from({ length: 100 }, () => someEvent(seed.users))
   await call('intake, a batch of 100', 'POST', events, INTAKE_KEY, batch, 'application/cloudevents-batch+json')
 }
 
@@ -148,7 +148,7 @@ async function behindTheScenes(
       if (error !== undone) throw error
     })
   as('news for a stream')
-  await readNews(sql, [7], new Map([[7, new Set([7, 7 + seed.users])]]))
+  await readInboxChanges(sql, [7], new Map([[7, new Set([7, 7 + seed.users])]]))
   as('export of an account')
   await exportUser(sql, 11)
   as('deletion of an account')

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { someFact } from '../facts.ts'
+import { someEvent } from '../events.ts'
 import { INTAKE_KEY } from '../programs.ts'
 import type { Caller } from '../seed.ts'
 
 /** What the service has acknowledged, and when (`performance.now()`). */
 export type Acknowledged = {
-  facts: string[]
+  events: string[]
   reads: Map<number, number>
   codes: string[]
   times: Record<string, number[]>
@@ -21,7 +21,7 @@ const USERS = 100
 export function writeOn(address: string, people: Caller[], acknowledged: Acknowledged): () => Promise<void> {
   const stopping = new AbortController()
   let turn = 0
-  const clients = { facts: reportFact, reads: read, codes: ask }
+  const clients = { events: reportEvent, reads: read, codes: ask }
   const running = Object.entries(clients).map(async ([name, act]) => {
     acknowledged.times[name] = []
     while (!stopping.signal.aborted) {
@@ -31,11 +31,11 @@ export function writeOn(address: string, people: Caller[], acknowledged: Acknowl
     }
   })
 
-  async function reportFact(): Promise<boolean> {
+  async function reportEvent(): Promise<boolean> {
     // Few enough that whoever listens is told often.
-    const fact = someFact(20)
-    const answer = await send('/internal/v1/events', INTAKE_KEY, fact)
-    if (answer.status === 202) acknowledged.facts.push(String(fact.id))
+    const event = someEvent(20)
+    const answer = await send('/internal/v1/events', INTAKE_KEY, event)
+    if (answer.status === 202) acknowledged.events.push(String(event.id))
     return answer.status === 202
   }
 

@@ -1,25 +1,25 @@
 import type { Sql } from '../../src/db/sql.ts'
-import * as events from '../../src/games/event-log.ts'
+import * as eventLog from '../../src/games/event-log.ts'
 import * as games from '../../src/games/games.ts'
-import type { Fact } from '../../src/games/parse-event.ts'
+import type { GameEvent } from '../../src/games/parse-event.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
 
 /**
  * "The same inserts in a bare transaction": the event, the game, what is planned for it, and the notifications. Nothing is
  * checked, looked up, updated or composed: the texts are always the same ones.
  */
-export function ceilingOfIntake(sql: Sql) {
-  return async (event: any): Promise<unknown> => {
+export function intakeCeiling(sql: Sql) {
+  return async (body: any): Promise<unknown> => {
     const now = new Date()
-    const fact = factOf(event)
+    const event = parseEvent(body)
     return sql.begin(async tx => {
-      await events.record(tx, [fact], now)
-      await games.lock(tx, [fact], now)
-      await schedule(tx, fact)
-      const told = [fact.creatorId, ...fact.playerIds].filter(userId => userId !== fact.actorId)
-      await notifications.deliver(
+      await eventLog.record(tx, [event], now)
+      await games.lock(tx, [event], now)
+      await schedule(tx, event)
+      const told = [event.creatorId, ...event.playerIds].filter(userId => userId !== event.actorId)
+      await notifications.store(
         tx,
-        told.map(userId => notificationOf(userId, fact)),
+        told.map(userId => notificationOf(userId, event)),
         now,
       )
       return { id: event.id, status: 'accepted', notifications: told.length }
@@ -27,7 +27,7 @@ export function ceilingOfIntake(sql: Sql) {
   }
 }
 
-function factOf({ id, type, time, data }: any): Fact {
+function parseEvent({ id, type, time, data }: any): GameEvent {
   return {
     id,
     key: `bare-${id}`,
@@ -42,7 +42,7 @@ function factOf({ id, type, time, data }: any): Fact {
   }
 }
 
-async function schedule(tx: Sql, { gameId, startsAt }: Fact): Promise<void> {
+async function schedule(tx: Sql, { gameId, startsAt }: GameEvent): Promise<void> {
   const start = Date.parse(startsAt!)
   const rows = [24, 2, 0].map(hours => ({
     game_id: gameId,
@@ -57,16 +57,16 @@ async function schedule(tx: Sql, { gameId, startsAt }: Fact): Promise<void> {
       as planned (game_id bigint, starts_at timestamptz, type text, due_at timestamptz)`
 }
 
-function notificationOf(userId: number, fact: Fact): notifications.NewNotification {
+function notificationOf(userId: number, event: GameEvent): notifications.NewNotification {
   return {
     userId,
-    fact: `${fact.key}/game_joined`,
+    dedupKey: `${event.key}/game_joined`,
     type: 'game_joined',
     title: 'Un joueur a rejoint la partie',
     message: 'Marie a rejoint la partie du samedi 16 janvier 2027 à 18 h 00 (3/4).',
-    data: { game_id: fact.gameId, actor_id: fact.actorId, starts_at: fact.startsAt },
+    data: { game_id: event.gameId, actor_id: event.actorId, starts_at: event.startsAt },
     locale: 'fr',
-    actorId: fact.actorId!,
+    actorId: event.actorId!,
     actorNameLength: 5,
   }
 }

@@ -6,13 +6,13 @@ import * as users from '../../src/accounts/users.ts'
 import { KEY_LOOKUPS, PLANNER_OPTIONS } from '../../src/db/connection.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
 import { bareSql } from './bare-sql.ts'
-import { ceilingOfIntake } from './ceiling-intake.ts'
+import { intakeCeiling } from './ceiling-intake.ts'
 import { ceilingOfSignIn } from './ceiling-sign-in.ts'
 
 // With as many connections as the service has for each, and its settings for them.
 const sql = bareSql(process.env.DATABASE_URL!, 5, PLANNER_OPTIONS)
 const signIn = ceilingOfSignIn(bareSql(process.env.DATABASE_URL!, 5, KEY_LOOKUPS))
-const intake = ceilingOfIntake(bareSql(process.env.DATABASE_URL!, 2, KEY_LOOKUPS))
+const intake = intakeCeiling(bareSql(process.env.DATABASE_URL!, 2, KEY_LOOKUPS))
 
 async function answer(request: IncomingMessage): Promise<unknown> {
   const url = request.url!

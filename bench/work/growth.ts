@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { report, someFact } from '../facts.ts'
+import { report, someEvent } from '../events.ts'
 import { type Bench, type Contender, compare } from '../measure.ts'
 import { administer } from '../postgres.ts'
 import { type Program, startService } from '../programs.ts'
@@ -112,7 +112,7 @@ function worksOf(seed: Seed, program: Program, name: string): Record<string, Con
       ({ data }) => assert.equal(data.is_read, true),
     ),
     intake: contender(
-      () => report(someFact(seed.users)),
+      () => report(someEvent(seed.users)),
       ({ status }) => assert.equal(status, 'accepted'),
     ),
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { report, reportBatch, someFact } from '../facts.ts'
+import { report, reportBatch, someEvent } from '../events.ts'
 import { type Bench, compare, type Figures } from '../measure.ts'
 import { startOther, startService } from '../programs.ts'
 import { number, type Part, ratio, row } from '../report.ts'
@@ -25,14 +25,14 @@ export async function intake(bench: Bench): Promise<Part> {
     assert.equal(results.length, BATCH)
     results.forEach(check)
   }
-  const batch = () => reportBatch(Array.from({ length: BATCH }, () => someFact(USERS)))
+  const batch = () => reportBatch(Array.from({ length: BATCH }, () => someEvent(USERS)))
   try {
     const single = await compare(
       bench,
       programs.map((program, index) => ({
         name: index < 2 ? program.name : 'the other checkout',
         programs: [program],
-        next: () => report(someFact(USERS)),
+        next: () => report(someEvent(USERS)),
         check,
       })),
       'courtside',

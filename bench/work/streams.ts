@@ -17,7 +17,7 @@ const FACTS_A_SECOND = 25
  */
 export async function streams(bench: Bench): Promise<Part> {
   const count = bench.smoke ? 50 : STREAMS
-  const facts = bench.smoke ? 10 : Math.ceil(bench.rounds * bench.seconds * FACTS_A_SECOND)
+  const events = bench.smoke ? 10 : Math.ceil(bench.rounds * bench.seconds * FACTS_A_SECOND)
   const url = await bench.postgres.createMigrated('streams')
   await seedService(url, { users: count, notifications: count })
   const service = await startService(url)
@@ -41,17 +41,17 @@ export async function streams(bench: Bench): Promise<Part> {
       if (sent.has(gameId)) took.push(performance.now() - sent.get(gameId)!)
     }
     for (const stream of opened) stream.hear = hear
-    for (let index = 0; index < facts; index += 1) {
+    for (let index = 0; index < events; index += 1) {
       // Nobody knows these games yet.
       const gameId = 1_000_000 + index
       sent.set(gameId, performance.now())
-      const answer = await reporter.send(fact(gameId, index, count))
+      const answer = await reporter.send(event(gameId, index, count))
       assert.equal(answer.status, 202, answer.body.toString())
       await delay(1000 / FACTS_A_SECOND)
     }
-    for (const until = performance.now() + 5_000; took.length < facts * 3 && performance.now() < until; )
+    for (const until = performance.now() + 5_000; took.length < events * 3 && performance.now() < until; )
       await delay(10)
-    assert.equal(took.length, facts * 3, 'each is told once')
+    assert.equal(took.length, events * 3, 'each is told once')
     reporter.close()
     const p99 = quantile(took, 0.99)
     return {
@@ -95,7 +95,7 @@ function openStream(port: number, token: string): Stream {
 }
 
 /** A player leaves a game of four: the three who stay are told. */
-function fact(gameId: number, index: number, users: number): string {
+function event(gameId: number, index: number, users: number): string {
   const [creator, actor, ...others] = [0, 1, 2, 3].map(player => 1 + ((index * 4 + player) % users))
   return post(
     '/internal/v1/events',

@@ -12,10 +12,10 @@ import * as users from './users.ts'
 export async function eraseUser(sql: Database, userId: number): Promise<boolean> {
   return sql.begin(async tx => {
     // Games first, then people: the order in which the intake takes their locks; a sign-in takes its code's before its user's.
-    await games.forgetPlayer(tx, userId)
+    await games.removePlayer(tx, userId)
     await codes.removeUser(tx, userId)
     if (!(await users.lock(tx, userId))) return false
-    await notifications.forgetActor(tx, userId)
+    await notifications.anonymizeActor(tx, userId)
     await sessions.removeAll(tx, userId)
     const email = await users.remove(tx, userId)
     // Whatever was asked for in between.
@@ -30,7 +30,7 @@ export async function exportUser(sql: Database, userId: number): Promise<Record<
     account: await users.exportUserData(sql, userId),
     sessions: await sessions.exportUserData(sql, userId),
     codes: await codes.exportUserData(sql, userId),
-    notifications: await notifications.exportOf(sql, userId),
-    games: await games.exportOf(sql, userId),
+    notifications: await notifications.exportUserData(sql, userId),
+    games: await games.exportUserData(sql, userId),
   }
 }

@@ -3,10 +3,9 @@ import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.ts'
 import type { Context } from '../context.ts'
 import { forbidden, unauthenticated } from '../errors.ts'
-import type { Access } from '../http/route.ts'
+import type { Access, Caller } from '../http/route.ts'
 import type { Claims, Tokens } from './jwt.ts'
 import type { SessionCache } from './session-cache.ts'
-import type * as sessions from './sessions.ts'
 
 /** The token of an `Authorization: Bearer` header, the only place where one is looked for. */
 export function bearer(request: FastifyRequest): string | undefined {
@@ -66,7 +65,7 @@ function matchesAnyKey(request: FastifyRequest, keys: readonly Buffer[]): boolea
 }
 
 /** Notes that a key was tried. Who sends none is no more than lost. */
-function auditRefusedKey(request: FastifyRequest, caller?: sessions.Caller): void {
+function auditRefusedKey(request: FastifyRequest, caller?: Caller): void {
   if (bearer(request) !== undefined) audit(request, 'key_refused', caller)
 }
 

@@ -1,4 +1,5 @@
 import type { Listener } from '../db/listener.ts'
+import type { Caller } from '../http/route.ts'
 import type { Tokens } from './jwt.ts'
 import * as sessions from './sessions.ts'
 
@@ -44,7 +45,7 @@ export function createSessionCache(connections: sessions.Connections, tokens: To
     sessions.onEnded(listener, forget)
   }
 
-  function find(token: string, now: Date): sessions.Caller | undefined {
+  function find(token: string, now: Date): Caller | undefined {
     const known = kept.get(token)
     if (!known || performance.now() - known.since >= MAX_AGE_MS) return undefined
     return now < known.accepted.until ? known.accepted.caller : undefined
@@ -61,7 +62,7 @@ export function createSessionCache(connections: sessions.Connections, tokens: To
     forget,
 
     /** Who brings this token, if it is one of ours and good at this instant. */
-    async authenticate(token: string, now: Date): Promise<sessions.Caller | undefined> {
+    async authenticate(token: string, now: Date): Promise<Caller | undefined> {
       const known = find(token, now)
       if (known) return known
       const claims = tokens.read(token, now)

@@ -1,5 +1,6 @@
 import type { Listener } from '../db/listener.ts'
 import type { Query, Sql } from '../db/sql.ts'
+import type { Caller } from '../http/route.ts'
 import type { Claims, Tokens } from './jwt.ts'
 
 // "Access token lifetime: 60 minutes. Refresh lifetime: 10080 minutes (7 days)."
@@ -14,9 +15,6 @@ const GRACE_MS = 30_000
 
 /** How long an ended session still earns its client a lane of its own (decisions.md, "lanes"). */
 const LANE_MS = 90 * 86_400_000
-
-/** Who calls, once their token has been accepted. */
-export type Caller = { userId: number; sessionId: string; expiresAt: Date }
 
 /** When a session ends that is opened now. */
 export function sessionEnd(now: Date): Date {

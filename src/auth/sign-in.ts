@@ -1,6 +1,7 @@
 import * as users from '../accounts/users.ts'
 import type { Database, Sql } from '../db/sql.ts'
 import { AppError, invalid } from '../errors.ts'
+import type { Caller } from '../http/route.ts'
 import type { Keys } from '../keys.ts'
 import type { Language } from '../language.ts'
 import * as codes from './codes.ts'
@@ -109,7 +110,7 @@ export async function openSession(
 export async function verifyOwner(
   sql: Database,
   keys: Keys,
-  { userId, sessionId }: sessions.Caller,
+  { userId, sessionId }: Caller,
   code: string,
   now: Date,
 ): Promise<boolean> {

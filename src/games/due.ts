@@ -1,12 +1,12 @@
 import { midnight, wallClock } from '../notifications/wall-clock.ts'
 import type { Duration } from '../settings.ts'
 
-export type Planned = { type: 'game_reminder' | 'game_started'; dueAt: Date }
+export type DueTime = { type: 'game_reminder' | 'game_started'; dueAt: Date }
 
 const DAY_MS = 86_400_000
 
 /** When a game's players are to be reminded and told of its start. Offsets that meet ("1d,24h") are two of one time. */
-export function planned(startsAt: Date, offsets: readonly Duration[], timeZone: string): Planned[] {
+export function dueTimes(startsAt: Date, offsets: readonly Duration[], timeZone: string): DueTime[] {
   const reminders = offsets.map(offset => ({
     type: 'game_reminder' as const,
     dueAt: before(startsAt, offset, timeZone),

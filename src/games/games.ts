@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts'
-import type { Fact } from './parse-event.ts'
-import { firstHeard, type Game } from './projection.ts'
+import type { GameEvent } from './parse-event.ts'
+import { type Game, projectFirst } from './projection.ts'
 
 type GameRow = {
   id: number
@@ -17,8 +17,8 @@ type GameRow = {
  * Locks the games that the facts speak of until the transaction ends, in ascending order, so that no two batches wait for
  * each other; a game that isn't known yet becomes known by the first of its facts. One statement.
  */
-export async function lock(sql: Sql, facts: readonly Fact[], now: Date): Promise<Map<number, Game>> {
-  const heard = new Map(facts.toReversed().map(fact => [fact.gameId, firstHeard(fact)]))
+export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<number, Game>> {
+  const heard = new Map(events.toReversed().map(event => [event.gameId, projectFirst(event)]))
   const rows = await sql<GameRow>`
     insert into game (id, creator_id, player_ids, starts_at, place, updated_at)
     select id, creator_id, player_ids, starts_at, place, ${now}
@@ -69,26 +69,26 @@ export async function save(sql: Sql, games: readonly Game[], now: Date): Promise
  * Keeps that these notices of locked games are told, so that none is told again.
  * @returns `<game id> <notice>` of each that was not told before
  */
-export async function claimNotices(
+export async function claimOnceKeys(
   sql: Sql,
-  notices: readonly { game: Game; notice?: string }[],
+  onceKeys: readonly { game: Game; onceKey?: string }[],
   now: Date,
 ): Promise<Set<string>> {
-  const rows = await sql<{ game_id: number; notice: string }>`
+  const rows = await sql<{ game_id: number; onceKey: string }>`
     insert into game_notice (game_id, notice, created_at)
     select game_id, notice, ${now}
-    from unnest(${notices.map(({ game }) => game.id)}::bigint[], ${notices.map(({ notice }) => notice)}::text[])
+    from unnest(${onceKeys.map(({ game }) => game.id)}::bigint[], ${onceKeys.map(({ onceKey }) => onceKey)}::text[])
       as told (game_id, notice)
     on conflict on constraint game_notice_pkey do nothing
     returning game_id, notice`
-  return new Set(rows.map(row => `${row.game_id} ${row.notice}`))
+  return new Set(rows.map(row => `${row.game_id} ${row.onceKey}`))
 }
 
 /**
  * "Deleting a user [...] takes them out of games and event records"; of an event nothing but hashes is kept. The games are
  * locked in ascending order, as the intake does, and must be before anything of the user's is.
  */
-export async function forgetPlayer(sql: Sql, userId: number): Promise<void> {
+export async function removePlayer(sql: Sql, userId: number): Promise<void> {
   await sql`
     with mine as (
       select id from game
@@ -108,8 +108,8 @@ function toGame(row: GameRow): Game {
     playerIds: row.player_ids,
     startsAt: row.starts_at,
     place: row.place,
-    factTime: row.fact_time,
-    filledAt: row.filled_at,
+    eventTime: row.fact_time,
+    fullSince: row.filled_at,
     cancelled: row.cancelled,
   }
 }
@@ -121,15 +121,15 @@ function toJson(games: Iterable<Game>): string {
     player_ids: game.playerIds,
     starts_at: game.startsAt,
     place: game.place,
-    fact_time: game.factTime,
-    filled_at: game.filledAt,
+    fact_time: game.eventTime,
+    filled_at: game.fullSince,
     cancelled: game.cancelled,
   }))
   return JSON.stringify(rows)
 }
 
 /** What is held on a user here (`users export`). */
-export async function exportOf(sql: Sql, userId: number) {
+export async function exportUserData(sql: Sql, userId: number) {
   return sql`
     select id, creator_id = ${userId} as created, player_ids @> array[${userId}]::bigint[] as plays, starts_at, place, cancelled
     from game

@@ -2,37 +2,37 @@ import type { Person } from '../accounts/users.ts'
 import { timestamp } from '../http/format/timestamp.ts'
 import type { Language } from '../language.ts'
 import { render } from '../notifications/catalogue.ts'
-import type { Clock } from '../notifications/dates.ts'
+import type { LocalTime } from '../notifications/dates.ts'
 import type { NewNotification } from '../notifications/notifications.ts'
-import { isScore } from './projection.ts'
-import { namesActor, type Telling } from './recipients.ts'
+import { isScoreEvent } from './projection.ts'
+import { type Announcement, namesActor } from './recipients.ts'
 
 type Text = Pick<NewNotification, 'title' | 'message'>
 
 /** The notifications to write: a row for each recipient whom we know, in their language. */
-export function compose(
-  told: readonly Telling[],
+export function renderNotifications(
+  told: readonly Announcement[],
   people: ReadonlyMap<number, Person>,
-  clock: Clock,
+  clock: LocalTime,
 ): NewNotification[] {
-  return told.flatMap(telling => {
-    const { fact, type } = telling
-    const actorName = namesActor(type) && fact.actorId !== undefined ? people.get(fact.actorId)?.firstName : undefined
-    const data = dataOf(telling)
+  return told.flatMap(announcement => {
+    const { event, type } = announcement
+    const actorName = namesActor(type) && event.actorId !== undefined ? people.get(event.actorId)?.firstName : undefined
+    const data = notificationData(announcement)
     const texts = new Map<Language, Text>()
-    return telling.userIds
+    return announcement.userIds
       .filter(id => people.has(id))
       .map(userId => {
         const { locale } = people.get(userId)!
-        const text = texts.get(locale) ?? textOf(telling, locale, actorName, clock)
+        const text = texts.get(locale) ?? renderText(announcement, locale, actorName, clock)
         texts.set(locale, text)
         return {
           userId,
           type,
           ...text,
           data,
-          fact: `${type}:${fact.key}`,
-          actorId: fact.actorId ?? null,
+          dedupKey: `${type}:${event.key}`,
+          actorId: event.actorId ?? null,
           locale,
           // As PostgreSQL's char_length counts: by code points.
           actorNameLength: actorName === undefined ? 0 : [...actorName].length,
@@ -41,23 +41,28 @@ export function compose(
   })
 }
 
-function textOf({ fact, type, game }: Telling, language: Language, actorName: string | undefined, clock: Clock): Text {
+function renderText(
+  { event, type, game }: Announcement,
+  language: Language,
+  actorName: string | undefined,
+  clock: LocalTime,
+): Text {
   // The game of a score may be known without its date, or better than the score's reporter knew it.
-  const startsAt = isScore(fact) ? (game.startsAt ?? fact.startsAt) : game.startsAt
+  const startsAt = isScoreEvent(event) ? (game.startsAt ?? event.startsAt) : game.startsAt
   return render(type, language, {
     ...clock,
     ...(actorName !== undefined && { actorName }),
     ...(startsAt && { startsAt: new Date(startsAt) }),
-    ...(fact.score && { sets: fact.score.sets }),
+    ...(event.score && { sets: event.score.sets }),
     playerCount: game.playerIds.length,
   })
 }
 
-function dataOf({ fact, game }: Telling): Record<string, unknown> {
+function notificationData({ event, game }: Announcement): Record<string, unknown> {
   return {
-    game_id: fact.gameId,
-    ...(fact.actorId !== undefined && { actor_id: fact.actorId }),
-    ...(fact.score?.id !== undefined && { score_id: fact.score.id }),
-    ...(!isScore(fact) && game.startsAt && { starts_at: timestamp(new Date(game.startsAt)) }),
+    game_id: event.gameId,
+    ...(event.actorId !== undefined && { actor_id: event.actorId }),
+    ...(event.score?.id !== undefined && { score_id: event.score.id }),
+    ...(!isScoreEvent(event) && game.startsAt && { starts_at: timestamp(new Date(game.startsAt)) }),
   }
 }

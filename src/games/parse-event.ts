@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto'
 import { type AppError, invalid } from '../errors.ts'
 import { canonicalInstant } from '../http/format/timestamp.ts'
 import { compileCheck, trim } from '../http/validation.ts'
-import { type CloudEvent, FACT_TYPES, type FactType, schemaOf } from './schema.ts'
+import { type CloudEvent, EVENT_TYPES, type EventType, eventSchema } from './schema.ts'
 
 /** One reported fact, read and checked. Instants are in their canonical spelling, so that their order is that of texts. */
-export type Fact = {
+export type GameEvent = {
   id: string
   /** Names the fact among all: a hash of source and id. */
   key: string
   /** Of the content. */
   digest: string
-  type: FactType
+  type: EventType
   time: string
   gameId: number
   creatorId: number
@@ -26,15 +26,15 @@ export type Fact = {
 
 const AHEAD_MINUTES = 5
 
-const checks = new Map([...FACT_TYPES, undefined].map(type => [type, compileCheck<CloudEvent>(schemaOf(type))]))
+const checks = new Map([...EVENT_TYPES, undefined].map(type => [type, compileCheck<CloudEvent>(eventSchema(type))]))
 
 /**
  * Reads a CloudEvent.
  * @returns the fact, or the refusal that names what is wrong with it; nothing is thrown, since in a batch a refusal is an
  * answer like others
  */
-export function readFact(input: unknown, now: Date): Fact | AppError {
-  const checked = checks.get(typeOf(input))!(input)
+export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
+  const checked = checks.get(readType(input))!(input)
   if ('fields' in checked) return invalid(checked.fields)
   const event = checked.value
   const time = canonicalInstant(event.time)!
@@ -57,7 +57,7 @@ export function readFact(input: unknown, now: Date): Fact | AppError {
     key: hash(`${source}\0${id}`),
     // What was read rather than the bytes: blanks, the order of keys or players and a zone make no other content.
     digest: hash(JSON.stringify({ type, time, data: { ...data, starts_at: startsAt, player_ids: sorted } })),
-    type: type as FactType,
+    type: type as EventType,
     time,
     gameId: data.game_id,
     creatorId: data.creator_id,
@@ -71,7 +71,7 @@ export function readFact(input: unknown, now: Date): Fact | AppError {
 }
 
 /** What is said of a fact whose source has used its id for another one. */
-export function mismatch(): AppError {
+export function eventMismatch(): AppError {
   const text = {
     fr: 'Cet identifiant a déjà servi pour un autre contenu.',
     en: 'This id has been used for another content.',
@@ -79,9 +79,9 @@ export function mismatch(): AppError {
   return invalid({ id: [text] }, 'event_mismatch')
 }
 
-function typeOf(input: unknown): FactType | undefined {
+function readType(input: unknown): EventType | undefined {
   const type = (input as { type?: unknown } | null | undefined)?.type
-  return typeof type === 'string' ? FACT_TYPES.find(known => known === trim(type)) : undefined
+  return typeof type === 'string' ? EVENT_TYPES.find(known => known === trim(type)) : undefined
 }
 
 function hash(text: string): string {

@@ -1,12 +1,12 @@
 import type { Sql } from '../db/sql.ts'
-import type { Clock } from '../notifications/dates.ts'
+import type { LocalTime } from '../notifications/dates.ts'
 import type { Duration } from '../settings.ts'
-import { planned } from './due.ts'
+import { dueTimes } from './due.ts'
 import * as games from './games.ts'
 import type { Game } from './projection.ts'
 
 /** The reader's clock, and how long before a game its players are reminded. */
-export type Agenda = Clock & { reminderOffsets: readonly Duration[] }
+export type ReminderSettings = LocalTime & { reminderOffsets: readonly Duration[] }
 
 /**
  * Plans what locked games have become, in the event's own transaction: what was planned for another start, or for a game that
@@ -14,11 +14,11 @@ export type Agenda = Clock & { reminderOffsets: readonly Duration[] }
  * due and not told yet stays, and so does what was planned when REMINDER_OFFSETS were others.
  * @param known the games as they were before
  */
-export async function plan(
+export async function planReminders(
   sql: Sql,
   known: ReadonlyMap<number, Game>,
   changed: readonly Game[],
-  { now, timeZone, reminderOffsets }: Agenda,
+  { now, timeZone, reminderOffsets }: ReminderSettings,
 ): Promise<void> {
   const moved = changed.filter(game => isMoved(known.get(game.id)!, game))
   if (moved.length === 0) return
@@ -26,7 +26,7 @@ export async function plan(
   const rows = moved.flatMap(({ id }, index) => {
     const startsAt = starts[index]
     if (!startsAt) return []
-    return planned(new Date(startsAt), reminderOffsets, timeZone)
+    return dueTimes(new Date(startsAt), reminderOffsets, timeZone)
       .filter(({ dueAt }) => dueAt > now)
       .map(({ type, dueAt }) => ({ game_id: id, starts_at: startsAt, type, due_at: dueAt }))
   })
@@ -45,14 +45,14 @@ export async function plan(
 
 /** A game that only a score has made known has no schedule: it becomes known to it by its first event. */
 function isMoved(before: Game, game: Game): boolean {
-  return before.factTime === null || before.startsAt !== game.startsAt || before.cancelled !== game.cancelled
+  return before.eventTime === null || before.startsAt !== game.startsAt || before.cancelled !== game.cancelled
 }
 
 /**
  * Lets a producer's own reminders, told just now, take the place of ours: of those that are overdue, else of the next one. So
  * nobody is reminded twice for one reason, and of several offsets the later ones stay.
  */
-export async function standIn(sql: Sql, reminded: readonly Game[], now: Date): Promise<void> {
+export async function replaceByProducerReminder(sql: Sql, reminded: readonly Game[], now: Date): Promise<void> {
   const replaced = await sql<{ game_id: number; starts_at: Date; due_at: Date }>`
     with next as (
       select game_id, game_schedule.starts_at, min(due_at) as due_at
@@ -68,15 +68,15 @@ export async function standIn(sql: Sql, reminded: readonly Game[], now: Date): P
     returning game_schedule.game_id, game_schedule.starts_at, game_schedule.due_at`
   if (replaced.length === 0) return
   // Kept as told, lest the game move and come back to this start, and it be planned again.
-  const notices = reminded.flatMap(game =>
+  const onceKeys = reminded.flatMap(game =>
     replaced
       .filter(row => row.game_id === game.id && row.starts_at.getTime() === Date.parse(game.startsAt!))
-      .map(row => ({ game, notice: reminderNotice(game, row.due_at) })),
+      .map(row => ({ game, onceKey: reminderOnceKey(game, row.due_at) })),
   )
-  await games.claimNotices(sql, notices, now)
+  await games.claimOnceKeys(sql, onceKeys, now)
 }
 
 /** What names one of our reminders among all that is told of a game. A producer's own is named by the start alone. */
-export function reminderNotice({ startsAt }: Game, dueAt: Date): string {
+export function reminderOnceKey({ startsAt }: Game, dueAt: Date): string {
   return `reminder@${startsAt} due ${dueAt.toISOString()}`
 }

@@ -4,8 +4,8 @@ import { AppError, notFound } from '../errors.ts'
 import { isLocal } from '../http/local.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
-import { report } from './intake.ts'
-import { mismatch, readFact } from './parse-event.ts'
+import { ingestEvents } from './intake.ts'
+import { eventMismatch, parseEvent } from './parse-event.ts'
 import { playedEvent, STORY_LENGTH } from './play.ts'
 
 const Played = Type.Object({
@@ -36,12 +36,12 @@ export async function playRoutes(
     handler: async request => {
       const { round, step } = request.body
       if (step >= STORY_LENGTH) throw notFound()
-      const agenda = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
-      const fact = readFact(playedEvent(request.caller.userId, round, step, agenda.now), agenda.now)
-      if (fact instanceof AppError) throw fact
-      const { outcomes } = await report(sql, [fact], agenda)
-      if (outcomes[0]!.status === 'mismatch') throw mismatch()
-      return { data: { type: fact.type, step, steps: STORY_LENGTH } }
+      const settings = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
+      const event = parseEvent(playedEvent(request.caller.userId, round, step, settings.now), settings.now)
+      if (event instanceof AppError) throw event
+      const { outcomes } = await ingestEvents(sql, [event], settings)
+      if (outcomes[0]!.status === 'mismatch') throw eventMismatch()
+      return { data: { type: event.type, step, steps: STORY_LENGTH } }
     },
   })
 }

@@ -1,4 +1,4 @@
-import type { Fact } from './parse-event.ts'
+import type { GameEvent } from './parse-event.ts'
 
 /** What is known of a game. Instants are in their canonical spelling. */
 export type Game = {
@@ -8,22 +8,22 @@ export type Game = {
   startsAt: string | null
   place: string | null
   /** The time of the newest fact applied; null while only a score has made the game known. */
-  factTime: string | null
+  eventTime: string | null
   /** The time of the fact by which the present four were told that they are; null while nobody was. */
-  filledAt: string | null
+  fullSince: string | null
   cancelled: boolean
 }
 
 /** A game that is heard of for the first time, as though by a score: any game event then is newer than what is known. */
-export function firstHeard(fact: Fact): Game {
+export function projectFirst(event: GameEvent): Game {
   return {
-    id: fact.gameId,
-    creatorId: fact.creatorId,
-    playerIds: fact.playerIds,
-    startsAt: fact.startsAt ?? null,
-    place: fact.place ?? null,
-    factTime: null,
-    filledAt: null,
+    id: event.gameId,
+    creatorId: event.creatorId,
+    playerIds: event.playerIds,
+    startsAt: event.startsAt ?? null,
+    place: event.place ?? null,
+    eventTime: null,
+    fullSince: null,
     cancelled: false,
   }
 }
@@ -35,44 +35,44 @@ export function firstHeard(fact: Fact): Game {
  * makes no difference.
  * @returns the same object when nothing changed
  */
-export function apply(before: Game, fact: Fact): Game {
-  if (isScore(fact)) return before
-  const cancelled = before.cancelled || fact.type === 'game_cancelled'
-  const state = isLate(before, fact) ? before : { ...firstHeard(fact), factTime: fact.time }
-  const filledAt = cancelled ? before.filledAt : fill(before, state, fact)
-  if (state === before && cancelled === before.cancelled && filledAt === before.filledAt) return before
-  return { ...state, filledAt, cancelled }
+export function applyEvent(before: Game, event: GameEvent): Game {
+  if (isScoreEvent(event)) return before
+  const cancelled = before.cancelled || event.type === 'game_cancelled'
+  const state = isLate(before, event) ? before : { ...projectFirst(event), factTime: event.time }
+  const filledAt = cancelled ? before.fullSince : becomesFull(before, state, event)
+  if (state === before && cancelled === before.cancelled && filledAt === before.fullSince) return before
+  return { ...state, fullSince: filledAt, cancelled }
 }
 
 /** Whether a fact is about the score of a game, and so says nothing new of the game itself. */
-export function isScore(fact: Pick<Fact, 'type'>): boolean {
-  return fact.type.startsWith('score_')
+export function isScoreEvent(event: Pick<GameEvent, 'type'>): boolean {
+  return event.type.startsWith('score_')
 }
 
 /** Whether a later fact is known already. */
-function isLate(game: Game, fact: Fact): boolean {
-  return game.factTime !== null && fact.time < game.factTime
+function isLate(game: Game, event: GameEvent): boolean {
+  return game.eventTime !== null && event.time < game.eventTime
 }
 
-const FILLING = ['game_joined', 'game_created', 'game_updated', 'game_full']
+const FILLING_TYPES = ['game_joined', 'game_created', 'game_updated', 'game_full']
 
 /**
  * "`game_full` follows by itself from the join, creation or update that makes four [...]; a producer's own `game_full` for
  * the same filling adds nothing. A leave and a refill is a new fact."
  * @returns the new `filledAt`; the players are to be told when that is neither null nor the old one
  */
-function fill(before: Game, { playerIds, factTime }: Game, fact: Fact): string | null {
+function becomesFull(before: Game, { playerIds, eventTime: factTime }: Game, event: GameEvent): string | null {
   // A producer's word that the game is full holds even where it doesn't name everybody.
-  const full = fact.playerIds.length === 4 || fact.type === 'game_full'
-  const fills = full && FILLING.includes(fact.type) ? fact.time : null
-  if (isLate(before, fact)) {
-    if (playerIds.length < 4) return before.filledAt
-    if (full) return before.filledAt ?? fills
+  const full = event.playerIds.length === 4 || event.type === 'game_full'
+  const fills = full && FILLING_TYPES.includes(event.type) ? event.time : null
+  if (isLate(before, event)) {
+    if (playerIds.length < 4) return before.fullSince
+    if (full) return before.fullSince ?? fills
     // Fewer than four between the filling that was told and the four of now: these are a refill.
-    return before.filledAt !== null && before.filledAt < fact.time ? factTime : before.filledAt
+    return before.fullSince !== null && before.fullSince < event.time ? factTime : before.fullSince
   }
   if (!full) return null
   // Somebody new among four: the leave that must have been between is late, or was never reported.
   const refilled = before.playerIds.length === 4 && playerIds.some(id => !before.playerIds.includes(id))
-  return refilled ? fills : (before.filledAt ?? fills)
+  return refilled ? fills : (before.fullSince ?? fills)
 }

@@ -1,27 +1,27 @@
 import type { NotificationType } from '../notifications/catalogue.ts'
-import type { Fact } from './parse-event.ts'
-import { type Game, isScore } from './projection.ts'
+import type { GameEvent } from './parse-event.ts'
+import { type Game, isScoreEvent } from './projection.ts'
 
 /** That these people are told of a fact, under a type. */
-export type Telling = {
-  fact: Pick<Fact, 'key' | 'type' | 'gameId' | 'actorId' | 'startsAt' | 'score'>
+export type Announcement = {
+  event: Pick<GameEvent, 'key' | 'type' | 'gameId' | 'actorId' | 'startsAt' | 'score'>
   type: NotificationType
   userIds: number[]
   /** What is known of the game after the fact; of a late fact that is more than the fact itself says. */
   game: Game
   /** What may be told but once of a game, whoever reports it. */
-  notice?: string
+  onceKey?: string
 }
 
 /** Whom a fact is told to; each person once a type. */
-export function tellings(before: Game, game: Game, fact: Fact): Telling[] {
+export function announcementsFor(before: Game, game: Game, event: GameEvent): Announcement[] {
   // "no later fact revives the game or notifies of it (scores aside)"
-  if (before.cancelled && !isScore(fact)) return []
-  const told: Telling[] = []
-  const tell = (type: NotificationType, userIds: number[], notice?: string) => {
-    told.push({ fact, type, userIds, game, ...(notice && { notice }) })
+  if (before.cancelled && !isScoreEvent(event)) return []
+  const told: Announcement[] = []
+  const tell = (type: NotificationType, userIds: number[], onceKey?: string) => {
+    told.push({ event, type, userIds, game, ...(onceKey && { onceKey }) })
   }
-  switch (fact.type) {
+  switch (event.type) {
     case 'game_created':
     case 'game_updated':
     case 'game_full':
@@ -29,21 +29,21 @@ export function tellings(before: Game, game: Game, fact: Fact): Telling[] {
     case 'game_reminder':
     case 'game_started':
       // A game that has moved since neither starts now nor is to be reminded of.
-      if (fact.startsAt === game.startsAt) {
-        tell(fact.type, unique(game.playerIds), `${fact.type.slice('game_'.length)}@${fact.startsAt}`)
+      if (event.startsAt === game.startsAt) {
+        tell(event.type, unique(game.playerIds), `${event.type.slice('game_'.length)}@${event.startsAt}`)
       }
       break
     default:
-      tell(fact.type, recipients(fact, before, game))
+      tell(event.type, findRecipients(event, before, game))
   }
-  if (game.filledAt !== null && game.filledAt !== before.filledAt) tell('game_full', unique(game.playerIds))
+  if (game.fullSince !== null && game.fullSince !== before.fullSince) tell('game_full', unique(game.playerIds))
   return told
 }
 
 /** The contract's table. Who joins or leaves late is told to the players of now. */
-function recipients(fact: Fact, before: Game, game: Game): number[] {
-  const { actorId, byId, playerIds } = fact
-  switch (fact.type) {
+function findRecipients(event: GameEvent, before: Game, game: Game): number[] {
+  const { actorId, byId, playerIds } = event
+  switch (event.type) {
     case 'game_joined':
     case 'game_left': {
       const others = unique([game.creatorId, ...game.playerIds], actorId, byId)

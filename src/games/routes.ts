@@ -5,8 +5,8 @@ import { failure } from '../http/failure.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
 import { type Language, preferredLanguage } from '../language.ts'
-import { type Outcome, report } from './intake.ts'
-import { type Fact, mismatch, readFact } from './parse-event.ts'
+import { type EventOutcome, ingestEvents } from './intake.ts'
+import { eventMismatch, type GameEvent, parseEvent } from './parse-event.ts'
 import { BatchResult, CloudEvent, EventResult } from './schema.ts'
 
 const BATCH = 'application/cloudevents-batch+json'
@@ -47,48 +47,50 @@ export function intakeRoutes(
       response: { 200: Type.Union([EventResult, BatchResult]), 202: EventResult },
     },
     handler: async (request, reply) => {
-      const agenda = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
-      const take: Take = async facts => {
-        const { outcomes, skipped } = await report(sql, facts, agenda)
+      const settings = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
+      const take: Take = async events => {
+        const { outcomes, skipped } = await ingestEvents(sql, events, settings)
         if (skipped > 0) {
           request.log.debug({ skipped }, 'unknown recipients skipped')
           metrics.skippedRecipients(skipped)
         }
         outcomes.forEach(({ status }, index) => {
-          metrics.event(facts[index]!.type, status)
+          metrics.event(events[index]!.type, status)
         })
         return outcomes
       }
       const refuse = () => metrics.event(undefined, 'rejected')
       if (mediaType(request.headers['content-type']) === BATCH) {
         const language = preferredLanguage(request.headers['accept-language'])
-        return { results: await takeBatch(itemsOf(request.body), take, refuse, agenda.now, language) }
+        return { results: await takeBatch(itemsOf(request.body), take, refuse, settings.now, language) }
       }
-      const fact = readFact(request.body, agenda.now)
-      if (fact instanceof AppError) {
+      const event = parseEvent(request.body, settings.now)
+      if (event instanceof AppError) {
         refuse()
-        throw fact
+        throw event
       }
-      const [outcome] = await take([fact])
-      if (outcome!.status === 'mismatch') throw mismatch()
-      return reply.code(outcome!.status === 'accepted' ? 202 : 200).send({ id: fact.id, ...outcome! })
+      const [outcome] = await take([event])
+      if (outcome!.status === 'mismatch') throw eventMismatch()
+      return reply.code(outcome!.status === 'accepted' ? 202 : 200).send({ id: event.id, ...outcome! })
     },
   })
 }
 
-type Take = (facts: readonly Fact[]) => Promise<Outcome[]>
+type Take = (events: readonly GameEvent[]) => Promise<EventOutcome[]>
 
 /** Every item gets its own answer, in order; a refused one costs the others nothing. */
 async function takeBatch(items: readonly unknown[], take: Take, refuse: () => void, now: Date, language: Language) {
   const read = items.map(item => readItem(item, now))
-  const facts = read.filter((fact): fact is Fact => !(fact instanceof AppError))
-  for (const fact of read) if (fact instanceof AppError) refuse()
-  const outcomes = facts.length > 0 ? await take(facts) : []
-  const outcomeOf = new Map(facts.map((fact, index) => [fact, outcomes[index]!]))
-  return read.map((fact, index) => {
-    if (fact instanceof AppError) return rejected(items[index], fact, language)
-    const outcome = outcomeOf.get(fact)!
-    return outcome.status === 'mismatch' ? rejected(items[index], mismatch(), language) : { id: fact.id, ...outcome }
+  const events = read.filter((event): event is GameEvent => !(event instanceof AppError))
+  for (const event of read) if (event instanceof AppError) refuse()
+  const outcomes = events.length > 0 ? await take(events) : []
+  const outcomeOf = new Map(events.map((event, index) => [event, outcomes[index]!]))
+  return read.map((event, index) => {
+    if (event instanceof AppError) return rejected(items[index], event, language)
+    const outcome = outcomeOf.get(event)!
+    return outcome.status === 'mismatch'
+      ? rejected(items[index], eventMismatch(), language)
+      : { id: event.id, ...outcome }
   })
 }
 
@@ -103,9 +105,9 @@ function itemsOf(body: unknown): unknown[] {
   return body
 }
 
-function readItem(item: unknown, now: Date): Fact | AppError {
+function readItem(item: unknown, now: Date): GameEvent | AppError {
   if (bytesOf(item) > EVENT_BYTES) return tooLarge(EVENT_BYTES)
-  return unstorable(item) ?? readFact(item, now)
+  return unstorable(item) ?? parseEvent(item, now)
 }
 
 /** As compact JSON; of what nests deeper than calls may, Infinity. */

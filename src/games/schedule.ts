@@ -2,14 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import * as users from '../accounts/users.ts'
 import type { Sql } from '../db/sql.ts'
-import type { Clock } from '../notifications/dates.ts'
+import type { LocalTime } from '../notifications/dates.ts'
 import * as notifications from '../notifications/notifications.ts'
-import type { Planned } from './due.ts'
+import type { DueTime } from './due.ts'
 import * as games from './games.ts'
-import { compose } from './messages.ts'
-import { reminderNotice } from './planning.ts'
+import { renderNotifications } from './messages.ts'
+import { reminderOnceKey } from './planning.ts'
 import type { Game } from './projection.ts'
-import type { Telling } from './recipients.ts'
+import type { Announcement } from './recipients.ts'
 
 /** "a start at most 15 min late" */
 const START_GRACE_MS = 15 * 60_000
@@ -17,12 +17,12 @@ const START_GRACE_MS = 15 * 60_000
 /** Due times a transaction takes: it holds the locks of their games for some milliseconds. */
 const BATCH = 50
 
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 
 /** What came of one that was due. `dropped` is too late, cancelled, moved, or told by the producer. */
-export type Fired = { type: Planned['type']; outcome: 'told' | 'dropped'; lateSeconds: number }
+export type Fired = { type: DueTime['type']; outcome: 'told' | 'dropped'; lateSeconds: number }
 
-type Due = { game_id: number; type: Planned['type']; due_at: Date; still: boolean }
+type Due = { game_id: number; type: DueTime['type']; due_at: Date; still: boolean }
 
 /**
  * Tells a batch of what is due, in the transaction that takes it off the schedule, under the locks of the games: so nothing
@@ -30,7 +30,7 @@ type Due = { game_id: number; type: Planned['type']; due_at: Date; still: boolea
  * that somebody else holds are passed over: it is theirs, or stays for the next look.
  * @returns what fired; empty when nothing is left to do now
  */
-export async function fireDue(sql: Sql, clock: Clock): Promise<Fired[]> {
+export async function fireDue(sql: Sql, clock: LocalTime): Promise<Fired[]> {
   return sql.begin(async tx => {
     const held = await games.lockDue(tx, clock.now, BATCH)
     if (held.size === 0) return []
@@ -42,7 +42,7 @@ export async function fireDue(sql: Sql, clock: Clock): Promise<Fired[]> {
     const timely = [...Map.groupBy(due, row => row.game_id)].flatMap(([id, rows]) =>
       rows.filter(row => isTimely(row, rows, held.get(id)!, clock.now)),
     )
-    const told = await tell(tx, new Map(timely.map(row => [row, telling(held.get(row.game_id)!, row)])), clock)
+    const told = await tell(tx, new Map(timely.map(row => [row, announcement(held.get(row.game_id)!, row)])), clock)
     return due.map(row => ({
       type: row.type,
       outcome: told.has(row) ? 'told' : 'dropped',
@@ -61,29 +61,33 @@ function isTimely(row: Due, rows: readonly Due[], { startsAt }: Game, now: Date)
 }
 
 /** It is told as though it had been reported, by a fact that has its notice for a name. */
-function telling(game: Game, { type, due_at }: Due): Telling & { notice: string } {
-  const notice = type === 'game_started' ? `started@${game.startsAt}` : reminderNotice(game, due_at)
-  const fact = { key: `${game.id} ${notice}`, type, gameId: game.id }
-  return { fact, type, userIds: [...game.playerIds], game, notice }
+function announcement(game: Game, { type, due_at }: Due): Announcement & { onceKey: string } {
+  const onceKey = type === 'game_started' ? `started@${game.startsAt}` : reminderOnceKey(game, due_at)
+  const event = { key: `${game.id} ${onceKey}`, type, gameId: game.id }
+  return { event, type, userIds: [...game.playerIds], game, onceKey }
 }
 
 /** @returns those that nobody had told before */
-async function tell(tx: Sql, tellings: Map<Due, Telling & { notice: string }>, clock: Clock): Promise<Set<Due>> {
-  if (tellings.size === 0) return new Set()
+async function tell(
+  tx: Sql,
+  announcements: Map<Due, Announcement & { onceKey: string }>,
+  clock: LocalTime,
+): Promise<Set<Due>> {
+  if (announcements.size === 0) return new Set()
   // From now on a producer's own reminder for this start adds nothing: it is named by the start alone.
-  const reminders = [...tellings.values()].filter(({ type }) => type === 'game_reminder')
-  const own = reminders.map(({ game }) => ({ game, notice: `reminder@${game.startsAt}` }))
-  const claimed = await games.claimNotices(tx, [...tellings.values(), ...own], clock.now)
-  const fresh = new Map([...tellings].filter(([, { fact }]) => claimed.has(fact.key)))
+  const reminders = [...announcements.values()].filter(({ type }) => type === 'game_reminder')
+  const own = reminders.map(({ game }) => ({ game, onceKey: `reminder@${game.startsAt}` }))
+  const claimed = await games.claimOnceKeys(tx, [...announcements.values(), ...own], clock.now)
+  const fresh = new Map([...announcements].filter(([, { event }]) => claimed.has(event.key)))
   const told = [...fresh.values()]
   const people = await users.lockForShare(tx, [...new Set(told.flatMap(({ userIds }) => userIds))])
-  const rows = compose(told, people, clock)
-  await notifications.deliver(tx, rows, clock.now)
+  const rows = renderNotifications(told, people, clock)
+  await notifications.store(tx, rows, clock.now)
   return new Set(fresh.keys())
 }
 
 /** How many reminders and starts wait beyond their time, and for how long the oldest of them: 0 and 0 in normal running. */
-export async function overdue(sql: Sql, now: Date): Promise<{ waiting: number; oldestSeconds: number }> {
+export async function countOverdue(sql: Sql, now: Date): Promise<{ waiting: number; oldestSeconds: number }> {
   const [row] = await sql<{ waiting: number; oldest: Date | null }>`
     select count(*) as waiting, min(due_at) as oldest from game_schedule where due_at <= ${now}`
   return { waiting: row!.waiting, oldestSeconds: row!.oldest ? (now.getTime() - row!.oldest.getTime()) / 1000 : 0 }
@@ -97,7 +101,7 @@ export async function overdue(sql: Sql, now: Date): Promise<{ waiting: number; o
  */
 export function startSchedule(
   sql: Sql,
-  clock: () => Clock,
+  clock: () => LocalTime,
   log: FastifyBaseLogger,
   observe: (fired: Fired) => void,
 ): { stop(): Promise<void> } {
@@ -121,7 +125,7 @@ export function startSchedule(
     while (!stopping.signal.aborted) {
       const fired = await look()
       for (const one of fired) observe(one)
-      if (fired.length === 0) await delay(LOOK_MS, undefined, { signal: stopping.signal }).catch(() => {})
+      if (fired.length === 0) await delay(POLL_MS, undefined, { signal: stopping.signal }).catch(() => {})
     }
   }
 

@@ -4,9 +4,9 @@ import { ONE_LINE } from '../http/validation.ts'
 import { NOTIFICATION_TYPES } from '../notifications/catalogue.ts'
 
 /** The types of notification, and two that "notify nobody but keep the game known". */
-export const FACT_TYPES = [...NOTIFICATION_TYPES, 'game_created', 'game_updated'] as const
+export const EVENT_TYPES = [...NOTIFICATION_TYPES, 'game_created', 'game_updated'] as const
 
-export type FactType = (typeof FACT_TYPES)[number]
+export type EventType = (typeof EVENT_TYPES)[number]
 
 const id = (example: number, description?: string) =>
   Type.Integer({
@@ -79,7 +79,7 @@ const envelope = {
   }),
   id: verbatim('With `source` the name of the fact: a repeat has no effect.', 'join-981'),
   source: verbatim('Who reports.', '/games'),
-  type: Type.Enum([...FACT_TYPES], {
+  type: Type.Enum([...EVENT_TYPES], {
     description: 'What happened. `game_created` and `game_updated` notify nobody but keep the game known.',
     examples: ['game_joined'],
     rule: { fr: 'Ce type d’événement n’existe pas.', en: 'There is no such type of event.' },
@@ -91,7 +91,7 @@ const envelope = {
 export const CloudEvent = Type.Object({ ...envelope, data: EventData }, { title: 'CloudEvent' })
 
 /** What an event of this type is held against; of an unknown one everything is that can be. */
-export function schemaOf(type: FactType | undefined) {
+export function eventSchema(type: EventType | undefined) {
   if (type === undefined) return CloudEvent
   const moves = type === 'game_joined' || type === 'game_left'
   return Type.Object({

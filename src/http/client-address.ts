@@ -41,7 +41,7 @@ export function watchUndeclaredProxy(isTrusted: (address: string) => boolean, co
     get seen() {
       return seen
     },
-    notice(request: FastifyRequest, now: Date): void {
+    onceKey(request: FastifyRequest, now: Date): void {
       if (!sendsForwardedHeader(request) || isTrusted(request.socket.remoteAddress ?? '')) return
       seen += 1
       count()

@@ -6,7 +6,6 @@ import type {
   RawRequestDefaultExpression,
   RawServerDefault,
 } from 'fastify'
-import type { Caller } from '../auth/sessions.ts'
 import type { BodyRule } from './body.ts'
 
 /** The app as routes see it: handlers typed from their schemas. */
@@ -17,6 +16,9 @@ export type App = FastifyInstance<
   FastifyBaseLogger,
   TypeBoxTypeProvider
 >
+
+/** The authenticated user of a request: the session that its token belongs to, and the token's `exp`. */
+export type Caller = { userId: number; sessionId: string; expiresAt: Date }
 
 /**
  * Who may call a route. Closed by default: a route that says nothing wants a user's token, and *public* is the word one

@@ -1,5 +1,5 @@
 import type { Language, Text } from '../language.ts'
-import { type Clock, dateAndTime, relativeDateAndTime, timeOfDay } from './dates.ts'
+import { dateAndTime, type LocalTime, relativeDateAndTime, timeOfDay } from './dates.ts'
 import { NARROW_NBSP, NBSP } from './typography.ts'
 
 /** The specification's Events table, in its order. The list is closed. */
@@ -22,7 +22,7 @@ export type NotificationType = (typeof NOTIFICATION_TYPES)[number]
 export type Category = 'Matchs' | 'Scores'
 
 /** What a text may speak of. Whatever is not known is left out of the sentence together with its preposition. */
-export type Facts = Clock & {
+export type TextValues = LocalTime & {
   /** First name of who acted, plain text, inserted as it is. */
   actorName?: string
   startsAt?: Date
@@ -33,12 +33,12 @@ export type Facts = Clock & {
 }
 
 /** What an actor is called whose name isn't known, or not any more. */
-export const NOBODY: Text = { fr: 'Un joueur', en: 'A player' }
+export const UNKNOWN_ACTOR: Text = { fr: 'Un joueur', en: 'A player' }
 
 type Entry = Readonly<{
   category: Category
   title: Text
-  message: Readonly<Record<Language, (facts: Facts) => string>>
+  message: Readonly<Record<Language, (events: TextValues) => string>>
 }>
 
 /** Category, title and message of every type. Template literals only: a name holding "$&" or "{date}" stays that name. */
@@ -47,40 +47,40 @@ export const CATALOGUE: Readonly<Record<NotificationType, Entry>> = {
     category: 'Matchs',
     title: { fr: 'Un joueur a rejoint la partie', en: 'A player joined' },
     message: {
-      fr: facts => `${actor(facts, 'fr')} a rejoint la partie${ofDate(facts, 'fr')}${outOfFour(facts)}.`,
-      en: facts => `${actor(facts, 'en')} joined the game${ofDate(facts, 'en')}${outOfFour(facts)}.`,
+      fr: events => `${actor(events, 'fr')} a rejoint la partie${ofDate(events, 'fr')}${outOfFour(events)}.`,
+      en: events => `${actor(events, 'en')} joined the game${ofDate(events, 'en')}${outOfFour(events)}.`,
     },
   },
   game_left: {
     category: 'Matchs',
     title: { fr: "Une place s'est libérée", en: 'A spot opened up' },
     message: {
-      fr: facts => `${actor(facts, 'fr')} a quitté la partie${ofDate(facts, 'fr')}.${spotsLeft(facts, 'fr')}`,
-      en: facts => `${actor(facts, 'en')} left the game${ofDate(facts, 'en')}.${spotsLeft(facts, 'en')}`,
+      fr: events => `${actor(events, 'fr')} a quitté la partie${ofDate(events, 'fr')}.${spotsLeft(events, 'fr')}`,
+      en: events => `${actor(events, 'en')} left the game${ofDate(events, 'en')}.${spotsLeft(events, 'en')}`,
     },
   },
   game_cancelled: {
     category: 'Matchs',
     title: { fr: 'Partie annulée', en: 'Game cancelled' },
     message: {
-      fr: facts => `${actor(facts, 'fr')} a annulé la partie${ofDate(facts, 'fr')}.`,
-      en: facts => `${actor(facts, 'en')} cancelled the game${ofDate(facts, 'en')}.`,
+      fr: events => `${actor(events, 'fr')} a annulé la partie${ofDate(events, 'fr')}.`,
+      en: events => `${actor(events, 'en')} cancelled the game${ofDate(events, 'en')}.`,
     },
   },
   game_full: {
     category: 'Matchs',
     title: { fr: 'Partie complète', en: 'Game full' },
     message: {
-      fr: facts => `Vous êtes 4 sur 4 pour la partie${ofDate(facts, 'fr')}.`,
-      en: facts => `You are 4 of 4 for the game${ofDate(facts, 'en')}.`,
+      fr: events => `Vous êtes 4 sur 4 pour la partie${ofDate(events, 'fr')}.`,
+      en: events => `You are 4 of 4 for the game${ofDate(events, 'en')}.`,
     },
   },
   game_reminder: {
     category: 'Matchs',
     title: { fr: 'Rappel de partie', en: 'Game reminder' },
     message: {
-      fr: facts => `Votre partie commence ${when(facts, 'fr')}.`,
-      en: facts => `Your game starts ${when(facts, 'en')}.`,
+      fr: events => `Votre partie commence ${when(events, 'fr')}.`,
+      en: events => `Your game starts ${when(events, 'en')}.`,
     },
   },
   game_started: {
@@ -101,37 +101,37 @@ export const CATALOGUE: Readonly<Record<NotificationType, Entry>> = {
     category: 'Scores',
     title: { fr: 'Score à valider', en: 'Score to confirm' },
     message: {
-      fr: facts => `${actor(facts, 'fr')} a saisi ${score(facts, 'fr')}. Validez-le ou contestez-le.`,
-      en: facts => `${actor(facts, 'en')} entered ${score(facts, 'en')}. Confirm or contest it.`,
+      fr: events => `${actor(events, 'fr')} a saisi ${score(events, 'fr')}. Validez-le ou contestez-le.`,
+      en: events => `${actor(events, 'en')} entered ${score(events, 'en')}. Confirm or contest it.`,
     },
   },
   score_validated: {
     category: 'Scores',
     title: { fr: 'Score validé', en: 'Score confirmed' },
     message: {
-      fr: facts => `${actor(facts, 'fr')} a validé ${score(facts, 'fr')}.`,
-      en: facts => `${actor(facts, 'en')} confirmed ${score(facts, 'en')}.`,
+      fr: events => `${actor(events, 'fr')} a validé ${score(events, 'fr')}.`,
+      en: events => `${actor(events, 'en')} confirmed ${score(events, 'en')}.`,
     },
   },
   score_contested: {
     category: 'Scores',
     title: { fr: 'Score contesté', en: 'Score contested' },
     message: {
-      fr: facts => `${actor(facts, 'fr')} conteste ${score(facts, 'fr')}.`,
-      en: facts => `${actor(facts, 'en')} contests ${score(facts, 'en')}.`,
+      fr: events => `${actor(events, 'fr')} conteste ${score(events, 'fr')}.`,
+      en: events => `${actor(events, 'en')} contests ${score(events, 'en')}.`,
     },
   },
   score_finalized: {
     category: 'Scores',
     title: { fr: 'Score définitif', en: 'Final score' },
     message: {
-      fr: facts => {
-        const sets = facts.sets ? `${NBSP}: ${facts.sets}` : ''
-        return `Le score de la partie${ofDate(facts, 'fr')} est définitif${sets}.`
+      fr: events => {
+        const sets = events.sets ? `${NBSP}: ${events.sets}` : ''
+        return `Le score de la partie${ofDate(events, 'fr')} est définitif${sets}.`
       },
-      en: facts => {
-        const sets = facts.sets ? `: ${facts.sets}` : ''
-        return `The score of the game${ofDate(facts, 'en')} is final${sets}.`
+      en: events => {
+        const sets = events.sets ? `: ${events.sets}` : ''
+        return `The score of the game${ofDate(events, 'en')} is final${sets}.`
       },
     },
   },
@@ -141,30 +141,34 @@ export const CATALOGUE: Readonly<Record<NotificationType, Entry>> = {
  * The title and message of one notification, in the recipient's language.
  * Throws RangeError for an invalid date or a time zone that does not exist.
  */
-export function render(type: NotificationType, language: Language, facts: Facts): { title: string; message: string } {
+export function render(
+  type: NotificationType,
+  language: Language,
+  events: TextValues,
+): { title: string; message: string } {
   const { title, message } = CATALOGUE[type]
-  return { title: title[language], message: message[language](facts) }
+  return { title: title[language], message: message[language](events) }
 }
 
-function actor({ actorName }: Facts, language: Language): string {
-  return actorName || NOBODY[language]
+function actor({ actorName }: TextValues, language: Language): string {
+  return actorName || UNKNOWN_ACTOR[language]
 }
 
-function ofDate({ startsAt, now, timeZone }: Facts, language: Language): string {
+function ofDate({ startsAt, now, timeZone }: TextValues, language: Language): string {
   if (!startsAt) return ''
   return `${language === 'fr' ? ' du' : ' on'} ${dateAndTime(startsAt, language, { now, timeZone })}`
 }
 
-function when({ startsAt, now, timeZone }: Facts, language: Language): string {
+function when({ startsAt, now, timeZone }: TextValues, language: Language): string {
   if (!startsAt) return language === 'fr' ? 'bientôt' : 'soon'
   return relativeDateAndTime(startsAt, language, { now, timeZone })
 }
 
-function outOfFour({ playerCount }: Facts): string {
+function outOfFour({ playerCount }: TextValues): string {
   return playerCount === undefined ? '' : ` (${playerCount}/4)`
 }
 
-function spotsLeft({ playerCount }: Facts, language: Language): string {
+function spotsLeft({ playerCount }: TextValues, language: Language): string {
   if (playerCount === undefined) return ''
   if (playerCount === 0) return language === 'fr' ? ' La partie est vide.' : ' The game is empty.'
   const spots = 4 - playerCount
@@ -174,7 +178,7 @@ function spotsLeft({ playerCount }: Facts, language: Language): string {
   return ` ${spots} ${spots === 1 ? 'spot' : 'spots'} left.`
 }
 
-function score({ sets }: Facts, language: Language): string {
+function score({ sets }: TextValues, language: Language): string {
   if (language === 'fr') return sets ? `le score ${sets}` : 'le score'
   return sets || 'the score'
 }

@@ -3,7 +3,7 @@ import { NBSP } from './typography.ts'
 import { midnight, type WallClock, wallClock } from './wall-clock.ts'
 
 /** The reader's clock: the instant the text is written at, and the IANA zone its dates are told in. */
-export type Clock = { now: Date; timeZone: string }
+export type LocalTime = { now: Date; timeZone: string }
 
 // Our own words rather than Intl's: the wording is part of the contract, and Intl's moves with the ICU of each Node.
 const WEEKDAYS = {
@@ -16,7 +16,7 @@ const MONTHS = {
 }
 
 /** "samedi 17 janvier à 18 h 00" / "Saturday 17 January at 18:00", with the year when it is not the clock's own. */
-export function dateAndTime(instant: Date, language: Language, clock: Clock): string {
+export function dateAndTime(instant: Date, language: Language, clock: LocalTime): string {
   const shown = inZone(instant, clock.timeZone)
   return at(dayName(shown, language, clock), shown, language)
 }
@@ -25,7 +25,7 @@ export function dateAndTime(instant: Date, language: Language, clock: Clock): st
  * "aujourd'hui à 18 h 00", "demain à 18 h 00", "le samedi 17 janvier à 18 h 00" / "today at 18:00", "tomorrow at 18:00",
  * "on Saturday 17 January at 18:00". Today and tomorrow are days of the zone's calendar, not spans of 24 hours.
  */
-export function relativeDateAndTime(instant: Date, language: Language, clock: Clock): string {
+export function relativeDateAndTime(instant: Date, language: Language, clock: LocalTime): string {
   const shown = inZone(instant, clock.timeZone)
   const daysAhead = shown.dayNumber - inZone(clock.now, clock.timeZone).dayNumber
   const near = (language === 'fr' ? ["aujourd'hui", 'demain'] : ['today', 'tomorrow'])[daysAhead]
@@ -47,7 +47,7 @@ function at(day: string, shown: WallClock, language: Language): string {
   return `${day} ${language === 'fr' ? 'à' : 'at'} ${clockTime(shown, language)}`
 }
 
-function dayName({ year, month, day, weekday }: InZone, language: Language, clock: Clock): string {
+function dayName({ year, month, day, weekday }: InZone, language: Language, clock: LocalTime): string {
   // French counts the first of a month with an ordinal ("1er août"), and only the first.
   const number = language === 'fr' && day === 1 ? '1er' : day
   const space = language === 'fr' ? NBSP : ' '

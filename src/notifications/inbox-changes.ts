@@ -6,13 +6,13 @@ import type { NotificationJson } from './schema.ts'
  * number of unread ones has changed, with commas between. Rows are named one by one: a reader who went by "everything above
  * the last id" would lose those that commit late.
  */
-export const CHANNEL = 'notification'
+export const INBOX_CHANNEL = 'notification'
 
 /** By user, the ids of what is new; none where only the count has changed. */
-export type Named = Map<number, Set<number>>
+export type PendingChanges = Map<number, Set<number>>
 
 /** Reads a payload, and adds what it says of users that matter. */
-export function addNamed(named: Named, payload: string, matters: (userId: number) => boolean): void {
+export function collectChanges(named: PendingChanges, payload: string, matters: (userId: number) => boolean): void {
   for (const item of payload.split(',')) {
     const [userId, id] = item.split(':').map(Number) as [number, number?]
     if (!matters(userId)) continue
@@ -22,10 +22,10 @@ export function addNamed(named: Named, payload: string, matters: (userId: number
 }
 
 /** How things stand with a user; `latestId` is null for one who has no notification at all. */
-export type News = { userId: number; unreadCount: number; latestId: number | null; fresh: NotificationJson[] }
+export type InboxChange = { userId: number; unreadCount: number; latestId: number | null; fresh: NotificationJson[] }
 
 /** How things stand with each of the users, and those of the named notifications that are still there; of one instant. */
-export async function readNews(sql: Query, userIds: number[], named: Named): Promise<News[]> {
+export async function readInboxChanges(sql: Query, userIds: number[], named: PendingChanges): Promise<InboxChange[]> {
   const pairs = [...named].flatMap(([userId, ids]) => Array.from(ids, id => ({ userId, id })))
   const rows = await sql<{ user_id: number; unread_count: number; latest_id: number | null; json: string | null }>`
     with fresh as (

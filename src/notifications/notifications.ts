@@ -1,6 +1,6 @@
 import type { Query, Sql } from '../db/sql.ts'
 import type { Language } from '../language.ts'
-import { NOBODY } from './catalogue.ts'
+import { UNKNOWN_ACTOR } from './catalogue.ts'
 import type { NotificationJson } from './schema.ts'
 
 /** Which part of a list is asked for: a page, or what came before a notification already seen. */
@@ -120,7 +120,7 @@ export async function remove(sql: Sql, userId: number, id: number): Promise<bool
  * Whether somebody else has the notification of this id: the one look-up that can't say whose. One's own, which may have
  * arrived just now, is none of another's.
  */
-export async function isAnothers(sql: Query, userId: number, id: number): Promise<boolean> {
+export async function belongsToOther(sql: Query, userId: number, id: number): Promise<boolean> {
   const [row] = await sql<{ found: boolean }>`
     select exists (select from notification where id = ${id} and id > 0 and user_id <> ${userId}) as found`
   return row!.found
@@ -129,7 +129,7 @@ export async function isAnothers(sql: Query, userId: number, id: number): Promis
 /** One to be stored. `fact` is what brought it about: a user gets one of each. */
 export type NewNotification = {
   userId: number
-  fact: string
+  dedupKey: string
   type: string
   title: string
   message: string
@@ -145,7 +145,7 @@ export type NewNotification = {
  * time, and users that don't exist are skipped.
  * @returns how many were stored
  */
-export async function deliver(sql: Sql, notifications: NewNotification[], now: Date): Promise<number> {
+export async function store(sql: Sql, notifications: NewNotification[], now: Date): Promise<number> {
   if (notifications.length === 0) return 0
   const column = <K extends keyof NewNotification>(name: K) => notifications.map(notification => notification[name])
   const [row] = await sql<{ count: number }>`
@@ -155,7 +155,7 @@ export async function deliver(sql: Sql, notifications: NewNotification[], now: D
       select user_id, type, title, message, data, fact, actor_id, new.locale, actor_name_length, ${now}, ${now}
       from unnest(${column('userId')}::bigint[], ${column('type')}::text[], ${column('title')}::text[],
           ${column('message')}::text[], ${column('data').map(data => JSON.stringify(data))}::json[],
-          ${column('fact')}::text[], ${column('actorId')}::bigint[], ${column('locale')}::text[],
+          ${column('dedupKey')}::text[], ${column('actorId')}::bigint[], ${column('locale')}::text[],
           ${column('actorNameLength')}::smallint[]) with ordinality
         as new (user_id, type, title, message, data, fact, actor_id, locale, actor_name_length, position)
         join app_user on app_user.id = new.user_id
@@ -177,7 +177,7 @@ export async function deliver(sql: Sql, notifications: NewNotification[], now: D
  * To be called with the user locked, so that nothing new speaks of them, and before the account goes and takes their own
  * notifications along. Those are locked here too, all in the order of ids: two who speak of each other may go at once.
  */
-export async function forgetActor(sql: Sql, userId: number): Promise<void> {
+export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
   await sql`
     select count(*) from (
       select id from notification
@@ -187,7 +187,7 @@ export async function forgetActor(sql: Sql, userId: number): Promise<void> {
     ) as locked`
   await sql`
     update notification
-    set message = case locale when 'en' then ${NOBODY.en} else ${NOBODY.fr} end || substr(message, actor_name_length + 1),
+    set message = case locale when 'en' then ${UNKNOWN_ACTOR.en} else ${UNKNOWN_ACTOR.fr} end || substr(message, actor_name_length + 1),
       actor_name_length = 0
     where actor_id = ${userId} and actor_name_length > 0`
 }
@@ -219,7 +219,7 @@ export async function prune(sql: Sql, { read, any }: { read: Date | null; any: D
 }
 
 /** What is held on a user here (`users export`): what they were told, and what others were told of them. */
-export async function exportOf(sql: Sql, userId: number) {
+export async function exportUserData(sql: Sql, userId: number) {
   const received = await sql`
     select id, type, title, message, data, read_at, created_at
     from notification where user_id = ${userId} order by id`

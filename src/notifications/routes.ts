@@ -87,7 +87,7 @@ export function notificationRoutes(
       const { userId } = request.caller
       const { id } = request.params
       const json = await notifications.markRead(sql, userId, id, now())
-      if (!json) throw await notTheirs(readSql, userId, id)
+      if (!json) throw await ownershipError(readSql, userId, id)
       return sendJson(reply, `{"data":${json}}`)
     },
   })
@@ -121,15 +121,15 @@ export function notificationRoutes(
     handler: async request => {
       const { userId } = request.caller
       const { id } = request.params
-      if (!(await notifications.remove(sql, userId, id))) throw await notTheirs(readSql, userId, id)
+      if (!(await notifications.remove(sql, userId, id))) throw await ownershipError(readSql, userId, id)
       return { message: DELETED[preferredLanguage(request.headers['accept-language'])] }
     },
   })
 }
 
 /** Why a notification could not be touched. The sentence is a literal of the specification. */
-async function notTheirs(sql: Query, userId: number, id: number) {
-  return (await notifications.isAnothers(sql, userId, id))
+async function ownershipError(sql: Query, userId: number, id: number) {
+  return (await notifications.belongsToOther(sql, userId, id))
     ? forbidden(same('Cette notification ne vous appartient pas.'))
     : notFound()
 }

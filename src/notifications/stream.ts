@@ -3,10 +3,16 @@ import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { Listener } from '../db/listener.ts'
 import type { Query } from '../db/sql.ts'
 import { type EventStream, formatEvent, openEventStream } from '../http/event-stream.ts'
-import { addNamed, CHANNEL, type Named, type News, readNews } from './inbox-changes.ts'
+import {
+  collectChanges,
+  INBOX_CHANNEL,
+  type InboxChange,
+  type PendingChanges,
+  readInboxChanges,
+} from './inbox-changes.ts'
 
 /** "at most 5 per user and process (the oldest goes)" */
-const MOST_PER_USER = 5
+const MAX_PER_USER = 5
 
 const RETRY_MS = 250
 
@@ -19,7 +25,7 @@ type Deps = {
   log: FastifyBaseLogger
   now: () => Date
   /** Which of these sessions still run. */
-  running: (sessionIds: string[]) => Promise<Set<string>>
+  findRunning: (sessionIds: string[]) => Promise<Set<string>>
   /** Hears of each stream that opens (1) or ends (-1). */
   count: (change: 1 | -1) => void
 }
@@ -33,15 +39,15 @@ export class Streams {
   readonly #deps: Deps
   readonly #byUser = new Map<number, Set<Stream>>()
   /** What has been notified since the last round began, and the streams that are to get a `sync`. */
-  readonly #named: Named = new Map()
+  readonly #named: PendingChanges = new Map()
   readonly #unsynced = new Set<Stream>()
   #turning = false
   #closed = false
 
   constructor(deps: Deps) {
     this.#deps = deps
-    deps.listener.on(CHANNEL, payload => {
-      addNamed(this.#named, payload, userId => this.#byUser.has(userId))
+    deps.listener.on(INBOX_CHANNEL, payload => {
+      collectChanges(this.#named, payload, userId => this.#byUser.has(userId))
       this.#turn()
     })
     // "A lost LISTEN connection": what was notified meanwhile is lost, so every client is told where things stand.
@@ -62,7 +68,7 @@ export class Streams {
     this.#unsynced.add(stream)
     this.#deps.count(1)
     const [oldest] = own
-    if (own.size > MOST_PER_USER) this.#drop(oldest!)
+    if (own.size > MAX_PER_USER) this.#drop(oldest!)
     if (this.#closed) this.#drop(stream)
     this.#turn()
   }
@@ -121,15 +127,15 @@ export class Streams {
   }
 
   /** After a round that failed: whoever was to be told gets a `sync` instead, which covers all of it. */
-  #putBack(asked: Named, syncing: Set<Stream>): void {
+  #putBack(asked: PendingChanges, syncing: Set<Stream>): void {
     for (const userId of asked.keys()) for (const stream of this.#byUser.get(userId) ?? []) this.#unsynced.add(stream)
     for (const stream of syncing) if (this.#byUser.get(stream.caller.userId)?.has(stream)) this.#unsynced.add(stream)
   }
 
-  async #round(asked: Named, syncing: Set<Stream>): Promise<void> {
+  async #round(asked: PendingChanges, syncing: Set<Stream>): Promise<void> {
     await this.#endEnded(syncing)
     const users = new Set([...asked.keys(), ...[...syncing].map(stream => stream.caller.userId)])
-    for (const news of await readNews(this.#deps.sql, [...users], asked)) {
+    for (const news of await readInboxChanges(this.#deps.sql, [...users], asked)) {
       this.#tell(news, asked.has(news.userId), syncing)
     }
   }
@@ -137,11 +143,11 @@ export class Streams {
   /** A session may have ended between its being let in and our hearing of it, or while we heard nothing. */
   async #endEnded(syncing: Set<Stream>): Promise<void> {
     if (syncing.size === 0) return
-    const still = await this.#deps.running([...syncing].map(stream => stream.caller.sessionId))
+    const still = await this.#deps.findRunning([...syncing].map(stream => stream.caller.sessionId))
     for (const stream of syncing) if (!still.has(stream.caller.sessionId)) this.#drop(stream)
   }
 
-  #tell({ userId, unreadCount, latestId, fresh }: News, changed: boolean, syncing: Set<Stream>): void {
+  #tell({ userId, unreadCount, latestId, fresh }: InboxChange, changed: boolean, syncing: Set<Stream>): void {
     const sync = formatEvent('sync', JSON.stringify({ unread_count: unreadCount, latest_id: latestId }))
     const notifications = fresh.map(json => formatEvent('notification', json)).join('')
     const unread = formatEvent('unread_count', JSON.stringify({ unread_count: unreadCount }))

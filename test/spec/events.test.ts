@@ -7,7 +7,7 @@ import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { CATALOGUE } from '../../src/notifications/catalogue.ts'
 import { harness } from '../support/app.ts'
 import { makeUser } from '../support/factories.ts'
-import { event, happens, newGame, send } from '../support/games.ts'
+import { cloudEvent, happens, newGame, send } from '../support/games.ts'
 import { FROM } from '../support/outbox.ts'
 import { newEmail, profile } from '../support/scenario.ts'
 import { smtpServer } from '../support/smtp.ts'
@@ -51,9 +51,9 @@ describe('Events', () => {
     const { anna, bruno, game_id, creator_id } = await table()
     const players = { game_id, creator_id, player_ids: [anna.id, bruno.id], actor_id: bruno.id }
     for (const type of ['game_paused', 'score_deleted', 'Game_joined']) {
-      assert.equal((await send(h, event(type, players))).status, 422)
+      assert.equal((await send(h, cloudEvent(type, players))).status, 422)
     }
-    for (const type of ['game_created', 'game_updated']) assert.equal(await happens(h, event(type, players)), 0)
+    for (const type of ['game_created', 'game_updated']) assert.equal(await happens(h, cloudEvent(type, players)), 0)
     assert.deepEqual(await Promise.all([anna, bruno].map(listOf)), [[], []])
     assert.deepEqual(
       Object.keys(CATALOGUE),
@@ -67,7 +67,7 @@ describe('Events', () => {
       const all = [anna, bruno, chloe, david]
       const actor = byBruno === undefined ? undefined : byBruno ? bruno.id : anna.id
       const isScore = type.startsWith('score_')
-      const reported = event(type, {
+      const reported = cloudEvent(type, {
         game_id,
         creator_id,
         player_ids: all.slice(0, players).map(({ id }) => id),

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
 import { makeNotifications, makeUser } from '../support/factories.ts'
-import { event, happens, newGame } from '../support/games.ts'
+import { cloudEvent, happens, newGame } from '../support/games.ts'
 import { ISO_8601_WITH_OFFSET, inbox } from '../support/inbox.ts'
 
 const h = harness()
@@ -38,7 +38,7 @@ describe('Resources and their fields', () => {
       const [creator, player] = [await makeUser(h), await makeUser(h)]
       const gameId = newGame()
       const players = { creator_id: creator.id, player_ids: [creator.id, player.id], actor_id: player.id }
-      await happens(h, event('game_joined', { game_id: gameId, ...players }))
+      await happens(h, cloudEvent('game_joined', { game_id: gameId, ...players }))
       const [notification] = (await list(creator.token)).data
       assert.deepEqual(notification.data, {
         game_id: gameId,

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
 import { assertError, ENDPOINTS } from '../support/endpoints.ts'
 import { makeNotifications, makeUser } from '../support/factories.ts'
-import { event, happens, newGame } from '../support/games.ts'
+import { cloudEvent, happens, newGame } from '../support/games.ts'
 import { newEmail, payloadOf, profile, queuedCode, signIn, signUp } from '../support/scenario.ts'
 
 const h = harness()
@@ -63,7 +63,7 @@ describe('What the service does', () => {
     const [creator, player] = [await makeUser(h), await makeUser(h)]
     await happens(
       h,
-      event('game_joined', {
+      cloudEvent('game_joined', {
         game_id: newGame(),
         creator_id: creator.id,
         player_ids: [creator.id, player.id],

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
 import { assertError } from '../support/endpoints.ts'
 import { makeUser } from '../support/factories.ts'
-import { event, happens, newGame } from '../support/games.ts'
+import { cloudEvent, happens, newGame } from '../support/games.ts'
 import { ISO_8601_WITH_OFFSET, inbox } from '../support/inbox.ts'
 import { newEmail, otherThan, profile, queuedCode } from '../support/scenario.ts'
 
@@ -27,8 +27,13 @@ describe('States and transitions', () => {
       const [creator, player] = [await makeUser(h), await makeUser(h)]
       const players = { creator_id: creator.id, player_ids: [creator.id, player.id], actor_id: creator.id }
       const happened = [
-        event('game_joined', { game_id: newGame(), ...players, actor_id: player.id }),
-        event('score_submitted', { game_id: newGame(), ...players, actor_id: player.id, score: { sets: '6-4 6-3' } }),
+        cloudEvent('game_joined', { game_id: newGame(), ...players, actor_id: player.id }),
+        cloudEvent('score_submitted', {
+          game_id: newGame(),
+          ...players,
+          actor_id: player.id,
+          score: { sets: '6-4 6-3' },
+        }),
       ]
       for (const one of happened) assert.equal(await happens(h, one), 1)
       const { data, meta } = await list(creator.token)

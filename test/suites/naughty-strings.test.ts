@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
 import { makeUser } from '../support/factories.ts'
-import { event, gameRow, newGame, send } from '../support/games.ts'
+import { cloudEvent, gameRow, newGame, send } from '../support/games.ts'
 import { newEmail, profile, queuedCode, signUp } from '../support/scenario.ts'
 import { readSuite, skip, told } from '../support/suites.ts'
 
@@ -54,7 +54,7 @@ describe('the big list of naughty strings', { skip }, () => {
       assert.deepEqual([me.first_name, me.last_name], [trimmed(name), trimmed(name)])
       names.set(me.id, trimmed(name))
       const data = { game_id: newGame(), creator_id: reader.id, player_ids: [reader.id, me.id], actor_id: me.id }
-      const answer = await send(h, event('game_joined', data))
+      const answer = await send(h, cloudEvent('game_joined', data))
       assert.deepEqual([answer.status, answer.body.notifications], [202, 1], told(name, answer))
     })
     assert.ok(names.size > 400, String(names.size))
@@ -106,7 +106,7 @@ describe('the big list of naughty strings', { skip }, () => {
   test('as places: those accepted are kept as they are', async () => {
     await inLanes(strings, async place => {
       const game_id = newGame()
-      const answer = await send(h, event('game_created', { game_id, creator_id: 1, player_ids: [1], place }))
+      const answer = await send(h, cloudEvent('game_created', { game_id, creator_id: 1, player_ids: [1], place }))
       if (isLine(trimmed(place), 120)) {
         assert.equal(answer.status, 202, told(place, answer))
         assert.equal((await gameRow(h, game_id))!.place, trimmed(place) || null)
@@ -116,7 +116,7 @@ describe('the big list of naughty strings', { skip }, () => {
 
   test('as an event’s id and source: verbatim, and the same name again', async () => {
     for (const text of strings) {
-      const body = event(
+      const body = cloudEvent(
         'game_created',
         { game_id: newGame(), creator_id: 1, player_ids: [1] },
         { id: text, source: text },
@@ -165,9 +165,9 @@ describe('the big list of naughty strings', { skip }, () => {
         ['player_ids', text],
         ['actor_id', text],
       ] as const) {
-        refused(text, await send(h, event('game_joined', { ...data, [field]: value })), `data.${field}`)
+        refused(text, await send(h, cloudEvent('game_joined', { ...data, [field]: value })), `data.${field}`)
       }
-      const players = await send(h, event('game_joined', { ...data, player_ids: [text] }))
+      const players = await send(h, cloudEvent('game_joined', { ...data, player_ids: [text] }))
       refused(text, players, 'data.player_ids.0')
     })
   })

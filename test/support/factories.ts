@@ -32,11 +32,11 @@ export async function makeNotifications(
   more: Partial<notifications.NewNotification> = {},
 ): Promise<number[]> {
   made += 1
-  const stored = await notifications.deliver(
+  const stored = await notifications.store(
     sql,
     Array.from({ length: count }, (_, index) => ({
       userId,
-      fact: `made ${made} ${index}`,
+      dedupKey: `made ${made} ${index}`,
       type: 'game_full',
       title: 'Partie complète',
       message: `Numéro ${index}`,

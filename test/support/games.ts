@@ -37,7 +37,7 @@ export async function four(h: Harness): Promise<[number, number, number, number]
 }
 
 /** A CloudEvent with an id of its own, each later than the one before it by default. */
-export function event(type: string, data: Record<string, unknown>, envelope: Record<string, unknown> = {}) {
+export function cloudEvent(type: string, data: Record<string, unknown>, envelope: Record<string, unknown> = {}) {
   events += 1
   return {
     specversion: '1.0',
@@ -71,14 +71,14 @@ export async function sendBatch(h: Harness, items: unknown, headers: Record<stri
 }
 
 /** What a user was told, oldest first. */
-export async function toldTo(h: Harness, userId: number): Promise<Told[]> {
+export async function announcedTo(h: Harness, userId: number): Promise<Told[]> {
   return h.database.sql<Told>`
     select type, title, message, data, actor_name_length from notification where user_id = ${userId} order by id`
 }
 
 /** The types that each user was told of, oldest first. */
-export async function typesTold(h: Harness, ...userIds: number[]): Promise<string[][]> {
-  const told = await Promise.all(userIds.map(userId => toldTo(h, userId)))
+export async function typesAnnounced(h: Harness, ...userIds: number[]): Promise<string[][]> {
+  const told = await Promise.all(userIds.map(userId => announcedTo(h, userId)))
   return told.map(rows => rows.map(row => row.type))
 }
 

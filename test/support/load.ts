@@ -60,7 +60,7 @@ export function startLoad(services: Service[], players: number[]) {
       const email = `n${id}@example.com`
       const [asked, reported] = await Promise.all([
         post(services, '/api/v1/auth/request-otp', { email, first_name: 'A', last_name: 'B', accept_cgu: true }),
-        post(services, '/internal/v1/events', scoreFact(id, players), INTAKE_KEY),
+        post(services, '/internal/v1/events', scoreEvent(id, players), INTAKE_KEY),
       ])
       for (const answer of [asked, reported]) if (answer) statuses.add(answer.status)
       if (asked?.status === 200) acknowledged.emails.add(email)
@@ -86,13 +86,13 @@ export function startLoad(services: Service[], players: number[]) {
 }
 
 /** How many were told of each score. */
-export async function tellings(sql: Database): Promise<Map<number, number>> {
+export async function announcements(sql: Database): Promise<Map<number, number>> {
   const told = await sql<{ id: number; count: number }>`
     select (data ->> 'score_id')::bigint as id, count(*) from notification group by 1`
   return new Map(told.map(row => [row.id, row.count]))
 }
 
-function scoreFact(id: number, players: number[]) {
+function scoreEvent(id: number, players: number[]) {
   return {
     specversion: '1.0',
     id: `score ${id}`,

@@ -2,7 +2,7 @@ import { beforeEach } from 'node:test'
 import type { Sql } from '../../src/db/sql.ts'
 import { type Fired, fireDue } from '../../src/games/schedule.ts'
 import type { Harness } from './app.ts'
-import { event, happens, newGame } from './games.ts'
+import { cloudEvent, happens, newGame } from './games.ts'
 
 export const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
@@ -44,20 +44,20 @@ export function schedule(h: Harness) {
   }
 
   /** An event of the clock's now about a game; the first player is its creator. */
-  function fact(type: string, gameId: number, startsAt: string, players: number[], more = {}) {
+  function event(type: string, gameId: number, startsAt: string, players: number[], more = {}) {
     const data = { game_id: gameId, creator_id: players[0], player_ids: players, starts_at: startsAt, ...more }
-    return event(type, data, { time: h.clock.now().toISOString() })
+    return cloudEvent(type, data, { time: h.clock.now().toISOString() })
   }
 
   async function create(startsAt: string, players: number[], gameId = newGame()): Promise<number> {
-    await happens(h, fact('game_created', gameId, startsAt, players))
+    await happens(h, event('game_created', gameId, startsAt, players))
     return gameId
   }
 
   /** Reports another fact of a game, a moment later. @returns how many were notified */
   function change(gameId: number, startsAt: string, players: number[], type = 'game_updated', more = {}) {
     h.clock.advance(1)
-    return happens(h, fact(type, gameId, startsAt, players, more))
+    return happens(h, event(type, gameId, startsAt, players, more))
   }
 
   /** What is still to be told of a game. */
@@ -67,5 +67,5 @@ export function schedule(h: Harness) {
     return rows.map(row => row.type)
   }
 
-  return { startIn, fire, pass, fact, create, change, planOf }
+  return { startIn, fire, pass, event, create, change, planOf }
 }

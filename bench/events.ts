@@ -3,17 +3,17 @@ import { post } from './requests.ts'
 
 // Beyond every game that a seed makes.
 let games = 1_000_000_000
-let facts = 0
+let events = 0
 
 /** A player has joined a game that nobody has heard of: three are told, the creator, who doesn't play, and two players. */
-export function someFact(users: number): Record<string, unknown> {
+export function someEvent(users: number): Record<string, unknown> {
   games += 1
-  facts += 1
+  events += 1
   const first = Math.floor(Math.random() * users)
   const [creator, actor, ...others] = [0, 1, 2, 3].map(step => 1 + ((first + step * 7) % users))
   return {
     specversion: '1.0',
-    id: `bench-${process.pid}-${facts}`,
+    id: `bench-${process.pid}-${events}`,
     source: '/bench',
     type: 'game_joined',
     time: new Date().toISOString(),
@@ -27,8 +27,8 @@ export function someFact(users: number): Record<string, unknown> {
   }
 }
 
-export function report(fact: unknown): string {
-  return post('/internal/v1/events', fact, INTAKE_KEY)
+export function report(event: unknown): string {
+  return post('/internal/v1/events', event, INTAKE_KEY)
 }
 
 export function reportBatch(batch: unknown[]): string {
