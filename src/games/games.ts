@@ -74,14 +74,14 @@ export async function claimOnceKeys(
   onceKeys: readonly { game: Game; onceKey?: string }[],
   now: Date,
 ): Promise<Set<string>> {
-  const rows = await sql<{ game_id: number; onceKey: string }>`
+  const rows = await sql<{ game_id: number; notice: string }>`
     insert into game_notice (game_id, notice, created_at)
     select game_id, notice, ${now}
     from unnest(${onceKeys.map(({ game }) => game.id)}::bigint[], ${onceKeys.map(({ onceKey }) => onceKey)}::text[])
       as told (game_id, notice)
     on conflict on constraint game_notice_pkey do nothing
     returning game_id, notice`
-  return new Set(rows.map(row => `${row.game_id} ${row.onceKey}`))
+  return new Set(rows.map(row => `${row.game_id} ${row.notice}`))
 }
 
 /**
