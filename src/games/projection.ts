@@ -38,10 +38,10 @@ export function projectFirst(event: GameEvent): Game {
 export function applyEvent(before: Game, event: GameEvent): Game {
   if (isScoreEvent(event)) return before
   const cancelled = before.cancelled || event.type === 'game_cancelled'
-  const state = isLate(before, event) ? before : { ...projectFirst(event), factTime: event.time }
-  const filledAt = cancelled ? before.fullSince : becomesFull(before, state, event)
-  if (state === before && cancelled === before.cancelled && filledAt === before.fullSince) return before
-  return { ...state, fullSince: filledAt, cancelled }
+  const state = isLate(before, event) ? before : { ...projectFirst(event), eventTime: event.time }
+  const fullSince = cancelled ? before.fullSince : becomesFull(before, state, event)
+  if (state === before && cancelled === before.cancelled && fullSince === before.fullSince) return before
+  return { ...state, fullSince, cancelled }
 }
 
 /** Whether a fact is about the score of a game, and so says nothing new of the game itself. */
@@ -61,7 +61,7 @@ const FILLING_TYPES = ['game_joined', 'game_created', 'game_updated', 'game_full
  * the same filling adds nothing. A leave and a refill is a new fact."
  * @returns the new `filledAt`; the players are to be told when that is neither null nor the old one
  */
-function becomesFull(before: Game, { playerIds, eventTime: factTime }: Game, event: GameEvent): string | null {
+function becomesFull(before: Game, { playerIds, eventTime }: Game, event: GameEvent): string | null {
   // A producer's word that the game is full holds even where it doesn't name everybody.
   const full = event.playerIds.length === 4 || event.type === 'game_full'
   const fills = full && FILLING_TYPES.includes(event.type) ? event.time : null
@@ -69,7 +69,7 @@ function becomesFull(before: Game, { playerIds, eventTime: factTime }: Game, eve
     if (playerIds.length < 4) return before.fullSince
     if (full) return before.fullSince ?? fills
     // Fewer than four between the filling that was told and the four of now: these are a refill.
-    return before.fullSince !== null && before.fullSince < event.time ? factTime : before.fullSince
+    return before.fullSince !== null && before.fullSince < event.time ? eventTime : before.fullSince
   }
   if (!full) return null
   // Somebody new among four: the leave that must have been between is late, or was never reported.
