@@ -5,11 +5,16 @@ import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 
 const root = new URL('..', import.meta.url).pathname
-const DOCUMENTS = globSync('{*.md,{docs,client,examples}/*.md}', { cwd: root })
+const DOCUMENTS = globSync('{*.md,{docs,docs/decisions,client,examples}/*.md}', { cwd: root })
 const FOLDERS = ['bench', 'bin', 'client', 'docs', 'examples', 'migrations', 'scripts', 'src', 'test']
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const isThere = (path: string) => existsSync(join(root, path))
+
+/** The index of the decisions and its chapters, as one text. */
+function decisions(): string {
+  return ['docs/decisions.md', ...globSync('docs/decisions/*.md', { cwd: root })].map(read).join('\n')
+}
 
 /** What stands between single backticks. */
 const quoted = (text: string) => [...text.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code!)
@@ -57,8 +62,8 @@ for (const name of DOCUMENTS) {
   })
 }
 
-test('decisions.md and SECURITY.md name tests at all', () => {
-  const counts = ['docs/decisions.md', 'SECURITY.md'].map(name => [...read(name).matchAll(/`[\w/-]+\.test`/g)].length)
+test('the decisions and SECURITY.md name tests at all', () => {
+  const counts = [decisions(), read('SECURITY.md')].map(text => [...text.matchAll(/`[\w/-]+\.test`/g)].length)
   assert.ok(counts[0]! > 100 && counts[1]! > 10, counts.join(' '))
 })
 
@@ -92,8 +97,22 @@ test('docs/states.md names functions that are there, and no module in vain', () 
   assert.deepEqual(new Set(named.map(([module]) => module)), new Set(files.keys()))
 })
 
-test('comments name rows of decisions.md that are there', () => {
-  const decisions = read('docs/decisions.md')
+test('docs/decisions.md leads to every chapter of the decisions, and to no other', () => {
+  const linked = [...read('docs/decisions.md').matchAll(/\]\((decisions\/[^)]+)\)/g)].map(([, path]) => `docs/${path}`)
+  assert.deepEqual(linked.sort(), globSync('docs/decisions/*.md', { cwd: root }).sort())
+})
+
+test('each row of the decisions has a question, a choice and a test, and no question has two rows', () => {
+  const rows = globSync('docs/decisions/*.md', { cwd: root }).flatMap(path => read(path).match(/^\|.*$/gm)!)
+  const cells = rows.map(row => row.slice(2, -2).split(' | '))
+  for (const row of cells) if (!row[0]!.startsWith('--')) assert.equal(row.length, 3, row[0]!)
+  const questions = cells.map(([question]) => question!).filter(question => !/^(--.*|open question)$/.test(question))
+  assert.ok(questions.length > 200)
+  assert.deepEqual(questions, [...new Set(questions)])
+})
+
+test('comments name rows of the decisions that are there', () => {
+  const text = `\n${decisions()}`
   const named = globSync('{src,client/src}/**/*.ts', { cwd: root }).flatMap(path =>
     [...read(path).matchAll(/decisions\.md, "([^"]+)"/g)].map(
       ([, row]) => [path, row!.replace(/\n \* /g, ' ')] as const,
@@ -101,6 +120,7 @@ test('comments name rows of decisions.md that are there', () => {
   )
   assert.ok(named.length > 3)
   for (const [path, row] of named) {
-    assert.ok(decisions.includes(`\n| ${row} |`) || decisions.includes(`\n## ${row}\n`), `${path}: ${row}`)
+    const isThere = [`\n| ${row} |`, `\n# ${row}\n`, `\n## ${row}\n`].some(line => text.includes(line))
+    assert.ok(isThere, `${path}: ${row}`)
   }
 })
