@@ -5,7 +5,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe } from '../src/cli/openapi.ts'
 import { CODES } from '../src/errors.ts'
-import type { Media, Operation } from '../src/http/openapi.ts'
+import type { Media, Operation } from '../src/http/openapi/document.ts'
 import { harness, INTAKE_KEY } from './support/app.ts'
 
 const h = harness()

@@ -2,7 +2,7 @@ import { pino } from 'pino'
 import { createApp } from '../app.ts'
 import { readConfig } from '../config.ts'
 import { createContext } from '../context.ts'
-import { type OpenApiDocument, openapiDocument } from '../http/openapi.ts'
+import { type OpenApiDocument, openapiDocument } from '../http/openapi/document.ts'
 import { newSecret } from '../secrets.ts'
 import { readArguments } from './usage.ts'
 

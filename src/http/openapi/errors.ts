@@ -1,6 +1,6 @@
-import { CODES, type Code } from '../errors.ts'
-import { type Failure, STATUS } from './failure.ts'
-import { STATUS_CODES } from './format/status.ts'
+import { CODES, type Code } from '../../errors.ts'
+import { type Failure, STATUS } from '../failure.ts'
+import { STATUS_CODES } from '../format/status.ts'
 
 /** The one shape of every error. */
 export const ErrorSchema = {

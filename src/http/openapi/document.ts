@@ -1,11 +1,11 @@
 import type { SwaggerTransform } from '@fastify/swagger'
 import Fastify, { type FastifySchema, type RouteOptions } from 'fastify'
-import manifest from '../../package.json' with { type: 'json' }
-import { JSON_BODY } from './body.ts'
-import { STATUS_CODES } from './format/status.ts'
-import { ERROR_RESPONSES, ErrorSchema, nameOf, THROTTLE_HEADERS } from './openapi-errors.ts'
-import { exampleOf, publish, resolve, type Schema, type Schemas } from './openapi-schema.ts'
-import type { App } from './route.ts'
+import manifest from '../../../package.json' with { type: 'json' }
+import { JSON_BODY } from '../body.ts'
+import { STATUS_CODES } from '../format/status.ts'
+import type { App } from '../route.ts'
+import { ERROR_RESPONSES, ErrorSchema, nameOf, THROTTLE_HEADERS } from './errors.ts'
+import { exampleOf, publish, resolve, type Schema, type Schemas } from './schemas.ts'
 
 export type Media = { schema: Schema; example?: unknown; examples?: Record<string, { value: unknown }> }
 export type Headers = Record<string, { description: string }>

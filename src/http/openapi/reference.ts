@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
-import { computeEtag, sendWithEtag } from './format/etag.ts'
-import { pagePolicy } from './format/html.ts'
-import { openapiDocument } from './openapi.ts'
+import { computeEtag, sendWithEtag } from '../format/etag.ts'
+import { pagePolicy } from '../format/html.ts'
+import type { App } from '../route.ts'
+import { openapiDocument } from './document.ts'
 import { referencePage } from './reference-page.ts'
-import type { App } from './route.ts'
 
 const ROUTE = { config: { access: 'public' }, schema: { hide: true } } as const
 

@@ -1,7 +1,7 @@
-import { html, Markup } from './format/html.ts'
-import { STATUS_CODES } from './format/status.ts'
-import type { Headers, Media, OpenApiDocument, Operation, Parameter, Response } from './openapi.ts'
-import { resolve, type Schema, type Schemas } from './openapi-schema.ts'
+import { html, Markup } from '../format/html.ts'
+import { STATUS_CODES } from '../format/status.ts'
+import type { Headers, Media, OpenApiDocument, Operation, Parameter, Response } from './document.ts'
+import { resolve, type Schema, type Schemas } from './schemas.ts'
 
 /** A ball; without an icon of the page's own a browser would ask for /favicon.ico. */
 const ICON = `data:image/svg+xml,${encodeURIComponent(
