@@ -1,41 +1,71 @@
 import { readFile } from 'node:fs/promises'
 import { computeEtag, sendWithEtag } from '../format/etag.ts'
-import { pagePolicy } from '../format/html.ts'
 import type { App } from '../route.ts'
 import { openapiDocument } from './document.ts'
-import { referencePage } from './reference-page.ts'
 
 const ROUTE = { config: { access: 'public' }, schema: { hide: true } } as const
 
-/** `/api/v1/openapi.json` and `/docs`, the same for people. Both are made when first asked for, and kept. */
+const HTML = 'text/html; charset=utf-8'
+const SCRIPT = 'text/javascript; charset=utf-8'
+const STYLE = 'text/css; charset=utf-8'
+
+/** The files of the page: two from `page/`, two from the package swagger-ui-dist. No other file can be reached. */
+const FILES = [
+  { path: '/docs', type: HTML, specifier: './page/index.html' },
+  { path: '/docs/start.js', type: SCRIPT, specifier: './page/start.js' },
+  { path: '/docs/swagger-ui-bundle.js', type: SCRIPT, specifier: 'swagger-ui-dist/swagger-ui-bundle.js' },
+  { path: '/docs/swagger-ui.css', type: STYLE, specifier: 'swagger-ui-dist/swagger-ui.css' },
+]
+
+/** Swagger UI needs no inline script or style and no `eval`. Its style sheet has icons as `data:` URLs. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/**
+ * Adds `/api/v1/openapi.json` and `/docs`, the page that shows it. The service makes the document and reads each file at the
+ * first request for it, then keeps them. So neither costs the start anything.
+ */
 export function referenceRoutes(app: App): void {
-  const json = once(async () => withEtag(JSON.stringify(await openapiDocument(app))))
-  const page = once(async () => {
-    const style = await readFile(new URL('reference.css', import.meta.url), 'utf8')
-    return { ...withEtag(referencePage(await openapiDocument(app), style)), policy: pagePolicy(style, 'img-src data:') }
-  })
+  const type = 'application/json; charset=utf-8'
+  const loadDocument = async () => JSON.stringify(await openapiDocument(app))
+  serve(app, { path: '/api/v1/openapi.json', type, load: loadDocument })
+  for (const { path, type, specifier } of FILES) {
+    serve(app, { path, type, policy: POLICY, load: () => readFile(new URL(import.meta.resolve(specifier))) })
+  }
+}
 
-  app.get('/api/v1/openapi.json', ROUTE, async (request, reply) => {
-    const { text, etag } = await json()
-    reply.type('application/json; charset=utf-8')
-    return sendWithEtag(request, reply, text, etag)
-  })
+type Content = string | Buffer
+type Resource = { path: string; type: string; policy?: string; load(): Promise<Content> }
 
-  app.get('/docs', ROUTE, async (request, reply) => {
-    const { text, etag, policy } = await page()
-    reply.header('content-security-policy', policy).type('text/html; charset=utf-8')
-    return sendWithEtag(request, reply, text, etag)
+function serve(app: App, { path, type, policy, load }: Resource): void {
+  const loadOnce = once(async () => {
+    const content = await load()
+    return { content, etag: computeEtag(content) }
+  })
+  app.get(path, ROUTE, async (request, reply) => {
+    const { content, etag } = await loadOnce()
+    if (policy) reply.header('content-security-policy', policy)
+    reply.type(type)
+    return sendWithEtag(request, reply, content, etag)
   })
 }
 
-function withEtag(text: string) {
-  return { text, etag: computeEtag(text) }
-}
-
+/** Keeps the result of the first call. After a failure the next call tries again. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined
   return () => {
-    made ??= make()
+    made ??= make().catch(error => {
+      made = undefined
+      throw error
+    })
     return made
   }
 }

@@ -1,0 +1,13 @@
+const prefersDark = matchMedia('(prefers-color-scheme: dark)')
+const followColorScheme = () => document.documentElement.classList.toggle('dark-mode', prefersDark.matches)
+prefersDark.addEventListener('change', followColorScheme)
+followColorScheme()
+
+window.SwaggerUIBundle({
+  url: '/api/v1/openapi.json',
+  dom_id: '#reference',
+  deepLinking: true,
+  defaultModelsExpandDepth: 0,
+  // By default Swagger UI may send the document's address to validator.swagger.io.
+  validatorUrl: null,
+})
