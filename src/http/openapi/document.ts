@@ -4,13 +4,13 @@ import manifest from '../../../package.json' with { type: 'json' }
 import { JSON_BODY } from '../body.ts'
 import { STATUS_CODES } from '../format/status.ts'
 import type { App } from '../route.ts'
-import { ERROR_RESPONSES, ErrorSchema, nameOf, THROTTLE_HEADERS } from './errors.ts'
-import { exampleOf, publish, resolve, type Schema, type Schemas } from './schemas.ts'
+import { ERROR_RESPONSES, ErrorSchema, responseName, THROTTLE_HEADERS } from './errors.ts'
+import { makeExample, publish, resolve, type Schema, type Schemas } from './schemas.ts'
 
 export type Media = { schema: Schema; example?: unknown; examples?: Record<string, { value: unknown }> }
-export type Headers = Record<string, { description: string }>
-export type Response = { $ref?: string; description: string; headers?: Headers; content?: Record<string, Media> }
-export type Parameter = { in: string; name: string; required?: boolean; description?: string; schema: Schema }
+type Headers = Record<string, { description: string }>
+type Response = { $ref?: string; description: string; headers?: Headers; content?: Record<string, Media> }
+type Parameter = { in: string; name: string; required?: boolean; description?: string; schema: Schema }
 export type Operation = {
   operationId: string
   tags: string[]
@@ -30,18 +30,19 @@ export type OpenApiDocument = {
 
 const DESCRIPTION = `${manifest.description}
 
-Texts are French, or English when \`Accept-Language\` prefers it. Timestamps are ISO 8601 with an offset, identifiers are \
-integers up to 2^53−1. Strings are trimmed, unknown keys ignored, \`null\` counts as absent. Every answer carries \
-\`X-Request-Id\`. An unknown path is a 404, a method that a path hasn't a 405 with \`Allow\`.`
+Texts are in French, or in English if \`Accept-Language\` prefers it. Timestamps are ISO 8601 with an offset. \
+Identifiers are integers up to 2^53−1. The service trims strings, ignores unknown keys and treats \`null\` as absent. \
+Every answer has the header \`X-Request-Id\`. An unknown path gives 404. A method that the path does not support gives \
+405 with \`Allow\`.`
 
 const SECURITY_SCHEMES = {
   bearer: {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description: 'The `access_token` that `verify-otp` or `refresh` answered.',
+    description: 'The `access_token` from the answer of `verify-otp` or `refresh`.',
   },
-  intakeKey: { type: 'http', scheme: 'bearer', description: 'One of the service’s intake keys.' },
+  intakeKey: { type: 'http', scheme: 'bearer', description: 'One of the intake keys in the settings of the service.' },
 } as const
 
 const SECURITY = { public: [], user: [{ bearer: [] }], producer: [{ intakeKey: [] }], operator: [] }
@@ -52,7 +53,7 @@ declare module 'fastify' {
   }
 }
 
-/** Notes the routes that follow, to describe them when asked; to be called before the first one is added. */
+/** Records every route that is added after this call, for `describeRoutes`. Call it before the first route. */
 export function recordRoutes(app: App): void {
   const routes: RouteOptions[] = []
   app.addHook('onRoute', ({ method, url, schema, config }) => {
@@ -65,15 +66,15 @@ export function recordRoutes(app: App): void {
   })
 }
 
-/** The OpenAPI 3.1 document of all routes; made at the first call and kept. */
+/** Returns the OpenAPI 3.1 document of all routes. The first call makes it, later calls return the same one. */
 export async function openapiDocument(app: App): Promise<OpenApiDocument> {
   await app.ready()
   return app.describeRoutes()
 }
 
 /**
- * The library is loaded only now, and watches a copy of the routes on an app that answers nothing: within the real one it
- * would cost every start some 40 ms.
+ * Describes a copy of the routes, on a second app that answers no request. @fastify/swagger is loaded only here. In the
+ * real app it would make every start some 40 ms slower.
  */
 async function describe(routes: RouteOptions[]): Promise<OpenApiDocument> {
   const { default: swagger } = await import('@fastify/swagger')
@@ -105,7 +106,7 @@ async function describe(routes: RouteOptions[]): Promise<OpenApiDocument> {
   return document
 }
 
-/** What the library cannot know of a route, taken from its row. Error statuses stand without content until `finish`. */
+/** Adds the facts that @fastify/swagger cannot know. `finish` fills in the content of the error statuses. */
 function describeRoute({ schema = {}, url, route }: { schema?: FastifySchema; url: string; route: RouteOptions }) {
   const security = schema.security ?? SECURITY[route.config?.access ?? 'user']
   const described = {
@@ -114,20 +115,24 @@ function describeRoute({ schema = {}, url, route }: { schema?: FastifySchema; ur
     consumes: route.config?.body?.types ?? JSON_BODY.types,
     response: {
       ...(schema.response as object),
-      ...Object.fromEntries(refusals(schema, route, security).map(status => [status, {}])),
+      ...Object.fromEntries(errorStatuses(schema, route, security).map(status => [status, {}])),
     },
     'x-throttled': route.config?.throttled === true,
   }
   return { schema: described, url }
 }
 
-/** The error statuses that a route can answer with. */
-function refusals(schema: FastifySchema, { config }: RouteOptions, security: FastifySchema['security'] = []): number[] {
+/** Returns the error statuses that a route can answer with. */
+function errorStatuses(
+  schema: FastifySchema,
+  { config }: RouteOptions,
+  security: FastifySchema['security'] = [],
+): number[] {
   const access = config?.access ?? 'user'
   const readsBody = schema.body !== undefined || config?.body !== undefined
   return [
     ...(security.length > 0 && !security.some(way => Object.keys(way).length === 0) ? [401] : []),
-    // A user's path names something that may be somebody else's; a producer's route refuses a user's token.
+    // An identifier in a user's path may belong to another user. A producer's route refuses a user's token.
     ...(access === 'producer' || (access === 'user' && schema.params) ? [403] : []),
     ...(schema.params ? [404] : []),
     ...(readsBody ? [413, 415] : []),
@@ -139,7 +144,7 @@ function refusals(schema: FastifySchema, { config }: RouteOptions, security: Fas
 }
 
 function finish(generated: object): OpenApiDocument {
-  // The schemas are those that the routes validate with: a copy is changed, never they.
+  // The routes validate with these very schemas, so only a copy may change.
   const document = JSON.parse(JSON.stringify(generated)) as OpenApiDocument
   const schemas: Schemas = { Error: ErrorSchema }
   for (const operation of Object.values(document.paths).flatMap(path => Object.values(path))) {
@@ -156,7 +161,7 @@ function finishOperation(operation: Operation & { 'x-throttled'?: boolean }, sch
   if (operation.requestBody) {
     const medias = Object.values(operation.requestBody.content)
     for (const media of medias) finishMedia(media, schemas)
-    // A body all of whose fields may be absent may itself be.
+    // If every field of a body is optional, the body is too.
     operation.requestBody.required = medias.some(media => resolve(media.schema, schemas).required?.length)
   }
   for (const [status, response] of Object.entries(operation.responses)) {
@@ -172,11 +177,11 @@ function finishOperation(operation: Operation & { 'x-throttled'?: boolean }, sch
 
 function finishMedia(media: Media, schemas: Schemas): void {
   media.schema = publish(media.schema, schemas)
-  if (!media.example && !media.examples) media.example = exampleOf(media.schema, schemas)
+  if (!media.example && !media.examples) media.example = makeExample(media.schema, schemas)
 }
 
 function errorResponse(status: number, throttled = false): Response {
-  const name = nameOf(status)
+  const name = responseName(status)
   if (!throttled || status >= 500) return { $ref: `#/components/responses/${name}` } as Response
   const response = ERROR_RESPONSES[name]!
   return { ...response, headers: { ...response.headers, ...THROTTLE_HEADERS } }

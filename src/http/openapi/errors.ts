@@ -2,45 +2,53 @@ import { CODES, type Code } from '../../errors.ts'
 import { type Failure, STATUS } from '../failure.ts'
 import { STATUS_CODES } from '../format/status.ts'
 
-/** The one shape of every error. */
+/** The schema of every error. */
 export const ErrorSchema = {
   title: 'Error',
   type: 'object',
   required: ['message', 'code'],
   properties: {
-    message: { type: 'string', description: 'For a person to read, in French or English.' },
-    code: { type: 'string', enum: [...CODES], description: 'For a program to read; the list is closed.' },
+    message: { type: 'string', description: 'A text for people, in French or English.' },
+    code: { type: 'string', enum: [...CODES], description: 'A code for programs. The list is closed.' },
     errors: {
       type: 'object',
       additionalProperties: { type: 'array', items: { type: 'string' } },
-      description: 'On a 422: what is wrong, field by field; `body` stands for a body that could not be read.',
+      description:
+        'Only in a 422: the messages for each field. `body` stands for a body that the service could not read.',
     },
   },
 }
 
-/** What an answer of a throttled route carries, whatever its status. */
+/** The headers of every answer of a throttled route with a status below 500. */
 export const THROTTLE_HEADERS = {
-  'X-RateLimit-Limit': header('integer', 'Requests a minute.', 5),
-  'X-RateLimit-Remaining': header('integer', 'Requests left in this window.', 4),
+  'X-RateLimit-Limit': header('integer', 'Permitted requests per minute.', 5),
+  'X-RateLimit-Remaining': header('integer', 'Remaining requests in this window.', 4),
   RateLimit: header(
     'string',
-    'The same with the seconds until the window ends, as the IETF draft writes it.',
+    'The remaining requests (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.',
     '"otp";r=4;t=37',
   ),
-  'RateLimit-Policy': header('string', 'The limit and its window in seconds.', '"otp";q=5;w=60'),
+  'RateLimit-Policy': header(
+    'string',
+    'The limit (`q`) and its window in seconds (`w`), in the format of the IETF draft.',
+    '"otp";q=5;w=60',
+  ),
 }
 
-const RETRY_AFTER = { 'Retry-After': header('integer', 'Seconds to wait.', 37) }
+const RETRY_AFTER = { 'Retry-After': header('integer', 'Seconds to wait before the next request.', 37) }
 
 const HEADERS: Record<number, object> = {
   401: {
     'WWW-Authenticate': header(
       'string',
-      '`error="invalid_token"` if a token was sent.',
+      'Contains `error="invalid_token"` if the request had a token.',
       'Bearer error="invalid_token"',
     ),
   },
-  429: { ...RETRY_AFTER, 'X-RateLimit-Reset': header('integer', 'When the window ends, in Unix seconds.', 1768658400) },
+  429: {
+    ...RETRY_AFTER,
+    'X-RateLimit-Reset': header('integer', 'The end of the window, in Unix seconds.', 1768658400),
+  },
   503: RETRY_AFTER,
 }
 
@@ -69,17 +77,17 @@ const EXAMPLES: Record<Code, Omit<Failure, 'code'>> = {
   server_error: { message: 'Server Error' },
 }
 
-/** The error response of every status that a handler can give, under the name that operations refer to it by. */
+/** The error response for every status in `STATUS`, under the name by which operations refer to it. */
 export const ERROR_RESPONSES = Object.fromEntries(
-  [...new Set(Object.values(STATUS))].map(status => [nameOf(status), responseOf(status)]),
+  [...new Set(Object.values(STATUS))].map(status => [responseName(status), describeStatus(status)]),
 )
 
 /** `404` → `NotFound` */
-export function nameOf(status: number): string {
+export function responseName(status: number): string {
   return STATUS_CODES[status]!.replaceAll(/\W/g, '')
 }
 
-function responseOf(status: number) {
+function describeStatus(status: number) {
   const codes = CODES.filter(code => STATUS[code] === status)
   return {
     description: `${STATUS_CODES[status]}: ${codes.map(code => `\`${code}\``).join(', ')}`,

@@ -30,8 +30,8 @@ const POLICY = [
 ].join('; ')
 
 /**
- * Adds `/api/v1/openapi.json` and `/docs`, the page that shows it. The service makes the document and reads each file at the
- * first request for it, then keeps them. So neither costs the start anything.
+ * Adds `/api/v1/openapi.json`, and `/docs`, the page that shows it. To keep the start fast, the service makes the
+ * document and reads each file at the first request. Later requests get the same content.
  */
 export function referenceRoutes(app: App): void {
   const type = 'application/json; charset=utf-8'

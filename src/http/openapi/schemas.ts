@@ -22,20 +22,20 @@ export type Schema = {
 
 export type Schemas = Record<string, Schema>
 
-/** What src/http/validation.ts reads beyond JSON Schema. */
+/** The keywords that src/http/validation.ts adds to JSON Schema. */
 const INTERNAL = ['verbatim', 'rule']
 const NESTED = ['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties']
 
 /**
- * The schema as the document shows it: without our internal keywords, and with a reference in the place of each object that
- * has a `title`, which is added to `shared` under it.
- * @throws Error when two different schemas have one title
+ * Returns a copy of the schema for the document, without internal keywords. Each object with a title moves to `shared`,
+ * and a reference takes its place.
+ * @throws Error if two different schemas have the same title
  */
 export function publish(schema: Schema, shared: Schemas): Schema {
   const plain = publishParts(schema, shared)
   if (!plain.title || plain.type !== 'object') return plain
   const known = shared[plain.title]
-  if (known && JSON.stringify(known) !== JSON.stringify(plain)) throw new Error(`two schemas are titled ${plain.title}`)
+  if (known && JSON.stringify(known) !== JSON.stringify(plain)) throw new Error(`two schemas are called ${plain.title}`)
   shared[plain.title] = plain
   return { $ref: `#/components/schemas/${plain.title}` }
 }
@@ -58,21 +58,21 @@ function publishParts(schema: Schema, shared: Schemas): Schema {
   return plain
 }
 
-/** A value that the schema describes, made of the examples its parts give. */
-export function exampleOf(schema: Schema, shared: Schemas): unknown {
-  if (schema.$ref) return exampleOf(resolve(schema, shared), shared)
+/** Makes a value that the schema accepts, from the examples in its parts. */
+export function makeExample(schema: Schema, shared: Schemas): unknown {
+  if (schema.$ref) return makeExample(resolve(schema, shared), shared)
   const given = [schema.examples?.[0], schema.const, schema.default, schema.enum?.[0]].find(
     value => value !== undefined,
   )
   if (given !== undefined) return given
-  if (schema.anyOf) return exampleOf(schema.anyOf[0]!, shared)
+  if (schema.anyOf) return makeExample(schema.anyOf[0]!, shared)
   switch ([schema.type].flat()[0]) {
     case 'object':
       return Object.fromEntries(
-        Object.entries(schema.properties ?? {}).map(([name, property]) => [name, exampleOf(property, shared)]),
+        Object.entries(schema.properties ?? {}).map(([name, property]) => [name, makeExample(property, shared)]),
       )
     case 'array':
-      return schema.items ? [exampleOf(schema.items, shared)] : []
+      return schema.items ? [makeExample(schema.items, shared)] : []
     case 'integer':
       return schema.minimum ?? 1
     case 'boolean':
@@ -84,7 +84,7 @@ export function exampleOf(schema: Schema, shared: Schemas): unknown {
   }
 }
 
-/** What a reference stands for; any other schema is itself. */
+/** Returns the schema that a reference points to. Returns any other schema unchanged. */
 export function resolve(schema: Schema, shared: Schemas): Schema {
   return schema.$ref ? shared[schema.$ref.slice('#/components/schemas/'.length)]! : schema
 }
