@@ -1,125 +1,114 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
 import { suite, test } from 'node:test'
-import { Validator } from '@seriousme/openapi-schema-validator'
-import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe } from '../src/cli/openapi.ts'
-import { CODES } from '../src/errors.ts'
-import type { Media, Operation } from '../src/http/openapi/document.ts'
-import { harness, INTAKE_KEY } from './support/app.ts'
+import { anotherApp, harness } from './support/app.ts'
+import { documentedAnswers, type ListedOperation, listOperations } from './support/documented.ts'
+import { listen } from './support/event-stream.ts'
+import { makeUser } from './support/factories.ts'
+import { credentials, makeReader, sendGoodRequest } from './support/good-requests.ts'
+
+const WITH_BODY = ['requestOtp', 'verifyOtp', 'deleteMe', 'assessLevel', 'reportEvents', 'readAllNotifications']
 
 const h = harness()
 const document = await describe()
-const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
-)
+const operations = listOperations(document)
+const assertDocumented = documentedAnswers(document)
 
-suite('the document', () => {
-  test('docs/openapi.json is current', async () => {
-    const kept = await readFile(new URL('../docs/openapi.json', import.meta.url), 'utf8')
-    assert.deepEqual(
-      JSON.parse(kept),
-      JSON.parse(JSON.stringify(document)),
-      'mend it by: npm run --silent courtside -- openapi > docs/openapi.json',
-    )
-  })
+const getIds = (listed: ListedOperation[]) => listed.map(({ operation }) => operation.operationId)
+const withStatus = (status: string) => operations.filter(({ operation }) => status in operation.responses)
 
-  test('is valid OpenAPI 3.1', async () => {
-    const { valid, errors } = await new Validator().validate(JSON.parse(JSON.stringify(document)))
-    assert.ok(valid, JSON.stringify(errors, null, 2))
-    assert.match(document.openapi, /^3\.1\./)
-  })
-
-  test('names every operation once, in camelCase, with a tag and a summary', () => {
-    const names = operations.map(({ operation }) => operation.operationId)
-    assert.equal(new Set(names).size, names.length)
-    for (const { operation } of operations) {
-      assert.match(operation.operationId, /^[a-z][A-Za-z]+$/)
-      assert.ok(operation.tags.length > 0 && operation.summary, operation.operationId)
+suite('what is documented is what is answered', { timeout: 60_000 }, () => {
+  test('every operation answers a good request as documented, with no undeclared key', async () => {
+    const address = await listen(h.app)
+    for (const listed of operations) {
+      const answer = await sendGoodRequest(h, listed, address)
+      assert.ok(answer.status < 300, `${listed.path}: ${answer.text}`)
+      assertDocumented(listed, answer)
     }
   })
 
-  test('holds the endpoints of the specification, and of ours only those for programs', () => {
-    const specified = [
-      'POST /api/v1/auth/request-otp',
-      'POST /api/v1/auth/verify-otp',
-      'POST /api/v1/auth/refresh',
-      'POST /api/v1/auth/logout',
-      'GET /api/v1/auth/me',
-      'POST /api/v1/auth/level-assessment',
-      'GET /api/v1/game-levels',
-    ]
-    const held = operations.map(({ method, path }) => `${method} ${path}`)
-    for (const line of specified) assert.ok(held.includes(line), line)
-    for (const line of held) assert.match(line, / \/(api|internal)\/v1\/(?!openapi)/)
-  })
-
-  test('says nothing of how we validate, and leaves no reference open', () => {
-    const text = JSON.stringify(document)
-    assert.doesNotMatch(text, /"(verbatim|rule|x-throttled)":/)
-    for (const [, kind, name] of text.matchAll(/"#\/components\/(schemas|responses)\/(\w+)"/g)) {
-      assert.ok(name! in document.components[kind as 'schemas' | 'responses'], name)
-    }
-    assert.deepEqual(document.components.schemas.Error!.properties!.code!.enum, [...CODES])
-  })
-
-  test('gives examples that its own schemas accept', () => {
-    const ajv = new Ajv2020({ strict: false, validateFormats: false })
-    ajv.addSchema({ $id: 'document', components: document.components })
-    for (const [where, { schema, example, examples }] of medias()) {
-      const check = ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')))
-      const values = examples ? Object.values(examples).map(({ value }) => value) : [example]
-      for (const value of values) assert.ok(check(value), `${where}: ${ajv.errorsText(check.errors)}`)
-    }
-  })
-})
-
-suite('what is documented is what is answered', () => {
-  test('who may call: without a token exactly the operations with a 401 answer 401', async () => {
-    for (const { method, path, operation } of operations) {
-      const { status } = await h.call(method, path.replaceAll(/\{\w+\}/g, '1'))
-      assert.equal(status === 401, '401' in operation.responses, `${method} ${path}: ${status}`)
-      assert.ok(String(status) in operation.responses, `${method} ${path}: ${status} is not documented`)
+  test('without a token, exactly the operations with a documented 401 answer 401', async () => {
+    assert.equal(withStatus('401').length, 12)
+    for (const listed of operations) {
+      const answer = await h.call(listed.method, listed.path.replace('{id}', '1'))
+      assert.equal(answer.status === 401, '401' in listed.operation.responses, listed.path)
+      assertDocumented(listed, answer)
     }
   })
 
-  test('bodies: 413, 415 and 422 where they are documented', async () => {
-    for (const { method, path, operation } of operations.filter(({ operation }) => '415' in operation.responses)) {
-      const headers =
-        'intakeKey' in (operation.security[0] ?? {}) ? { authorization: `Bearer ${INTAKE_KEY}` } : undefined
-      if (!headers && '401' in operation.responses) continue
+  test('every operation with a body answers a bad one with a documented 413, 415 or 422', async () => {
+    assert.deepEqual(getIds(withStatus('415')).sort(), WITH_BODY.toSorted())
+    const { token } = await makeUser(h)
+    for (const listed of withStatus('415')) {
       for (const [body, type, expected] of [
         ['x'.repeat(2 ** 20 + 1), 'application/json', 413],
         ['{}', 'text/plain', 415],
         ['[', 'application/json', 422],
       ] as const) {
-        const { status } = await h.call(method, path, { body, headers: { ...headers, 'content-type': type } })
-        assert.equal(status, expected, `${method} ${path}`)
-        assert.ok(String(expected) in operation.responses)
+        const headers = { 'content-type': type }
+        const answer = await h.call(listed.method, listed.path, { token: credentials(listed, token), body, headers })
+        assert.equal(answer.status, expected, listed.path)
+        assertDocumented(listed, answer)
       }
     }
   })
 
-  test('throttled routes carry the documented headers, the others none', async () => {
-    for (const { method, path, operation } of operations) {
-      const { headers } = await h.call(method, path.replaceAll(/\{\w+\}/g, '1'))
-      const documented = '429' in operation.responses
-      assert.equal('x-ratelimit-limit' in headers, documented, path)
-      if (!documented) continue
-      for (const name of Object.keys(operation.responses[200]!.headers!)) assert.ok(name.toLowerCase() in headers, name)
+  test('every other operation accepts a request whose body it cannot read', async () => {
+    // The answer of the stream would not end.
+    const others = operations.filter(
+      ({ operation }) => ![...WITH_BODY, 'streamNotifications'].includes(operation.operationId),
+    )
+    assert.equal(others.length, 8)
+    for (const listed of others) {
+      const { token, path } = await makeReader(h, listed)
+      const headers = { 'content-type': 'text/plain' }
+      assert.equal((await h.call(listed.method, path, { token, body: '[', headers })).status, 200, path)
     }
+  })
+
+  test('a request without the right to an operation or its notification gets a documented 403 or 404', async () => {
+    assert.deepEqual(getIds(withStatus('403')), ['reportEvents', 'readNotification', 'deleteNotification'])
+    const { token } = await makeUser(h)
+    for (const listed of withStatus('403')) {
+      const { path } = await makeReader(h, listed)
+      const refused = await h.call(listed.method, path, { token })
+      assert.equal(refused.status, 403, path)
+      assertDocumented(listed, refused)
+      if (!('404' in listed.operation.responses)) continue
+      const unknown = await h.call(listed.method, listed.path.replace('{id}', '123456789'), { token })
+      assert.equal(unknown.status, 404, path)
+      assertDocumented(listed, unknown)
+    }
+  })
+
+  test('exactly the throttled operations have the documented headers, and answer the documented 429', async () => {
+    assert.deepEqual(getIds(withStatus('429')), ['requestOtp', 'verifyOtp'])
+    for (const { method, path, operation } of operations) {
+      const { headers } = await h.call(method, path.replace('{id}', '1'))
+      const expected = '429' in operation.responses ? Object.keys(operation.responses[200]!.headers!) : []
+      assert.equal('x-ratelimit-limit' in headers, expected.length > 0, path)
+      for (const name of expected) assert.ok(name.toLowerCase() in headers, name)
+    }
+    const strict = await anotherApp(h, { THROTTLE_REQUEST_OTP: '1', THROTTLE_VERIFY_OTP: '1' })
+    for (const listed of withStatus('429')) {
+      await strict.call(listed.method, listed.path)
+      const answer = await strict.call(listed.method, listed.path)
+      assert.equal(answer.status, 429)
+      assertDocumented(listed, answer)
+    }
+    await strict.close()
   })
 })
 
 suite('GET /api/v1/openapi.json', () => {
-  test('200: the document, for everybody, to be checked before each use', async () => {
+  test('anyone gets the document, and must check a copy before each use', async () => {
     const { status, headers, body } = await h.call('GET', '/api/v1/openapi.json')
     assert.equal(status, 200)
     assert.equal(headers['cache-control'], 'no-cache')
     assert.deepEqual(body, JSON.parse(JSON.stringify(document)))
   })
 
-  test('304: for the copy that is current', async () => {
+  test('a current copy of the document gets 304', async () => {
     const { headers } = await h.call('GET', '/api/v1/openapi.json')
     const again = await h.call('GET', '/api/v1/openapi.json', { headers: { 'if-none-match': headers.etag! } })
     assert.equal(again.status, 304)
@@ -127,30 +116,50 @@ suite('GET /api/v1/openapi.json', () => {
 })
 
 suite('GET /docs', () => {
-  test('200: a page with every operation, without a script and with nothing from elsewhere', async () => {
-    const { status, headers, text } = await h.call('GET', '/docs')
-    assert.equal(status, 200)
-    assert.match(headers['content-type']!, /^text\/html/)
-    assert.match(headers['content-security-policy']!, /^default-src 'none'; style-src 'sha256-[^']+'; /)
-    for (const { path, operation } of operations) {
-      assert.ok(text.includes(`id="${operation.operationId}"`), operation.operationId)
-      assert.ok(text.includes(`<code>${path}</code>`), path)
-    }
-    assert.doesNotMatch(text, /<script|(src|href)="(https?:)?\/\/|url\(|@import/)
-    assert.doesNotMatch(text, /undefined|\[object/)
-  })
+  const FILES = {
+    '/docs': 'text/html; charset=utf-8',
+    '/docs/start.js': 'text/javascript; charset=utf-8',
+    '/docs/swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+    '/docs/swagger-ui.css': 'text/css; charset=utf-8',
+  }
 
-  test('every link within the page leads somewhere', async () => {
+  for (const [path, type] of Object.entries(FILES)) {
+    test(`${path} has its type, a policy without exceptions, and a tag that answers 304`, async () => {
+      const { status, headers, text } = await h.call('GET', path)
+      assert.deepEqual([status, headers['content-type'], headers['cache-control']], [200, type, 'no-cache'])
+      assert.match(headers['content-security-policy']!, /^default-src 'none'; script-src 'self'; style-src 'self'; /)
+      assert.doesNotMatch(headers['content-security-policy']!, /unsafe|http|\*/)
+      assert.equal(headers['x-content-type-options'], 'nosniff')
+      const again = await h.call('GET', path, { headers: { 'if-none-match': headers.etag! } })
+      assert.deepEqual([again.status, again.text], [304, ''])
+      const head = await h.call('HEAD', path)
+      assert.deepEqual(
+        [head.status, head.headers['content-length'], head.text],
+        [200, String(Buffer.byteLength(text)), ''],
+      )
+      const refused = await h.call('POST', path)
+      assert.deepEqual([refused.status, refused.headers.allow], [405, 'GET, HEAD'])
+    })
+  }
+
+  test('the page links only to files below /docs and to the document', async () => {
     const { text } = await h.call('GET', '/docs')
-    for (const [, id] of text.matchAll(/href="#(\w+)"/g)) assert.ok(text.includes(`id="${id}"`), id)
+    const links = [...text.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, link]) => link!)
+    const [icon, ...others] = links
+    assert.match(icon!, /^data:image\/svg\+xml,/)
+    assert.deepEqual(others.sort(), ['/api/v1/openapi.json', ...Object.keys(FILES).slice(1)].sort())
+    assert.doesNotMatch(text, /<style|<script(?![^>]* src=)| style=| on\w+=/)
   })
-})
 
-function medias(): [string, Media][] {
-  const responses = Object.values(document.components.responses)
-  const bodies = operations.flatMap(({ operation }: { operation: Operation }) => [
-    operation.requestBody,
-    ...Object.values(operation.responses),
-  ])
-  return [...responses, ...bodies].flatMap(part => Object.entries(part?.content ?? {}))
-}
+  for (const path of [
+    '/docs/',
+    '/docs/index.html',
+    '/docs/swagger-ui.js',
+    '/docs/..%2fdocument.ts',
+    '/docs/%2e%2e/x',
+  ]) {
+    test(`${path} is an unknown path, 404`, async () => {
+      assert.equal((await h.call('GET', path)).status, 404)
+    })
+  }
+})

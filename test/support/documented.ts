@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import type { Media, OpenApiDocument, Operation } from '../../src/http/openapi/document.ts'
+
+export type ListedOperation = { method: string; path: string; operation: Operation }
+
+type Answer = { status: number; headers: Record<string, unknown>; body?: unknown; text: string }
+
+/** Returns the operations of a document, in its order. */
+export function listOperations(document: OpenApiDocument): ListedOperation[] {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  )
+}
+
+/** Compiles schemas of a document. @param closed whether an object may have only the keys that its schema lists */
+export function schemaCompiler({ components }: OpenApiDocument, { closed }: { closed: boolean }) {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false })
+  const prepare = (value: object) => JSON.parse(JSON.stringify(value), closed ? close : undefined)
+  ajv.addSchema(prepare({ $id: 'document', components }))
+  return (schema: object): ValidateFunction =>
+    ajv.compile(JSON.parse(JSON.stringify(prepare(schema)).replaceAll('"#/', '"document#/')))
+}
+
+/** Makes an assertion that the document lists an answer: its status, its media type and every key of its body. */
+export function documentedAnswers(document: OpenApiDocument) {
+  const compile = schemaCompiler(document, { closed: true })
+  return ({ method, path, operation }: ListedOperation, { status, headers, body, text }: Answer): void => {
+    const where = `${method} ${path}: ${status} ${text}`
+    const response = operation.responses[status]
+    assert.ok(response, where)
+    const { content = {} } = response.$ref ? document.components.responses[response.$ref.split('/').at(-1)!]! : response
+    const media: Media | undefined = content[String(headers['content-type']).split(';')[0]!]
+    assert.ok(media, where)
+    const validate = compile(media.schema)
+    assert.ok(validate(body ?? text), `${where}: ${JSON.stringify(validate.errors)}`)
+  }
+}
+
+/** Closes an object schema, for JSON.parse. */
+function close(_key: string, value: any): unknown {
+  const isOpen = value?.type === 'object' && value.properties && value.additionalProperties === undefined
+  return isOpen ? { ...value, additionalProperties: false } : value
+}
