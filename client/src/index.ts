@@ -9,7 +9,8 @@ export type {
   User,
 } from './api.ts'
 export { Courtside, type CourtsideOptions } from './courtside.ts'
+export type { NotificationPage, PageQuery } from './endpoints.ts'
 export { CourtsideError, type ErrorCode } from './error.ts'
-export type { NotificationPage, Notifications, PageQuery } from './notifications.ts'
+export type { Notifications } from './notifications.ts'
 export { localStorageStorage, memoryStorage, type TokenKey, type TokenStorage } from './storage.ts'
 export type { Sync, Watcher, WatchState } from './telling.ts'

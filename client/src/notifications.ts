@@ -1,10 +1,8 @@
-import type { Endpoints, Message, Notification } from './api.ts'
+import type { Message, Notification } from './api.ts'
+import type { NotificationPage, PageQuery } from './endpoints.ts'
 import type { Session } from './session.ts'
 import type { Watcher } from './telling.ts'
 import { watch } from './watch.ts'
-
-export type NotificationPage = Endpoints['GET /api/v1/notifications']['answer']
-export type PageQuery = NonNullable<Endpoints['GET /api/v1/notifications']['query']>
 
 /** The signed-in person's notifications. Every method throws CourtsideError. */
 export class Notifications {

@@ -1,7 +1,7 @@
 import type { Notification } from './api.ts'
 import { backOff } from './backoff.ts'
+import type { NotificationPage } from './endpoints.ts'
 import { CourtsideError } from './error.ts'
-import type { NotificationPage } from './notifications.ts'
 import type { Telling } from './telling.ts'
 import type { Pause, Source, Timing } from './watch.ts'
 

@@ -1,12 +1,10 @@
-import type { Endpoints, RefreshResult } from './api.ts'
+import type { RefreshResult } from './api.ts'
 import { wait } from './backoff.ts'
+import type { Answer, Endpoint, Input } from './endpoints.ts'
 import { CourtsideError } from './error.ts'
 import { type Request, send, sendForJson, type Wire } from './http.ts'
 import { callListener } from './listener.ts'
 import type { TokenStorage } from './storage.ts'
-
-type Given<T> = { [K in keyof T as T[K] extends undefined ? never : K]: T[K] }
-export type Input<E extends keyof Endpoints> = Given<Omit<Endpoints[E], 'answer'>>
 
 /** The tokens, and every request that carries one. */
 export class Session {
@@ -57,18 +55,14 @@ export class Session {
   }
 
   /** Calls an endpoint whose caller must be signed in. @throws CourtsideError */
-  call<E extends keyof Endpoints>(endpoint: E, input: Input<E>): Promise<Endpoints[E]['answer']> {
+  call<E extends Endpoint>(endpoint: E, input: Input<E>): Promise<Answer<E>> {
     return this.#withToken(token => sendForJson(this.#wire, { ...requestOf(endpoint, input), token }))
   }
 
   /**
    * Calls one for which no token is needed; a former session's is sent where it gives a lane. @throws CourtsideError
    */
-  async callPublic<E extends keyof Endpoints>(
-    endpoint: E,
-    input: Input<E>,
-    { lane = false } = {},
-  ): Promise<Endpoints[E]['answer']> {
+  async callPublic<E extends Endpoint>(endpoint: E, input: Input<E>, { lane = false } = {}): Promise<Answer<E>> {
     const token = lane ? ((await this.token()) ?? (await this.#storage.get('last_token'))) : null
     return sendForJson(this.#wire, { ...requestOf(endpoint, input), token })
   }
@@ -142,7 +136,7 @@ export class Session {
   }
 }
 
-function requestOf(endpoint: keyof Endpoints, input: { path?: object; query?: object; body?: unknown }): Request {
+function requestOf(endpoint: Endpoint, input: { path?: object; query?: object; body?: unknown }): Request {
   const [method, template] = endpoint.split(' ') as [string, string]
   const inPath = (input.path ?? {}) as Record<string, unknown>
   const path = template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(inPath[name])))

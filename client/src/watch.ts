@@ -1,7 +1,7 @@
 import { backOff, wait } from './backoff.ts'
+import type { NotificationPage } from './endpoints.ts'
 import { CourtsideError } from './error.ts'
 import { follow } from './follow.ts'
-import type { NotificationPage } from './notifications.ts'
 import { poll } from './poll.ts'
 import { createTelling, type Telling, type Watcher } from './telling.ts'
 
