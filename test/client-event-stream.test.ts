@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { backOff } from '../client/dist/backoff.js'
+import { computeBackoffMs } from '../client/dist/backoff.js'
 import { readEvents } from '../client/dist/event-stream.js'
 
 const SYNC = 'event: sync\ndata: {"unread_count":2,"latest_id":7}\n\n'
 
-test('events are read alike, however the bytes are cut and whatever ends the lines', async () => {
+test('the client reads the same events for every way to cut the bytes and every kind of line end', async () => {
   const text = `:\n\n${SYNC}event: notification\ndata: {"title":"Ça · 🎾"}\n\n: beat\n\ndata:1\ndata: 2\nid: 3\n\n`
   const expected = [
     ['sync', '{"unread_count":2,"latest_id":7}'],
@@ -22,31 +22,31 @@ test('events are read alike, however the bytes are cut and whatever ends the lin
           places.slice(1).forEach((end, index) => {
             controller.enqueue(bytes.slice(places[index], end))
           })
-          // With bare carriage returns the last of them may be half of a pair, until something follows.
+          // A final carriage return may be the first half of a pair, so the reader waits for the next byte.
           if (ending === '\r') controller.enqueue(new TextEncoder().encode(':'))
           controller.close()
         },
       })
       const events: string[][] = []
-      let pieces = 0
+      let chunks = 0
       await readEvents(
         body.getReader(),
         () => {
-          pieces += 1
+          chunks += 1
         },
         (name, data) => events.push([name, data]),
       )
       assert.deepEqual(events, expected)
-      assert.ok(pieces >= 1)
+      assert.ok(chunks >= 1)
     }),
   )
 })
 
-test('back-off doubles to a limit, with full jitter, and never undercuts Retry-After', () => {
-  const pauses = { baseMs: 500, mostMs: 30_000 }
-  const longest = [1, 2, 3, 7, 50].map(failures => backOff(failures, pauses, undefined, 1))
+test('backoff doubles up to a limit, with full jitter, and is never less than Retry-After', () => {
+  const backoff = { baseMs: 500, maxMs: 30_000 }
+  const longest = [1, 2, 3, 7, 50].map(failures => computeBackoffMs(failures, backoff, undefined, 1))
   assert.deepEqual(longest, [500, 1000, 2000, 30_000, 30_000])
-  assert.equal(backOff(3, pauses, undefined, 0), 0)
-  assert.equal(backOff(1, pauses, 60, 0), 60_000)
-  assert.equal(backOff(1, pauses, 60, 1), 60_500)
+  assert.equal(computeBackoffMs(3, backoff, undefined, 0), 0)
+  assert.equal(computeBackoffMs(1, backoff, 60, 0), 60_000)
+  assert.equal(computeBackoffMs(1, backoff, 60, 1), 60_500)
 })

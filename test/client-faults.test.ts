@@ -5,9 +5,9 @@ import { noted, startServer } from './support/client.ts'
 
 const UNAUTHENTICATED = JSON.stringify({ message: 'Unauthenticated.', code: 'unauthenticated' })
 
-async function failureOf(call: Promise<unknown>): Promise<CourtsideError> {
+async function catchFailure(call: Promise<unknown>): Promise<CourtsideError> {
   const error = await call.then(
-    () => assert.fail('it went well'),
+    () => assert.fail('the call succeeded'),
     error => error,
   )
   assert.ok(error instanceof CourtsideError, String(error))
@@ -20,55 +20,56 @@ function withToken() {
   return storage
 }
 
-describe('what answers is not the service', () => {
-  const cases: [what: string, status: number, body: string, headers: Record<string, string>, retryAfter?: number][] = [
-    ['a proxy’s page of an outage', 502, '<h1>Bad Gateway</h1>', {}],
-    ['a proxy that says when to come back', 503, '', { 'retry-after': '7' }, 7],
-    ['a date that has passed', 503, '', { 'retry-after': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 0],
-    ['a Retry-After that says nothing', 503, '', { 'retry-after': 'soon' }],
-    ['the page of a hotel’s Wi-Fi', 200, '<form>Room number</form>', {}],
-    ['JSON of something else', 404, '{"error": "no such route"}', {}],
-  ]
-  for (const [what, status, body, headers, retryAfter] of cases) {
-    test(`${what}: bad_answer`, async () => {
+describe('an answer that does not come from the service', () => {
+  const cases: [answer: string, status: number, body: string, headers: Record<string, string>, retryAfter?: number][] =
+    [
+      ['a proxy’s error page', 502, '<h1>Bad Gateway</h1>', {}],
+      ['a proxy’s Retry-After in seconds', 503, '', { 'retry-after': '7' }, 7],
+      ['a proxy’s Retry-After with a past date', 503, '', { 'retry-after': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 0],
+      ['a proxy’s unreadable Retry-After', 503, '', { 'retry-after': 'soon' }],
+      ['the login page of a Wi-Fi network', 200, '<form>Room number</form>', {}],
+      ['the JSON of another server', 404, '{"error": "no such route"}', {}],
+    ]
+  for (const [answer, status, body, headers, retryAfter] of cases) {
+    test(`${answer} fails the call with bad_answer`, async () => {
       const server = await startServer((_, response) => response.writeHead(status, headers).end(body))
-      const error = await failureOf(new Courtside({ url: `${server.url}/`, language: 'en' }).gameLevels())
+      const error = await catchFailure(new Courtside({ url: `${server.url}/`, language: 'en' }).gameLevels())
       assert.deepEqual([error.status, error.code, error.retryAfter], [status, 'bad_answer', retryAfter])
       assert.equal(error.message, 'The service gave an unexpected answer.')
       await server.close()
     })
   }
 
-  test('a proxy that asks for a password doesn’t end the session', async () => {
+  test('a proxy’s 401 does not end the session', async () => {
     const server = await startServer((_, response) => response.writeHead(401).end('<h1>Authorization required</h1>'))
     const { client, sent } = noted({ url: server.url, storage: withToken() })
-    assert.equal((await failureOf(client.me())).code, 'bad_answer')
+    assert.equal((await catchFailure(client.me())).code, 'bad_answer')
     assert.equal(sent.length, 1)
     assert.equal(await client.signedIn(), true)
     await server.close()
   })
 })
 
-describe('nothing answers', () => {
-  test('network, status 0, and the cause', async () => {
+describe('a service that does not answer', () => {
+  test('a refused connection fails the call with network, status 0 and the cause', async () => {
     const server = await startServer(() => {})
     await server.close()
-    const error = await failureOf(new Courtside({ url: server.url, language: 'fr' }).gameLevels())
+    const error = await catchFailure(new Courtside({ url: server.url, language: 'fr' }).gameLevels())
     assert.deepEqual([error.status, error.code], [0, 'network'])
     assert.equal(error.message, 'Le service est injoignable. Vérifiez votre connexion.')
     assert.ok(error.cause instanceof Error)
   })
 
-  test('an answer that breaks off', async () => {
+  test('an answer that breaks off fails the call with network', async () => {
     const server = await startServer((_, response) => {
       response.writeHead(200, { 'content-length': '100' })
       response.write('{"data":', () => response.destroy())
     })
-    assert.equal((await failureOf(new Courtside({ url: server.url }).gameLevels())).code, 'network')
+    assert.equal((await catchFailure(new Courtside({ url: server.url }).gameLevels())).code, 'network')
     await server.close()
   })
 
-  test('a refresh that doesn’t get through keeps the session, and is tried again at the next call', async () => {
+  test('a refresh that fails keeps the session, and the next call tries it again', async () => {
     let refreshes = 0
     const server = await startServer((request, response) => {
       if (!request.url!.endsWith('/refresh')) return void response.writeHead(401).end(UNAUTHENTICATED)
@@ -77,20 +78,20 @@ describe('nothing answers', () => {
       else response.destroy()
     })
     const client = new Courtside({ url: server.url, storage: withToken() })
-    client.onSignedOut(() => assert.fail('nobody said that the session is over'))
-    const first = await failureOf(client.me())
+    client.onSignedOut(() => assert.fail('the session has not ended'))
+    const first = await catchFailure(client.me())
     assert.deepEqual([first.status, first.retryAfter], [503, 5])
-    assert.equal((await failureOf(client.me())).code, 'network')
+    assert.equal((await catchFailure(client.me())).code, 'network')
     assert.equal(await client.signedIn(), true)
     assert.equal(refreshes, 2)
     await server.close()
   })
 
-  test('a log-out that doesn’t get through ends it here, and says so', async () => {
+  test('a logout that does not reach the service ends the session here and throws', async () => {
     const server = await startServer((_, response) => void response.destroy())
     const storage = withToken()
     const client = new Courtside({ url: server.url, storage })
-    assert.equal((await failureOf(client.logout())).code, 'network')
+    assert.equal((await catchFailure(client.logout())).code, 'network')
     assert.equal(await client.signedIn(), false)
     assert.equal(await storage.get('last_token'), 'a.b.c')
     await server.close()

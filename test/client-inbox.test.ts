@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { relativeTime } from '../client/dist/inbox/relative-time.js'
-import { languageOf } from '../client/dist/inbox/texts.js'
+import { toLanguage } from '../client/dist/inbox/texts.js'
 
 const NOW = new Date('2026-11-28T10:00:00Z')
 const [MINUTE, HOUR, DAY] = [60, 3_600, 86_400]
 
-describe('how long ago', () => {
+describe('the relative time of a notification', () => {
   const rows: [seconds: number, fr: string, en: string][] = [
     [-30, 'à l’instant', 'just now'],
     [59, 'à l’instant', 'just now'],
@@ -21,18 +21,18 @@ describe('how long ago', () => {
     [800 * DAY, 'il y a 2 ans', '2 years ago'],
   ]
   for (const [seconds, fr, en] of rows) {
-    test(`${seconds} s: ${en}`, () => {
+    test(`a notification of ${seconds} s ago shows "${en}"`, () => {
       const instant = new Date(NOW.getTime() - seconds * 1000)
-      const told = [relativeTime(instant, NOW, 'fr'), relativeTime(instant, NOW, 'en')]
+      const texts = [relativeTime(instant, NOW, 'fr'), relativeTime(instant, NOW, 'en')]
       assert.deepEqual(
-        told.map(text => text.replaceAll('\u00a0', ' ')),
+        texts.map(text => text.replaceAll('\u00a0', ' ')),
         [fr, en],
       )
     })
   }
 })
 
-test('the language is French, unless English is asked for', () => {
-  const asked = ['fr', 'en', 'en-GB', 'EN-us', 'enm', 'de', '', null, undefined]
-  assert.deepEqual(asked.map(languageOf), ['fr', 'en', 'en', 'en', 'fr', 'fr', 'fr', 'fr', 'fr'])
+test('the language of the inbox is French unless the tag is an English one', () => {
+  const tags = ['fr', 'en', 'en-GB', 'EN-us', 'enm', 'de', '', null, undefined]
+  assert.deepEqual(tags.map(toLanguage), ['fr', 'en', 'en', 'en', 'fr', 'fr', 'fr', 'fr', 'fr'])
 })

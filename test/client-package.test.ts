@@ -13,7 +13,7 @@ const ROOT = new URL('..', import.meta.url)
 const CLIENT = new URL('../client/', import.meta.url)
 const read = (path: string) => readFile(new URL(path, CLIENT), 'utf8')
 
-async function bundled(entry: string, platform: 'browser' | 'neutral'): Promise<Uint8Array> {
+async function bundle(entry: string, platform: 'browser' | 'neutral'): Promise<Uint8Array> {
   const entryPoints = [new URL(`dist/${entry}`, CLIENT).pathname]
   const { outputFiles } = await build({
     entryPoints,
@@ -26,26 +26,26 @@ async function bundled(entry: string, platform: 'browser' | 'neutral'): Promise<
   return outputFiles[0]!.contents
 }
 
-describe('courtside-client', () => {
+describe('the package courtside-client', { timeout: 60_000 }, () => {
   test('its types are generated from the current OpenAPI document', async () => {
     const types = promisify(execFile)('npm', ['--workspace', 'client', 'run', 'types', '--', '--check'], { cwd: ROOT })
     await assert.doesNotReject(types, 'run: npm --workspace client run types')
   })
 
-  test('the entry for apps is at most 6 kB, minified and gzipped', async () => {
-    const size = gzipSync(await bundled('index.js', 'browser')).length
+  test('its entry for apps is at most 6 KiB, minified and gzipped', async () => {
+    const size = gzipSync(await bundle('index.js', 'browser')).length
     assert.ok(size <= 6 * 1024, `${size} bytes`)
   })
 
-  test('it stands on what browsers, React Native and Node 20 have alike', async () => {
-    // A bundler for no platform in particular refuses what only one has.
+  test('it uses only what browsers, React Native and Node 20 have in common', async () => {
+    // For the neutral platform esbuild refuses modules that only one platform has.
     for (const entry of ['index.js', 'server.js']) {
-      const code = new TextDecoder().decode(await bundled(entry, 'neutral'))
+      const code = new TextDecoder().decode(await bundle(entry, 'neutral'))
       assert.doesNotMatch(code, /AbortSignal\.|withResolvers|\bprocess\.|\bBuffer\b|\brequire\(/, entry)
     }
   })
 
-  test('every entry of its package is built, with types, and it depends on nothing', async () => {
+  test('every entry of its package is built with types, and it has no dependencies', async () => {
     const { exports, dependencies } = JSON.parse(await read('package.json'))
     assert.equal(dependencies, undefined)
     for (const entry of ['.', './server', './inbox']) {
@@ -55,7 +55,7 @@ describe('courtside-client', () => {
     }
   })
 
-  test('is packed and installed as its README says', async () => {
+  test('the commands of its README pack and install it', async () => {
     const readme = await read('README.md')
     const { name, version } = JSON.parse(await read('package.json'))
     const tarball = `${name}-${version}.tgz`
@@ -63,7 +63,7 @@ describe('courtside-client', () => {
     const app = await mkdtemp(join(tmpdir(), 'courtside-app-'))
     try {
       const npm = (cwd: string | URL, ...args: string[]) => promisify(execFile)('npm', args, { cwd })
-      await npm(new URL('..', CLIENT), 'pack', '--workspace', 'client', '--pack-destination', app)
+      await npm(ROOT, 'pack', '--workspace', 'client', '--pack-destination', app)
       await writeFile(join(app, 'package.json'), '{"type": "module"}')
       await npm(app, 'install', '--offline', '--no-audit', '--no-fund', tarball)
       const program = `for (const entry of ['', '/server', '/inbox']) await import('courtside-client' + entry)`

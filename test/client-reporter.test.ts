@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { before, describe, type TestContext, test } from 'node:test'
-import { CourtsideError, type Fact, Reporter } from 'courtside-client/server'
+import { CourtsideError, type GameEvent, Reporter } from 'courtside-client/server'
 import { harness, INTAKE_KEY } from './support/app.ts'
 import { startServer } from './support/client.ts'
 import { listen } from './support/event-stream.ts'
@@ -13,7 +13,11 @@ const TIME = '2026-11-28T09:00:00Z'
 const h = harness()
 let url: string
 
-function joined(gameId: number, [creator_id, actor_id]: number[], envelope: { id?: string; time?: string } = {}): Fact {
+function joined(
+  gameId: number,
+  [creator_id, actor_id]: number[],
+  envelope: { id?: string; time?: string } = {},
+): GameEvent {
   const player_ids = [creator_id!, actor_id!]
   const data = { game_id: gameId, creator_id: creator_id!, player_ids, actor_id: actor_id!, starts_at: STARTS_AT }
   return { type: 'game_joined', data, ...envelope }
@@ -22,8 +26,8 @@ function joined(gameId: number, [creator_id, actor_id]: number[], envelope: { id
 type Received = { type: string; body: string }
 type Answer = (received: Received, nth: number) => { status: number; body?: unknown; headers?: Record<string, string> }
 
-/** An intake that does as told; what it received is kept. */
-async function intake(t: TestContext, answer: Answer) {
+/** Starts an intake that answers as the test decides and keeps the requests. */
+async function startIntake(t: TestContext, answer: Answer) {
   const received: Received[] = []
   const server = await startServer(async (request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = []
@@ -47,26 +51,26 @@ describe('the reporter', { timeout: 60_000 }, () => {
   before(async () => {
     url = await listen(h.app)
   })
-  const real = () => new Reporter({ url, key: INTAKE_KEY, source: '/games', language: 'en' })
+  const createReporter = () => new Reporter({ url, key: INTAKE_KEY, source: '/games', language: 'en' })
 
-  test('one fact: its result, and its effect; a repeat has none', async () => {
+  test('one event returns its result, and a repeat of it is a duplicate without effect', async () => {
     const [anna, bob] = await four(h)
     const event = joined(newGame(), [anna, bob], { id: 'join-1', time: TIME })
-    assert.deepEqual(await real().report(event), { id: 'join-1', status: 'accepted', notifications: 1 })
-    assert.deepEqual(await real().report(event), { id: 'join-1', status: 'duplicate', notifications: 1 })
+    assert.deepEqual(await createReporter().report(event), { id: 'join-1', status: 'accepted', notifications: 1 })
+    assert.deepEqual(await createReporter().report(event), { id: 'join-1', status: 'duplicate', notifications: 1 })
     assert.deepEqual(await typesAnnounced(h, anna, bob), [['game_joined'], []])
   })
 
-  test('a fact without id and time gets both', async () => {
-    const { id, status } = await real().report(joined(newGame(), await four(h)))
+  test('an event without id and time gets both', async () => {
+    const { id, status } = await createReporter().report(joined(newGame(), await four(h)))
     assert.match(id, /^[0-9a-f-]{36}$/)
     assert.equal(status, 'accepted')
   })
 
-  test('every kind of fact is taken', async () => {
+  test('the service accepts an event of every type', async () => {
     const [creator_id, actor_id, ...rest] = await four(h)
     const state = { game_id: newGame(), creator_id, player_ids: [creator_id, actor_id, ...rest], place: 'Court 2' }
-    const events: Fact[] = [
+    const events: GameEvent[] = [
       { type: 'game_created', data: { ...state, player_ids: [creator_id], starts_at: STARTS_AT } },
       { type: 'game_joined', data: { ...state, actor_id, starts_at: STARTS_AT } },
       { type: 'game_left', data: { ...state, actor_id: 99, by_id: creator_id, starts_at: STARTS_AT } },
@@ -80,16 +84,16 @@ describe('the reporter', { timeout: 60_000 }, () => {
       { type: 'score_finalized', data: { ...state, score: { id: 3, sets: '6-4 6-3' } } },
       { type: 'game_cancelled', data: { ...state, actor_id: creator_id, starts_at: STARTS_AT }, time: new Date() },
     ]
-    const results = await real().report(events)
+    const results = await createReporter().report(events)
     assert.deepEqual(new Set(results.map(({ status }) => status)), new Set(['accepted']))
     assert.equal(results.length, events.length)
   })
 
-  test('several: a result each, in their order, the refused one named', async () => {
+  test('several events return a result each, in their order, and only the wrong one is rejected', async () => {
     const [anna, bob] = await four(h)
     const game = newGame()
     const bad = joined(game, [anna, bob], { id: 'bad', time: 'yesterday' })
-    const results = await real().report([
+    const results = await createReporter().report([
       joined(game, [anna, bob], { id: 'good-1', time: TIME }),
       bad,
       joined(newGame(), [anna, bob], { id: 'good-2', time: TIME }),
@@ -107,45 +111,45 @@ describe('the reporter', { timeout: 60_000 }, () => {
     assert.deepEqual(Object.keys(refused.errors!), ['time'])
     assert.match(refused.message, /RFC 3339/)
 
-    await assert.rejects(real().report(bad), (error: CourtsideError) => {
+    await assert.rejects(createReporter().report(bad), (error: CourtsideError) => {
       assert.deepEqual([error.status, error.code], [422, 'validation_failed'])
       return true
     })
   })
 
-  test('a wrong key: 401, and no second try', async () => {
-    let asked = 0
-    const counted: typeof fetch = (input, init) => {
-      asked += 1
+  test('a wrong key fails with 401 and is not tried again', async () => {
+    let requests = 0
+    const countingFetch: typeof fetch = (input, init) => {
+      requests += 1
       return fetch(input, init)
     }
-    const reporter = new Reporter({ url, key: 'x'.repeat(32), source: '/games', fetch: counted })
+    const reporter = new Reporter({ url, key: 'x'.repeat(32), source: '/games', fetch: countingFetch })
     await assert.rejects(reporter.report(joined(newGame(), [1, 2])), { status: 401, code: 'unauthenticated' })
-    assert.equal(asked, 1)
+    assert.equal(requests, 1)
   })
 
-  test('hundreds are sent by the hundred, and all of them count', async () => {
+  test('205 events are sent in batches, and the service accepts all of them', async () => {
     const [anna, bob] = await four(h)
     const events = Array.from({ length: 205 }, () => joined(newGame(), [anna, bob], { time: TIME }))
-    const results = await real().report(events)
+    const results = await createReporter().report(events)
     assert.equal(results.length, 205)
     assert.ok(results.every(({ status }) => status === 'accepted'))
     assert.equal((await typesAnnounced(h, anna))[0]!.length, 205)
   })
 
-  test('none: nothing is sent', async t => {
-    const { reporter, received } = await intake(t, accepted)
+  test('an empty array sends no request', async t => {
+    const { reporter, received } = await startIntake(t, accepted)
     assert.deepEqual(await reporter.report([]), [])
     assert.deepEqual(received, [])
   })
 
-  test('batches stay within 1 MiB and 100, in order', async t => {
-    const { reporter, received } = await intake(t, accepted)
-    // 60 000 bytes each in two-byte letters: 17 to a batch.
+  test('batches contain at most 1 MiB and 100 events, in their order', async t => {
+    const { reporter, received } = await startIntake(t, accepted)
+    // Each event has 60,000 bytes in two-byte letters, so 17 fit into a batch.
     const place = 'é'.repeat(30_000)
-    const events = Array.from({ length: 40 }, (_, index): Fact => {
+    const events = Array.from({ length: 40 }, (_, index): GameEvent => {
       const data = { game_id: index, creator_id: 1, player_ids: [1], starts_at: STARTS_AT, place }
-      return { type: 'game_created', id: `fact-${index}`, data }
+      return { type: 'game_created', id: `event-${index}`, data }
     })
     const results = await reporter.report(events)
     assert.deepEqual(
@@ -162,24 +166,26 @@ describe('the reporter', { timeout: 60_000 }, () => {
     }
   })
 
-  const passing: [what: string, answer: ReturnType<Answer>][] = [
-    ['the connection breaks', { status: 0 }],
-    ['a page of something in between', { status: 511, body: 'Log in to the network' }],
+  const transient: [failure: string, answer: ReturnType<Answer>][] = [
+    ['a broken connection', { status: 0 }],
+    ['a proxy’s page', { status: 511, body: 'Log in to the network' }],
     ['503', { status: 503 }],
     ['500', { status: 500, body: { message: 'Server Error', code: 'server_error' } }],
     ['429 with Retry-After', { status: 429, headers: { 'retry-after': '0' } }],
   ]
-  for (const [what, failure] of passing) {
-    test(`${what}: the same fact again, the same bytes`, async t => {
-      const { reporter, received } = await intake(t, (got, nth) => (nth < 3 ? failure : accepted(got)))
+  for (const [name, failure] of transient) {
+    test(`after ${name} the reporter sends the same bytes again`, async t => {
+      const { reporter, received } = await startIntake(t, (request, nth) => (nth < 3 ? failure : accepted(request)))
       assert.equal((await reporter.report(joined(newGame(), [1, 2]))).status, 'accepted')
       assert.equal(received.length, 3)
-      assert.equal(new Set(received.map(({ body }) => body)).size, 1, 'id and time are made once')
+      assert.equal(new Set(received.map(({ body }) => body)).size, 1, 'id and time are created once')
     })
   }
 
-  test('given up after its attempts, with what was said last; a named fact can be tried again later', async t => {
-    const { reporter, received } = await intake(t, (got, nth) => (nth < 5 ? { status: 503 } : accepted(got)))
+  test('the reporter gives up after its attempts with the last error, and a named event can be reported later', async t => {
+    const { reporter, received } = await startIntake(t, (request, nth) =>
+      nth < 5 ? { status: 503 } : accepted(request),
+    )
     const event = reporter.name(joined(newGame(), [1, 2]))
     await assert.rejects(reporter.report(event), { status: 503, code: 'unavailable' })
     assert.equal(received.length, 4)
@@ -187,9 +193,9 @@ describe('the reporter', { timeout: 60_000 }, () => {
     assert.equal(new Set(received.map(({ body }) => body)).size, 1)
   })
 
-  test('an aborted report waits no longer', async t => {
+  test('an aborted report does not wait for the next attempt', async t => {
     const aborter = new AbortController()
-    const { reporter, received } = await intake(t, () => {
+    const { reporter, received } = await startIntake(t, () => {
       aborter.abort()
       return { status: 503, headers: { 'retry-after': '3600' } }
     })

@@ -13,21 +13,21 @@ const DAY_MS = 24 * HOUR_MS
 const h = harness()
 let url: string
 
-/** A storage that holds the token of a session of a new user's. */
-async function signedIn(storage = memoryStorage()) {
+/** Signs a new user in and puts the token into a storage. */
+async function signIn(storage = memoryStorage()) {
   const { token, email } = await makeUser(h)
   await storage.set('token', token)
   return { storage, token, email }
 }
 
-describe('the client', () => {
+describe('the session of the client', { timeout: 60_000 }, () => {
   before(async () => {
     url = await listen(h.app)
   })
 
-  describe('401 → refresh once → repeat', () => {
-    test('an expired token is renewed and the call repeated', async () => {
-      const { storage, token, email } = await signedIn()
+  describe('after a 401 the client refreshes once and repeats the call', () => {
+    test('a call with an expired token refreshes it and is repeated', async () => {
+      const { storage, token, email } = await signIn()
       const { client, sent } = noted({ url, storage })
       h.clock.advance(HOUR_MS + 1000)
       assert.equal((await client.me()).email, email)
@@ -40,8 +40,8 @@ describe('the client', () => {
       assert.equal(sent.length, 4)
     })
 
-    test('calls at once share one refresh', async () => {
-      const { storage } = await signedIn()
+    test('concurrent calls share one refresh', async () => {
+      const { storage } = await signIn()
       const { client, refreshes } = noted({ url, storage })
       h.clock.advance(HOUR_MS + 1000)
       const calls = [client.me(), client.notifications.list(), client.notifications.unreadCount(), client.me()]
@@ -49,9 +49,9 @@ describe('the client', () => {
       assert.equal(refreshes(), 1)
     })
 
-    test('tabs at once share one refresh too', async () => {
+    test('concurrent calls of two tabs share one refresh', async () => {
       const tab = tabs()
-      const { token } = await signedIn(tab())
+      const { token } = await signIn(tab())
       const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
       h.clock.advance(HOUR_MS + 1000)
       await Promise.all([one.client.me(), other.client.me(), one.client.me(), other.client.me()])
@@ -59,24 +59,24 @@ describe('the client', () => {
       assert.ok([...one.sent, ...other.sent].filter(request => request.token === token).length >= 2)
     })
 
-    test('without Web Locks tabs may refresh twice, and both stay signed in', async t => {
+    test('without Web Locks two tabs may refresh twice, and both stay signed in', async t => {
       t.mock.method(globalThis, 'navigator', () => undefined, { getter: true })
       const tab = tabs()
-      await signedIn(tab())
+      await signIn(tab())
       const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
       h.clock.advance(HOUR_MS + 1000)
       await Promise.all([one.client.me(), other.client.me(), one.client.me(), other.client.me()])
-      assert.ok(one.refreshes() <= 1 && other.refreshes() <= 1, 'calls of one tab still share theirs')
+      assert.ok(one.refreshes() <= 1 && other.refreshes() <= 1, 'the calls of one tab still share one refresh')
       await Promise.all([one.client.me(), other.client.me()])
       assert.equal(await one.client.signedIn(), true)
     })
 
-    test('a second 401 is the caller’s', async () => {
-      const { storage } = await signedIn()
+    test('a second 401 after the refresh is thrown to the caller', async () => {
+      const { storage } = await signIn()
       const server = await startServer((request, response) => {
-        const renews = request.url!.endsWith('/refresh')
-        response.writeHead(renews ? 200 : 401, { 'content-type': 'application/json' })
-        response.end(JSON.stringify(renews ? { access_token: 'x.y.z' } : { message: 'No', code: 'unauthenticated' }))
+        const isRefresh = request.url!.endsWith('/refresh')
+        response.writeHead(isRefresh ? 200 : 401, { 'content-type': 'application/json' })
+        response.end(JSON.stringify(isRefresh ? { access_token: 'x.y.z' } : { message: 'No', code: 'unauthenticated' }))
       })
       const { client, sent } = noted({ url: server.url, storage })
       await assert.rejects(client.me(), failsWith(401, 'unauthenticated'))
@@ -87,9 +87,9 @@ describe('the client', () => {
       await server.close()
     })
 
-    test('what a person asked for is never repeated as another', async () => {
+    test('a call of one user is never repeated as another user', async () => {
       const tab = tabs()
-      const { token } = await signedIn(tab())
+      const { token } = await signIn(tab())
       const stranger = await makeUser(h)
       const storage = tab()
       const { client, sent } = noted({
@@ -97,7 +97,7 @@ describe('the client', () => {
         storage,
         fetch: async (input, init) => {
           const answer = await fetch(input, init)
-          // While the answer was on its way somebody else has signed in in another tab.
+          // Another user signs in in another tab before the answer arrives.
           await storage.set('token', stranger.token)
           return answer
         },
@@ -112,9 +112,9 @@ describe('the client', () => {
   })
 
   describe('the end of a session', () => {
-    test('a refused refresh signs out every tab, once, and keeps the lane', async () => {
+    test('a refused refresh signs out every tab once and keeps the lane', async () => {
       const tab = tabs()
-      const { token, email } = await signedIn(tab())
+      const { token, email } = await signIn(tab())
       const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
       const [first, second] = [ear<string>(), ear<string>()]
       one.client.onSignedOut(() => first.hear('out'))
@@ -130,7 +130,7 @@ describe('the client', () => {
       assert.equal(one.refreshes(), 1)
       assert.equal(await other.client.signedIn(), false)
 
-      // "send the token, even expired": the code goes to the lane of the session that was.
+      // "send the token, even expired": the code goes to the lane of the ended session.
       await other.client.requestOtp({ email })
       assert.equal(other.sent.at(-1)!.token, token)
       const code = await queuedCode(h, email, payloadOf(token).sid)
@@ -139,16 +139,16 @@ describe('the client', () => {
       assert.deepEqual([first.heard.length, second.heard.length], [1, 1])
     })
 
-    test('a log-out reaches the other tabs, and its token is kept for the lane alone', async () => {
+    test('a logout reaches the other tabs and keeps its token only for the lane', async () => {
       const tab = tabs()
-      const { token, email } = await signedIn(tab())
+      const { token, email } = await signIn(tab())
       const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
-      const told = ear<string>()
-      const off = one.client.onSignedOut(() => told.hear('mine'))
-      other.client.onSignedOut(() => told.hear('theirs'))
+      const signOuts = ear<string>()
+      const off = one.client.onSignedOut(() => signOuts.hear('mine'))
+      other.client.onSignedOut(() => signOuts.hear('theirs'))
       await other.client.signedIn()
       await one.client.logout()
-      assert.deepEqual([await told.next(), await told.next()].sort(), ['mine', 'theirs'])
+      assert.deepEqual([await signOuts.next(), await signOuts.next()].sort(), ['mine', 'theirs'])
       await assert.rejects(other.client.me(), failsWith(401, 'unauthenticated'))
       assert.equal(other.sent.at(-1)!.token, undefined)
       await one.client.requestOtp({ email })
@@ -158,8 +158,8 @@ describe('the client', () => {
       assert.equal(one.sent.filter(({ path }) => path.endsWith('/logout')).length, 1)
     })
 
-    test('a log-out that finds the token expired still ends the session at the service', async () => {
-      const { storage } = await signedIn()
+    test('a logout with an expired token still ends the session at the service', async () => {
+      const { storage } = await signIn()
       const { client } = noted({ url, storage })
       h.clock.advance(HOUR_MS + 1000)
       await client.logout()
@@ -167,8 +167,8 @@ describe('the client', () => {
       assert.equal((await h.call('POST', '/api/v1/auth/refresh', { token })).status, 401)
     })
 
-    test('a log-out during a refresh stands', async () => {
-      const { storage, token } = await signedIn()
+    test('a log-out during a refresh wins over the refresh', async () => {
+      const { storage, token } = await signIn()
       const client = new Courtside({
         url,
         storage,

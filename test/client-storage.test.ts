@@ -3,10 +3,11 @@ import { describe, type TestContext, test } from 'node:test'
 import { Courtside, localStorageStorage, memoryStorage, type TokenStorage } from 'courtside-client'
 
 /**
- * Node has no localStorage of a page: one in its place. @returns its content, and how the browser tells a tab that
- * another has changed a key, null when it has cleared all
+ * Gives Node the localStorage and the storage events of a page.
+ * @returns the stored items, and a function that sends this tab the event of another tab's change; null means that the
+ * other tab has cleared everything
  */
-function page(t: TestContext, getLocalStorage?: () => unknown) {
+function installPage(t: TestContext, getLocalStorage?: () => unknown) {
   const items = new Map<string, string>()
   const tab = new EventTarget()
   const localStorage = {
@@ -24,11 +25,11 @@ function page(t: TestContext, getLocalStorage?: () => unknown) {
     Object.defineProperty(globalThis, name, { ...descriptor, configurable: true })
     t.after(() => (before ? Object.defineProperty(globalThis, name, before) : Reflect.deleteProperty(globalThis, name)))
   }
-  const changed = (key: string | null) => tab.dispatchEvent(Object.assign(new Event('storage'), { key }))
-  return { items, changed }
+  const sendChange = (key: string | null) => tab.dispatchEvent(Object.assign(new Event('storage'), { key }))
+  return { items, sendChange }
 }
 
-async function keepsBoth(storage: TokenStorage): Promise<void> {
+async function checkBothKeys(storage: TokenStorage): Promise<void> {
   assert.deepEqual([await storage.get('token'), await storage.get('last_token')], [null, null])
   await storage.set('token', 'one')
   await storage.set('last_token', 'two')
@@ -37,46 +38,46 @@ async function keepsBoth(storage: TokenStorage): Promise<void> {
   assert.deepEqual([await storage.get('token'), await storage.get('last_token')], [null, 'two'])
 }
 
-describe('where tokens are kept', () => {
-  test('memory', () => keepsBoth(memoryStorage()))
+describe('the storages of the client', { timeout: 60_000 }, () => {
+  test('memoryStorage keeps both tokens', () => checkBothKeys(memoryStorage()))
 
-  test('localStorage, under a prefix', async t => {
-    const { items } = page(t)
-    await keepsBoth(localStorageStorage())
+  test('localStorageStorage keeps both tokens under its prefix', async t => {
+    const { items } = installPage(t)
+    await checkBothKeys(localStorageStorage())
     assert.deepEqual([...items], [['courtside.last_token', 'two']])
-    await keepsBoth(localStorageStorage('club.'))
+    await checkBothKeys(localStorageStorage('club.'))
     assert.deepEqual([...items.keys()], ['courtside.last_token', 'club.last_token'])
   })
 
-  test('localStorage that the person has forbidden: memory', t => {
-    page(t, () => {
+  test('localStorageStorage uses memory if the user has forbidden localStorage', t => {
+    installPage(t, () => {
       throw new Error('Access is denied for this document.')
     })
-    return keepsBoth(localStorageStorage())
+    return checkBothKeys(localStorageStorage())
   })
 
-  test('no localStorage at all: memory', t => {
-    page(t, () => undefined)
-    return keepsBoth(localStorageStorage())
+  test('localStorageStorage uses memory if there is no localStorage', t => {
+    installPage(t, () => undefined)
+    return checkBothKeys(localStorageStorage())
   })
 
-  test('another tab’s change of the token is told, others are not', async t => {
-    const { changed } = page(t)
-    let told = 0
+  test('localStorageStorage reports another tab’s change of the token and no other change', async t => {
+    const { sendChange } = installPage(t)
+    let changes = 0
     const off = localStorageStorage().onChange!(() => {
-      told += 1
+      changes += 1
     })
-    for (const key of ['courtside.last_token', 'club.token', 'theme']) changed(key)
-    assert.equal(told, 0)
-    for (const key of ['courtside.token', null]) changed(key)
-    assert.equal(told, 2)
+    for (const key of ['courtside.last_token', 'club.token', 'theme']) sendChange(key)
+    assert.equal(changes, 0)
+    for (const key of ['courtside.token', null]) sendChange(key)
+    assert.equal(changes, 2)
     off()
-    changed('courtside.token')
-    assert.equal(told, 2)
+    sendChange('courtside.token')
+    assert.equal(changes, 2)
   })
 
-  test('a token that another tab has removed ends the session here', async t => {
-    const { items, changed } = page(t)
+  test('a token that another tab removes ends the session in this tab', async t => {
+    const { items, sendChange } = installPage(t)
     items.set('courtside.token', 'a.b.c')
     const client = new Courtside({ storage: localStorageStorage() })
     assert.equal(await client.signedIn(), true)
@@ -84,7 +85,7 @@ describe('where tokens are kept', () => {
       client.onSignedOut(resolve)
     })
     items.delete('courtside.token')
-    changed('courtside.token')
+    sendChange('courtside.token')
     await signedOut
   })
 })

@@ -1,37 +1,41 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { describe, type TestContext, test } from 'node:test'
-import { type Source, type Timing, watch } from '../client/dist/watch.js'
+import { watch } from '../client/dist/watch.js'
+import type { NotificationSource, Timing } from '../client/dist/watch-types.js'
 import { ear, startServer } from './support/client.ts'
 
 const TIMING: Timing = {
   headMs: 60_000,
-  silenceMs: 60_000,
-  steadyMs: 60_000,
-  mostFailures: 3,
+  idleMs: 60_000,
+  minStreamMs: 60_000,
+  maxFailures: 3,
   pollMs: 1,
-  mostPolls: 1_000_000,
+  maxPolls: 1_000_000,
   baseMs: 1,
-  mostMs: 5,
+  maxMs: 5,
 }
 
-type Page = Awaited<ReturnType<Source['newest']>>
+type Page = Awaited<ReturnType<NotificationSource['fetchNewest']>>
 
-function pageOf(ids: number[], { unread = 0, per_page = 3 } = {}): Page {
+function createPage(ids: number[], { unread = 0, per_page = 3 } = {}): Page {
   const data = ids.map(id => ({ id }) as Page['data'][number])
   return { data, meta: { current_page: 1, last_page: 1, per_page, total: ids.length, unread_count: unread } }
 }
 
-type Setting = {
+type Options = {
   timing?: Partial<Timing>
-  /** What the service does with the nth stream, from 1. */
+  /** Answers the nth stream request, from 1. */
   stream?: (response: ServerResponse, nth: number) => void
-  open?: Source['open']
-  newest?: () => Promise<Page>
+  openStream?: NotificationSource['openStream']
+  fetchNewest?: () => Promise<Page>
 }
 
-/** Watches a service that does as told; what is heard is written down: states as they are, the rest as `name value`. */
-async function watching(t: TestContext, { timing, stream, open, newest = async () => pageOf([]) }: Setting) {
+/** Starts a watch. `heard` lists the calls of its watcher: a state as its name, any other call as `name value`. */
+async function startWatch(
+  t: TestContext,
+  { timing, stream, openStream, fetchNewest = async () => createPage([]) }: Options,
+) {
   let opened = 0
   let served = 0
   const server = await startServer((_, response) => {
@@ -39,15 +43,15 @@ async function watching(t: TestContext, { timing, stream, open, newest = async (
     stream?.(response, served)
   })
   const { hear, next, heard } = ear<string>()
-  const source: Source = {
-    streams: true,
+  const source: NotificationSource = {
+    canStream: true,
     signedIn: async () => true,
     onSignedOut: () => () => {},
-    open(signal) {
+    openStream(signal) {
       opened += 1
-      return open?.(signal) ?? fetch(server.url, { signal })
+      return openStream?.(signal) ?? fetch(server.url, { signal })
     },
-    newest,
+    fetchNewest,
   }
   const watcher = {
     onSync: (sync: unknown) => hear(`sync ${JSON.stringify(sync)}`),
@@ -65,6 +69,7 @@ async function watching(t: TestContext, { timing, stream, open, newest = async (
     stop,
     opened: () => opened,
     async until(wanted: string) {
+      // The time-out of the suite bounds this loop, because `next` waits for another call.
       while ((await next()) !== wanted);
     },
   }
@@ -72,15 +77,15 @@ async function watching(t: TestContext, { timing, stream, open, newest = async (
 
 const SYNC = 'event: sync\ndata: {"unread_count":2,"latest_id":7}\n\n'
 
-function head(response: ServerResponse): ServerResponse {
+function writeHead(response: ServerResponse): ServerResponse {
   return response.writeHead(200, { 'content-type': 'text/event-stream' })
 }
 
-describe('a stream that fails', { timeout: 60_000 }, () => {
-  test('silence is taken for its death; another is opened', async t => {
-    const w = await watching(t, {
-      timing: { silenceMs: 20, steadyMs: 0 },
-      stream: (response, nth) => head(response).write(nth < 3 ? SYNC : ':\n\n'),
+describe('a watch whose stream fails', { timeout: 60_000 }, () => {
+  test('a silent stream counts as dead, and the watch opens another', async t => {
+    const w = await startWatch(t, {
+      timing: { idleMs: 20, minStreamMs: 0 },
+      stream: (response, nth) => writeHead(response).write(nth < 3 ? SYNC : ':\n\n'),
     })
     for (const _ of [1, 2]) {
       await w.until('live')
@@ -89,59 +94,59 @@ describe('a stream that fails', { timeout: 60_000 }, () => {
     await w.until('connecting')
   })
 
-  test('a head that doesn’t come, three times: it asks instead', async t => {
-    const w = await watching(t, { timing: { headMs: 20 }, newest: async () => pageOf([7], { unread: 1 }) })
+  test('after three answers without a head the watch polls', async t => {
+    const w = await startWatch(t, { timing: { headMs: 20 }, fetchNewest: async () => createPage([7], { unread: 1 }) })
     await w.until('polling')
     await w.until('sync {"unread_count":1,"latest_id":7}')
     assert.equal(w.opened(), 3)
   })
 
-  test('streams that are cut off at once, as those of a sixth tab are: it asks instead', async t => {
-    const w = await watching(t, { stream: response => head(response).end(SYNC) })
+  test('after three streams that end at once, as those of a sixth tab do, the watch polls', async t => {
+    const w = await startWatch(t, { stream: response => writeHead(response).end(SYNC) })
     await w.until('polling')
     assert.equal(w.opened(), 3)
-    assert.equal(w.heard.filter(said => said === 'live').length, 3)
+    assert.equal(w.heard.filter(call => call === 'live').length, 3)
   })
 
-  test('an answer whose body can’t be streamed: it asks, and tries no more', async t => {
-    const w = await watching(t, {
-      timing: { mostPolls: 2 },
-      open: async () => ({ body: null }) as Response,
-      newest: (() => {
-        let asked = 0
-        return async () => pageOf([], { unread: asked++ })
+  test('without readable bodies the watch polls and opens no more streams', async t => {
+    const w = await startWatch(t, {
+      timing: { maxPolls: 2 },
+      openStream: async () => ({ body: null }) as Response,
+      fetchNewest: (() => {
+        let polls = 0
+        return async () => createPage([], { unread: polls++ })
       })(),
     })
     await w.until('unread 5')
     assert.equal(w.opened(), 1)
   })
 
-  test('while it asks, the stream gets another try now and then', async t => {
-    const w = await watching(t, {
-      timing: { mostPolls: 3 },
-      stream: (response, nth) => (nth < 5 ? response.writeHead(502).end() : head(response).write(SYNC)),
+  test('while the watch polls, it sometimes tries the stream again', async t => {
+    const w = await startWatch(t, {
+      timing: { maxPolls: 3 },
+      stream: (response, nth) => (nth < 5 ? response.writeHead(502).end() : writeHead(response).write(SYNC)),
     })
     await w.until('live')
     assert.equal(w.opened(), 5)
-    assert.equal(w.heard.filter(said => said === 'polling').length, 2)
+    assert.equal(w.heard.filter(call => call === 'polling').length, 2)
   })
 
-  test('when the service is back after an outage it streams again', async t => {
-    let asked = 0
-    const w = await watching(t, {
-      stream: (response, nth) => (nth < 4 ? response.destroy() : head(response).write(SYNC)),
-      newest: async () => {
-        asked += 1
-        if (asked < 4) throw new Error('still down')
-        return pageOf([])
+  test('when the service is back after an outage, the watch streams again', async t => {
+    let polls = 0
+    const w = await startWatch(t, {
+      stream: (response, nth) => (nth < 4 ? response.destroy() : writeHead(response).write(SYNC)),
+      fetchNewest: async () => {
+        polls += 1
+        if (polls < 4) throw new Error('still down')
+        return createPage([])
       },
     })
     await w.until('live')
-    assert.equal(asked, 4)
+    assert.equal(polls, 4)
     assert.equal(w.heard.includes('polling'), false)
   })
 
-  test('when the browser says that the network is back it waits no longer', async t => {
+  test('when the browser reports that the network is back, the watch stops waiting', async t => {
     const tab = new EventTarget()
     Object.assign(globalThis, {
       addEventListener: tab.addEventListener.bind(tab),
@@ -150,32 +155,32 @@ describe('a stream that fails', { timeout: 60_000 }, () => {
     t.after(() => {
       for (const name of ['addEventListener', 'removeEventListener']) Reflect.deleteProperty(globalThis, name)
     })
-    const w = await watching(t, {
-      timing: { baseMs: 1e12, mostMs: 1e12 },
-      stream: (response, nth) => (nth === 1 ? response.destroy() : head(response).write(SYNC)),
+    const w = await startWatch(t, {
+      timing: { baseMs: 1e12, maxMs: 1e12 },
+      stream: (response, nth) => (nth === 1 ? response.destroy() : writeHead(response).write(SYNC)),
     })
     await w.until('waiting')
-    // It begins to wait right after it has said so.
+    // The wait begins right after the state is reported.
     await new Promise(resolve => setImmediate(resolve))
     tab.dispatchEvent(new Event('online'))
     await w.until('live')
   })
 
-  test('data that is no JSON, or an unknown event', async t => {
-    const w = await watching(t, {
+  test('the watch reconnects after data that is not JSON and ignores unknown events', async t => {
+    const w = await startWatch(t, {
       stream: (response, nth) =>
-        head(response).write(nth === 1 ? 'event: sync\ndata: {"unread\n\n' : `event: news\ndata: x\n\n${SYNC}`),
+        writeHead(response).write(nth === 1 ? 'event: sync\ndata: {"unread\n\n' : `event: news\ndata: x\n\n${SYNC}`),
     })
     await w.until('waiting')
     await w.until('live')
   })
 
-  test('stopped, it says nothing more and lets go of its connection', async t => {
+  test('a stopped watch calls no listener and closes its connection', async t => {
     const closed = ear<void>()
-    const w = await watching(t, {
+    const w = await startWatch(t, {
       stream(response) {
         response.on('close', () => closed.hear())
-        head(response).write(SYNC)
+        writeHead(response).write(SYNC)
       },
     })
     await w.until('unread 2')
@@ -183,34 +188,54 @@ describe('a stream that fails', { timeout: 60_000 }, () => {
     await closed.next()
     assert.deepEqual(w.heard.slice(-1), ['stopped'])
     w.stop()
-    assert.equal(w.heard.filter(said => said === 'stopped').length, 1)
+    assert.equal(w.heard.filter(call => call === 'stopped').length, 1)
   })
 })
 
-describe('what is told when it asks', { timeout: 60_000 }, () => {
-  const cases: [what: string, first: Page, then: Page, told: string[]][] = [
-    ['one that is new', pageOf([1], { unread: 1 }), pageOf([2, 1], { unread: 2 }), ['notification 2', 'unread 2']],
-    ['several, oldest first', pageOf([]), pageOf([4, 2], { unread: 0 }), ['notification 2', 'notification 4']],
-    ['the count alone', pageOf([1], { unread: 1 }), pageOf([1]), ['unread 0']],
-    ['one that was committed late', pageOf([3]), pageOf([3, 2]), ['notification 2']],
-    ['an old one at the end, for which a deletion made room', pageOf([5, 4, 3]), pageOf([5, 4, 2]), []],
-    ['more than a page shows', pageOf([1]), pageOf([9, 8, 7]), ['sync {"unread_count":0,"latest_id":9}', 'unread 0']],
+describe('a watch that polls', { timeout: 60_000 }, () => {
+  const cases: [change: string, first: Page, second: Page, calls: string[]][] = [
+    [
+      'one new notification',
+      createPage([1], { unread: 1 }),
+      createPage([2, 1], { unread: 2 }),
+      ['notification 2', 'unread 2'],
+    ],
+    [
+      'several new notifications, oldest first',
+      createPage([]),
+      createPage([4, 2], { unread: 0 }),
+      ['notification 2', 'notification 4'],
+    ],
+    ['a new count alone', createPage([1], { unread: 1 }), createPage([1]), ['unread 0']],
+    ['a notification with a low id that was committed late', createPage([3]), createPage([3, 2]), ['notification 2']],
+    [
+      'no call for an older notification that moves up after a deletion',
+      createPage([5, 4, 3]),
+      createPage([5, 4, 2]),
+      [],
+    ],
+    [
+      'a sync if there may be more new ones than one page shows',
+      createPage([1]),
+      createPage([9, 8, 7]),
+      ['sync {"unread_count":0,"latest_id":9}', 'unread 0'],
+    ],
   ]
-  for (const [what, first, then, told] of cases) {
-    test(what, async t => {
-      let asked = 0
-      const w = await watching(t, {
-        open: async () => ({ body: null }) as Response,
-        newest: async () => {
-          asked += 1
-          // The third tells that the second has been dealt with.
-          const same = then.data.map(({ id }) => id)
-          return asked === 1 ? first : asked === 2 ? then : pageOf(same, { unread: 99 })
+  for (const [change, first, second, calls] of cases) {
+    test(`polling reports ${change}`, async t => {
+      let polls = 0
+      const w = await startWatch(t, {
+        openStream: async () => ({ body: null }) as Response,
+        fetchNewest: async () => {
+          polls += 1
+          // The third page shows that the watch has handled the second.
+          const same = second.data.map(({ id }) => id)
+          return polls === 1 ? first : polls === 2 ? second : createPage(same, { unread: 99 })
         },
       })
       await w.until('unread 99')
-      const start = w.heard.findIndex(said => said.startsWith('unread')) + 1
-      assert.deepEqual(w.heard.slice(start, w.heard.indexOf('unread 99')), told)
+      const start = w.heard.findIndex(call => call.startsWith('unread')) + 1
+      assert.deepEqual(w.heard.slice(start, w.heard.indexOf('unread 99')), calls)
     })
   }
 })

@@ -9,23 +9,23 @@ import { makeNotifications, makeUser } from './support/factories.ts'
 const h = harness()
 let url: string
 
-/** A person with a client of theirs. */
-async function person() {
+/** Creates a signed-in user with a client. */
+async function createUserWithClient() {
   const user = await makeUser(h)
   const storage = memoryStorage()
   await storage.set('token', user.token)
   return { ...user, storage, ...noted({ url, storage }) }
 }
 
-type Said = [what: string, value: unknown]
+type Call = [listener: string, value: unknown]
 
-/** A watcher of which everything is heard, in one row. */
-function watcher(): {
+/** Creates a watcher whose calls can be awaited one by one. */
+function createWatcher(): {
   watcher: Watcher
-  next(): Promise<Said>
-  until(what: string, value?: unknown): Promise<unknown>
+  next(): Promise<Call>
+  until(listener: string, value?: unknown): Promise<unknown>
 } {
-  const { hear, next } = ear<Said>()
+  const { hear, next } = ear<Call>()
   return {
     watcher: {
       onSync: sync => hear(['sync', sync]),
@@ -34,22 +34,23 @@ function watcher(): {
       onState: state => hear(['state', state]),
     },
     next,
-    async until(what, value) {
+    async until(listener, wanted) {
+      // The time-out of the suite bounds this loop, because `next` waits for another call.
       for (;;) {
-        const [said, told] = await next()
-        if (said === what && (value === undefined || told === value)) return told
+        const [called, value] = await next()
+        if (called === listener && (wanted === undefined || value === wanted)) return value
       }
     },
   }
 }
 
-describe('notifications, by the client', { timeout: 60_000 }, () => {
+describe('the notifications of the client', { timeout: 60_000 }, () => {
   before(async () => {
     url = await listen(h.app)
   })
 
-  test('list, read, read-all, delete and the count', async () => {
-    const { client, id } = await person()
+  test('list, read, readAll, delete and unreadCount change and count the notifications', async () => {
+    const { client, id } = await createUserWithClient()
     const ids = await makeNotifications(h, id, 5)
     const { notifications } = client
     const page = await notifications.list({ per_page: 2 })
@@ -71,8 +72,8 @@ describe('notifications, by the client', { timeout: 60_000 }, () => {
     await assert.rejects(notifications.delete(ids[2]!), { status: 404, code: 'not_found' })
   })
 
-  test('pages and all of them, without repeats while new ones arrive', async () => {
-    const { client, id, sent } = await person()
+  test('pages and all yield no repeats while new notifications arrive', async () => {
+    const { client, id, sent } = await createUserWithClient()
     const ids = await makeNotifications(h, id, 6)
     const newestFirst = ids.toReversed()
     const walked: number[][] = []
@@ -89,7 +90,7 @@ describe('notifications, by the client', { timeout: 60_000 }, () => {
       if (first.length === 6) break
     }
     assert.equal(first.length, 6)
-    assert.equal(sent.length, 2, 'pages are fetched as they are taken')
+    assert.equal(sent.length, 2, 'a page is fetched only when it is needed')
     const all: Notification[] = []
     for await (const notification of client.notifications.all()) all.push(notification)
     assert.deepEqual(
@@ -99,17 +100,17 @@ describe('notifications, by the client', { timeout: 60_000 }, () => {
     assert.equal(new Set(all.map(({ id }) => id)).size, all.length)
   })
 
-  test('an empty inbox is one empty page', async () => {
-    const { client } = await person()
+  test('pages yields one empty page for an empty inbox', async () => {
+    const { client } = await createUserWithClient()
     const pages = []
     for await (const page of client.notifications.pages()) pages.push(page.data)
     assert.deepEqual(pages, [[]])
   })
 
-  test('live: how things stand, then each notification and the count as they change', async t => {
-    const { client, id } = await person()
+  test('a watch reports the state first, then each notification and each change of the count', async t => {
+    const { client, id } = await createUserWithClient()
     const [old] = await makeNotifications(h, id, 1)
-    const { watcher: listeners, next } = watcher()
+    const { watcher: listeners, next } = createWatcher()
     const stop = client.notifications.watch(listeners)
     t.after(stop)
     assert.deepEqual(await next(), ['state', 'connecting'])
@@ -119,10 +120,10 @@ describe('notifications, by the client', { timeout: 60_000 }, () => {
     const [fresh] = await makeNotifications(h, id, 1)
     const listed = (await client.notifications.list()).data[0]!
     assert.equal(listed.id, fresh)
-    // The older one may be told again, as one that came while the stream opened.
-    let told = await next()
-    while (told[0] !== 'notification' || (told[1] as Notification).id === old) told = await next()
-    assert.deepEqual(told[1], listed)
+    // The stream may repeat the older one. The time-out of the suite bounds this loop.
+    let call = await next()
+    while (call[0] !== 'notification' || (call[1] as Notification).id === old) call = await next()
+    assert.deepEqual(call[1], listed)
     assert.deepEqual(await next(), ['unread', 2])
     await client.notifications.readAll()
     assert.deepEqual(await next(), ['unread', 0])
@@ -130,12 +131,12 @@ describe('notifications, by the client', { timeout: 60_000 }, () => {
     assert.deepEqual(await next(), ['state', 'stopped'])
   })
 
-  test('ended at its token’s end, it goes on with a renewed one', async t => {
-    const { client, id, refreshes } = await person()
-    // The service looks at its clock when the token's time is up; the clock stands still unless it is moved.
+  test('a stream that ends with its token continues with a renewed token', async t => {
+    const { client, id, refreshes } = await createUserWithClient()
+    // The service checks its clock when the token's time is up. The test moves that clock by hand.
     h.clock.advance(3_600_000 - 100)
-    const { watcher: told, until } = watcher()
-    t.after(client.notifications.watch(told))
+    const { watcher, until } = createWatcher()
+    t.after(client.notifications.watch(watcher))
     await until('state', 'live')
     h.clock.advance(1_000)
     await until('state', 'waiting')
@@ -146,41 +147,41 @@ describe('notifications, by the client', { timeout: 60_000 }, () => {
     assert.equal(((await until('notification')) as Notification).id, fresh)
   })
 
-  test('a log-out in another tab stops it', async t => {
-    const { client, storage } = await person()
-    const { watcher: told, until } = watcher()
-    t.after(client.notifications.watch(told))
+  test('a logout in another tab stops the watch', async t => {
+    const { client, storage } = await createUserWithClient()
+    const { watcher, until } = createWatcher()
+    t.after(client.notifications.watch(watcher))
     await until('state', 'live')
     await new Courtside({ url, storage }).logout()
     await until('state', 'stopped')
   })
 
-  test('without a token it stops before it has asked anything', async t => {
+  test('a watch without a token stops without a request', async t => {
     const { client, sent } = noted({ url })
-    const { watcher: told, next } = watcher()
-    t.after(client.notifications.watch(told))
+    const { watcher, next } = createWatcher()
+    t.after(client.notifications.watch(watcher))
     assert.deepEqual(await next(), ['state', 'stopped'])
     assert.deepEqual(sent, [])
   })
 
-  test('a signal stops it too', async t => {
-    const { client } = await person()
-    const { watcher: told, until } = watcher()
+  test('an aborted signal stops the watch', async t => {
+    const { client } = await createUserWithClient()
+    const { watcher, until } = createWatcher()
     const aborter = new AbortController()
-    t.after(client.notifications.watch({ ...told, signal: aborter.signal }))
+    t.after(client.notifications.watch({ ...watcher, signal: aborter.signal }))
     await until('state', 'live')
     aborter.abort()
     await until('state', 'stopped')
-    t.after(client.notifications.watch({ ...told, signal: aborter.signal }))
+    t.after(client.notifications.watch({ ...watcher, signal: aborter.signal }))
     await until('state', 'stopped')
   })
 
-  test('in React Native, whose fetch streams nothing, it asks', async t => {
+  test('in React Native, whose fetch cannot stream, the watch polls', async t => {
     t.mock.method(globalThis, 'navigator', () => ({ product: 'ReactNative' }), { getter: true })
-    const { client, id, sent } = await person()
+    const { client, id, sent } = await createUserWithClient()
     const [old] = await makeNotifications(h, id, 1)
-    const { watcher: told, next } = watcher()
-    t.after(client.notifications.watch(told))
+    const { watcher, next } = createWatcher()
+    t.after(client.notifications.watch(watcher))
     assert.deepEqual(await next(), ['state', 'polling'])
     assert.deepEqual(await next(), ['sync', { unread_count: 1, latest_id: old }])
     assert.ok(sent.every(({ path }) => path === '/api/v1/notifications'))

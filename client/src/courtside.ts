@@ -1,45 +1,50 @@
 import type { CredentialsRequest, GameLevel, Message, OtpVerification, TokenResult, User } from './api.ts'
 import { CourtsideError } from './error.ts'
+import { createTransport } from './http.ts'
 import { Notifications } from './notifications.ts'
 import { Session } from './session.ts'
 import { memoryStorage, type TokenStorage } from './storage.ts'
 
 export type CourtsideOptions = {
-  /** Where the service is, without `/api/v1`; empty: where the page came from. */
+  /** The address of the service without `/api/v1`. Empty means the origin of the page. */
   url?: string
-  /** Where tokens are kept; by default in memory. */
+  /** Keeps the tokens. By default they are kept in memory. */
   storage?: TokenStorage
-  /** The language of texts, `fr` or `en`; by default what the browser asks for. */
+  /** The language of texts, `fr` or `en`. By default the browser's language applies. */
   language?: string
   fetch?: typeof fetch
 }
 
-/** The service, as one person's app uses it. Every method that asks it something throws CourtsideError. */
+/** The service as the app of one user sees it. Every method that sends a request throws CourtsideError. */
 export class Courtside {
   readonly notifications: Notifications
   readonly #session: Session
 
-  constructor({ url = '', storage = memoryStorage(), language, fetch: given }: CourtsideOptions = {}) {
-    // Looked up at each call, and called as a function of the global object, as browsers demand.
-    const ask: typeof fetch = given ?? ((input, init) => fetch(input, init))
-    this.#session = new Session({ url: url.replace(/\/+$/, ''), language, fetch: ask }, storage)
+  constructor({ url = '', storage = memoryStorage(), language, fetch }: CourtsideOptions = {}) {
+    this.#session = new Session(createTransport({ url, language, fetch }), storage)
     this.notifications = new Notifications(this.#session)
   }
 
-  /** Has a code mailed. With the e-mail alone a sign-in; with the other fields a sign-up, which needs all of them. */
-  requestOtp(credentials: CredentialsRequest): Promise<Message> {
-    return this.#session.callPublic('POST /api/v1/auth/request-otp', { body: credentials }, { lane: true })
+  /**
+   * Requests a code by mail. The e-mail alone requests a sign-in. A sign-up needs all of the other fields too.
+   * @returns the service's message, and in `retryAfter` the seconds until another code can be requested, if the service
+   * states them
+   */
+  async requestOtp(credentials: CredentialsRequest): Promise<Message & { retryAfter: number | undefined }> {
+    const endpoint = 'POST /api/v1/auth/request-otp'
+    const { body, retryAfter } = await this.#session.callPublic(endpoint, { body: credentials }, { lane: true })
+    return { ...body, retryAfter }
   }
 
-  /** Signs in by the code and keeps the token. */
+  /** Signs in with the code and stores the token. */
   async verifyOtp(verification: OtpVerification): Promise<TokenResult> {
     const endpoint = 'POST /api/v1/auth/verify-otp'
-    const result = await this.#session.callPublic(endpoint, { body: verification }, { lane: true })
-    await this.#session.begin(result.access_token)
-    return result
+    const { body } = await this.#session.callPublic(endpoint, { body: verification }, { lane: true })
+    await this.#session.begin(body.access_token)
+    return body
   }
 
-  /** Whether there is a token. Whether it still opens anything the next call tells. */
+  /** Returns whether a token is stored. Only the next call shows whether the service still accepts it. */
   async signedIn(): Promise<boolean> {
     return (await this.#session.token()) !== null
   }
@@ -53,19 +58,19 @@ export class Courtside {
     return (await this.#session.call('POST /api/v1/auth/level-assessment', { body })).data
   }
 
-  /** The levels to choose from, in their order. */
+  /** Returns the levels that a user can choose, sorted by position. */
   async gameLevels(): Promise<GameLevel[]> {
-    return (await this.#session.callPublic('GET /api/v1/game-levels', {})).data
+    return (await this.#session.callPublic('GET /api/v1/game-levels', {})).body.data
   }
 
-  /** Deletes the account and everything kept of it. @param code a fresh one, from `requestOtp` */
+  /** Deletes the account and all of its data. @param code a fresh code from `requestOtp` */
   async deleteAccount(code: string): Promise<Message> {
     const message = await this.#session.call('DELETE /api/v1/auth/me', { body: { code } })
     await this.#session.end({ remember: false })
     return message
   }
 
-  /** Ends the session. Here it is over even if the service can't be told, which throws. */
+  /** Ends the session. If the service cannot be reached, the session still ends here and this method throws. */
   async logout(): Promise<void> {
     try {
       if (await this.signedIn()) await this.#session.call('POST /api/v1/auth/logout', {})
@@ -76,7 +81,7 @@ export class Courtside {
     }
   }
 
-  /** Renews the token now. There is no need to: a call that finds it expired does, by itself. */
+  /** Renews the token now. An app need not call this, because every call renews an expired token by itself. */
   async refresh(): Promise<{ access_token: string }> {
     const token = await this.#session.token()
     const renewed = token === null ? null : await this.#session.renew(token)
@@ -84,7 +89,7 @@ export class Courtside {
     return { access_token: renewed }
   }
 
-  /** Calls the listener when the session is over: logged out, in any tab, or refused. @returns unsubscribe */
+  /** Calls the listener when the session ends by a logout in any tab or by a refusal. @returns unsubscribe */
   onSignedOut(listener: () => void): () => void {
     return this.#session.onSignedOut(listener)
   }

@@ -1,21 +1,22 @@
 import type { Error as ErrorAnswer } from './api.ts'
 
 /**
- * Why a call failed. Besides the service's own codes: `network` when it could not be reached or did not answer in time
- * (`status` 0), and `bad_answer` when what answered is not the service, such as a proxy or the page of a hotel's Wi-Fi.
+ * The reason for a failure. The client adds two codes to those of the service. `network` (`status` 0): the service
+ * could not be reached or did not answer in time. `bad_answer`: the answer came from something else, such as a proxy or
+ * the login page of a Wi-Fi network.
  */
 export type ErrorCode = ErrorAnswer['code'] | 'network' | 'bad_answer'
 
 type Details = { errors?: Record<string, string[]> | undefined; retryAfter?: number | undefined; cause?: unknown }
 
-/** The one error of this package. Its `message` is written for the person, in French or English. */
+/** The only error class of this package. Its `message` is written for the user, in French or English. */
 export class CourtsideError extends Error {
-  /** The HTTP status; 0 when there was no answer. */
+  /** The HTTP status, or 0 without an answer. */
   readonly status: number
   readonly code: ErrorCode
-  /** What is wrong, field by field; empty when no field is to blame. */
+  /** Messages by field, empty if no field is wrong. */
   readonly errors: Record<string, string[]>
-  /** Seconds after which it may be tried again, when the service said so. */
+  /** Seconds until the next attempt, if the service stated them. */
   readonly retryAfter: number | undefined
 
   constructor(message: string, status: number, code: ErrorCode, { errors = {}, retryAfter, cause }: Details = {}) {
@@ -39,8 +40,11 @@ const TEXTS = {
   },
 }
 
-/** An error of this side's own making. @param language a BCP 47 tag; anything but English is answered in French */
-export function ownError(
+/**
+ * Creates an error that the service did not send.
+ * @param language a BCP 47 tag; the text is English for an English tag and French for any other
+ */
+export function createClientError(
   code: 'network' | 'bad_answer',
   status: number,
   language: string | undefined,

@@ -1,21 +1,21 @@
 /**
- * Reads server-sent events to their end.
- * @param alive called with every piece that arrives, be it only a heartbeat
- * @param happened called with each event, its data still text
+ * Reads server-sent events until the stream ends.
+ * @param onActivity called for every chunk of bytes, heartbeats included
+ * @param onEvent called with the name and the undecoded data of each event
  */
 export async function readEvents(
   reader: ReadableStreamDefaultReader<Uint8Array>,
-  alive: () => void,
-  happened: (name: string, data: string) => void,
+  onActivity: () => void,
+  onEvent: (name: string, data: string) => void,
 ): Promise<void> {
   const decoder = new TextDecoder()
   let rest = ''
   let name = ''
   let data: string[] = []
 
-  function take(line: string): void {
+  function readLine(line: string): void {
     if (line === '') {
-      if (data.length > 0) happened(name || 'message', data.join('\n'))
+      if (data.length > 0) onEvent(name || 'message', data.join('\n'))
       name = ''
       data = []
       return
@@ -28,9 +28,10 @@ export async function readEvents(
   for (;;) {
     const { done, value } = await reader.read()
     if (done) return
-    alive()
+    onActivity()
+    // A carriage return at the end may be the first half of a line end, so it stays in `rest`.
     const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/)
     rest = lines.pop()!
-    lines.forEach(take)
+    lines.forEach(readLine)
   }
 }

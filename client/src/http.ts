@@ -1,12 +1,12 @@
 import type { Error as ErrorAnswer } from './api.ts'
-import { CourtsideError, ownError } from './error.ts'
+import { CourtsideError, createClientError } from './error.ts'
 
-/** How the service is reached. */
-export type Wire = { url: string; language?: string | undefined; fetch: typeof fetch }
+/** How requests reach the service. */
+export type Transport = { url: string; language: string | undefined; fetch: typeof fetch }
 
 export type Request = {
   method: string
-  /** Below the wire's URL, with its query. */
+  /** The path and query below the transport's URL. */
   path: string
   token?: string | null
   body?: unknown
@@ -14,33 +14,47 @@ export type Request = {
   signal?: AbortSignal | undefined
 }
 
-/**
- * A phone in a tunnel would otherwise wait for as long as its system pleases, and the refresh keep every tab waiting.
- */
+export type JsonAnswer<T> = {
+  body: T
+  /** Seconds, from the answer's Retry-After. */
+  retryAfter: number | undefined
+}
+
+/** Without a limit, a phone without a network would wait as long as its system does, and keep the refresh lock. */
 const TIMEOUT_MS = 30_000
 
-/** Sends a request. @returns an answer of success, its body unread @throws CourtsideError on any other */
-export async function send(wire: Wire, request: Request): Promise<Response> {
+type TransportOptions = { url: string; language?: string | undefined; fetch?: typeof fetch | undefined }
+
+export function createTransport({ url, language, fetch: customFetch }: TransportOptions): Transport {
+  // Browsers refuse a `fetch` that is called as a method of another object. A page may also replace `fetch` later.
+  const callGlobalFetch: typeof fetch = (input, init) => fetch(input, init)
+  return { url: url.replace(/\/+$/, ''), language, fetch: customFetch ?? callGlobalFetch }
+}
+
+/** Sends a request. @returns a successful answer with its body unread @throws CourtsideError on any other answer */
+export async function send(transport: Transport, request: Request): Promise<Response> {
   const { method, path, token, body, contentType = 'application/json', signal } = request
   const headers: Record<string, string> = {}
   if (token) headers.authorization = `Bearer ${token}`
-  if (wire.language) headers['accept-language'] = wire.language
+  if (transport.language) headers['accept-language'] = transport.language
   if (body !== undefined) headers['content-type'] = contentType
   const init: RequestInit = { method, headers }
   if (body !== undefined) init.body = typeof body === 'string' ? body : JSON.stringify(body)
   if (signal) init.signal = signal
-  const response = await wire.fetch(wire.url + path, init).catch(cause => {
-    throw unreachable(wire, cause)
+  const response = await transport.fetch(transport.url + path, init).catch(cause => {
+    throw createNetworkError(transport, cause)
   })
   if (response.ok) return response
   const answer: unknown = await response.json().catch(() => undefined)
-  const retryAfter = secondsOf(response.headers.get('retry-after'))
-  if (isError(answer)) throw new CourtsideError(answer.message, response.status, answer.code, { ...answer, retryAfter })
-  throw ownError('bad_answer', response.status, languageOf(wire), { retryAfter })
+  const retryAfter = readRetryAfter(response)
+  if (isErrorAnswer(answer)) {
+    throw new CourtsideError(answer.message, response.status, answer.code, { ...answer, retryAfter })
+  }
+  throw createClientError('bad_answer', response.status, findLanguage(transport), { retryAfter })
 }
 
-/** The same with its body, for 30 s at most. @throws CourtsideError */
-export async function sendForJson<T>(wire: Wire, request: Request): Promise<T> {
+/** Sends a request and reads the JSON of its answer, within 30 s in total. @throws CourtsideError */
+export async function sendForJson<T>(transport: Transport, request: Request): Promise<JsonAnswer<T>> {
   const { signal } = request
   const limit = new AbortController()
   const abort = () => limit.abort()
@@ -48,14 +62,14 @@ export async function sendForJson<T>(wire: Wire, request: Request): Promise<T> {
   if (signal?.aborted) abort()
   signal?.addEventListener('abort', abort)
   try {
-    const response = await send(wire, { ...request, signal: limit.signal })
+    const response = await send(transport, { ...request, signal: limit.signal })
     const text = await response.text().catch(cause => {
-      throw unreachable(wire, cause)
+      throw createNetworkError(transport, cause)
     })
     try {
-      return JSON.parse(text)
+      return { body: JSON.parse(text), retryAfter: readRetryAfter(response) }
     } catch (cause) {
-      throw ownError('bad_answer', response.status, languageOf(wire), { cause })
+      throw createClientError('bad_answer', response.status, findLanguage(transport), { cause })
     }
   } finally {
     clearTimeout(timer)
@@ -63,21 +77,22 @@ export async function sendForJson<T>(wire: Wire, request: Request): Promise<T> {
   }
 }
 
-function unreachable(wire: Wire, cause: unknown): CourtsideError {
-  return ownError('network', 0, languageOf(wire), { cause })
+function createNetworkError(transport: Transport, cause: unknown): CourtsideError {
+  return createClientError('network', 0, findLanguage(transport), { cause })
 }
 
-function languageOf({ language }: Wire): string | undefined {
+function findLanguage({ language }: Transport): string | undefined {
   return language ?? globalThis.navigator?.language
 }
 
-function isError(answer: unknown): answer is ErrorAnswer {
+function isErrorAnswer(answer: unknown): answer is ErrorAnswer {
   const { message, code } = (answer ?? {}) as Partial<ErrorAnswer>
   return typeof message === 'string' && typeof code === 'string'
 }
 
-/** Seconds of a Retry-After, which a proxy may write as a date. */
-function secondsOf(header: string | null): number | undefined {
+/** Returns the seconds of Retry-After. A proxy may send a date instead of a number. */
+function readRetryAfter({ headers }: Response): number | undefined {
+  const header = headers.get('retry-after')
   if (!header) return undefined
   const seconds = /^\d+$/.test(header) ? Number(header) : Math.ceil((Date.parse(header) - Date.now()) / 1000)
   return Number.isNaN(seconds) ? undefined : Math.max(0, seconds)

@@ -1,2 +1,2 @@
-// courtside-client/inbox: importing it registers <courtside-inbox>.
+// Importing courtside-client/inbox registers <courtside-inbox>.
 export * from './inbox/element.ts'

@@ -1,4 +1,4 @@
-/** Calls a listener. A fault of its own is reported as the event loop reports such, and harms nobody else. */
+/** Calls a listener. An error that it throws becomes an uncaught error and does not disturb the caller. */
 export function callListener(call: () => void): void {
   try {
     call()

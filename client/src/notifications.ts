@@ -1,10 +1,13 @@
 import type { Message, Notification } from './api.ts'
 import type { NotificationPage, PageQuery } from './endpoints.ts'
 import type { Session } from './session.ts'
-import type { Watcher } from './telling.ts'
 import { watch } from './watch.ts'
+import type { Watcher } from './watch-types.ts'
 
-/** The signed-in person's notifications. Every method throws CourtsideError. */
+/** "an optional body `{ids: [≤ 100 integers]}`" */
+const MAX_IDS_PER_REQUEST = 100
+
+/** The notifications of the signed-in user. Every method that sends a request throws CourtsideError. */
 export class Notifications {
   readonly #session: Session
 
@@ -12,12 +15,12 @@ export class Notifications {
     this.#session = session
   }
 
-  /** One page, newest first. `before_id` and `page` exclude each other. */
+  /** Returns one page, newest first. `before_id` and `page` exclude each other. */
   list(query: PageQuery = {}): Promise<NotificationPage> {
     return this.#session.call('GET /api/v1/notifications', { query })
   }
 
-  /** The pages, newest first; none repeats or leaves out what was there, although new ones arrive meanwhile. */
+  /** Yields the pages, newest first. New notifications that arrive meanwhile cause no repeats and no gaps. */
   async *pages({ per_page = 20 }: { per_page?: number } = {}): AsyncGenerator<NotificationPage, void, undefined> {
     let page = await this.list({ per_page })
     yield page
@@ -28,7 +31,7 @@ export class Notifications {
     }
   }
 
-  /** All of them, one by one, newest first; fetched by the page as they are taken. */
+  /** Yields all notifications, newest first. It fetches each page when the caller reaches it. */
   async *all({ per_page = 100 }: { per_page?: number } = {}): AsyncGenerator<Notification, void, undefined> {
     for await (const { data } of this.pages({ per_page })) yield* data
   }
@@ -37,18 +40,22 @@ export class Notifications {
     return (await this.#session.call('GET /api/v1/notifications/unread-count', {})).unread_count
   }
 
-  /** Marks one as read. @returns it, as it is now */
+  /** Marks one as read. @returns the notification after the change */
   async read(id: number): Promise<Notification> {
     return (await this.#session.call('POST /api/v1/notifications/{id}/read', { path: { id } })).data
   }
 
-  /** Marks all as read, or just those that were on the screen. @returns how many it changed */
+  /**
+   * Marks all notifications as read, or only those with the given ids.
+   * @returns the number of notifications that changed
+   */
   async readAll(ids?: number[]): Promise<{ message: string; count: number }> {
     const mark = (body: { ids?: number[] }) => this.#session.call('POST /api/v1/notifications/read-all', { body })
     if (!ids) return mark({})
-    // "an optional body `{ids: [≤ 100 integers]}`"
-    const result = await mark({ ids: ids.slice(0, 100) })
-    for (let at = 100; at < ids.length; at += 100) result.count += (await mark({ ids: ids.slice(at, at + 100) })).count
+    const result = await mark({ ids: ids.slice(0, MAX_IDS_PER_REQUEST) })
+    for (let start = MAX_IDS_PER_REQUEST; start < ids.length; start += MAX_IDS_PER_REQUEST) {
+      result.count += (await mark({ ids: ids.slice(start, start + MAX_IDS_PER_REQUEST) })).count
+    }
     return result
   }
 
@@ -57,20 +64,20 @@ export class Notifications {
   }
 
   /**
-   * Tells what happens to the notifications as it happens, over a stream where one can be had and by asking now and
-   * then where not, until it is stopped or the session is over. It throws nothing: `onState` says how it fares.
+   * Calls the watcher for each change of the inbox, until the caller stops it or the session ends. It reads the stream,
+   * and polls the list where no stream is possible. It never throws: `onState` reports its condition.
    * @returns stop
    */
   watch(watcher: Watcher): () => void {
     const session = this.#session
     return watch(
       {
-        // Its fetch has an answer only once it is complete, and a stream never is.
-        streams: globalThis.navigator?.product !== 'ReactNative',
+        // React Native's fetch resolves only when the answer is complete, which a stream never is.
+        canStream: globalThis.navigator?.product !== 'ReactNative',
         signedIn: async () => (await session.token()) !== null,
         onSignedOut: listener => session.onSignedOut(listener),
-        open: signal => session.open('/api/v1/notifications/stream', signal),
-        newest: () => this.list(),
+        openStream: signal => session.open('/api/v1/notifications/stream', signal),
+        fetchNewest: () => this.list(),
       },
       watcher,
     )

@@ -1,53 +1,59 @@
 import type { Notification } from './api.ts'
-import { backOff } from './backoff.ts'
+import { computeBackoffMs } from './backoff.ts'
 import type { NotificationPage } from './endpoints.ts'
 import { CourtsideError } from './error.ts'
-import type { Telling } from './telling.ts'
-import type { Pause, Source, Timing } from './watch.ts'
+import type { Watch, WatcherNotifier } from './watch-types.ts'
 
 /**
- * Asks for the newest page now and then, and tells what is new in it. Where there can be a stream it ends after some
- * rounds, or when the service is back after an outage, for the stream to be tried again.
+ * Polls the newest page and reports what is new in it. If the platform can stream, it returns after `maxPolls` polls or
+ * when the service is back after an outage, so the caller tries the stream again.
  */
-export async function poll(source: Source, timing: Timing, telling: Telling, signal: AbortSignal, pause: Pause) {
-  let before: NotificationPage | undefined
-  let missed = 0
-  for (let rounds = 0; !signal.aborted && (await source.signedIn()); rounds += 1) {
-    if (source.streams && rounds >= timing.mostPolls) return
+export async function poll({ source, timing, notifier, signal, pause }: Watch): Promise<void> {
+  let previous: NotificationPage | undefined
+  let failures = 0
+  for (let polls = 0; !signal.aborted && (await source.signedIn()); polls += 1) {
+    if (source.canStream && polls >= timing.maxPolls) return
     let retryAfter: number | undefined
     try {
-      const page = await source.newest()
-      if (source.streams && missed > 0) return
-      missed = 0
-      telling.become('polling')
-      tellDifference(before, page, telling)
-      before = page
+      const page = await source.fetchNewest()
+      if (source.canStream && failures > 0) return
+      failures = 0
+      notifier.setState('polling')
+      notifyChanges(previous, page, notifier)
+      previous = page
     } catch (error) {
-      missed += 1
+      failures += 1
       if (error instanceof CourtsideError) retryAfter = error.retryAfter
-      telling.become('waiting')
+      notifier.setState('waiting')
     }
-    await pause(missed > 0 ? backOff(missed, timing, retryAfter) : timing.pollMs)
+    await pause(failures > 0 ? computeBackoffMs(failures, timing, retryAfter) : timing.pollMs)
   }
 }
 
-function tellDifference(before: NotificationPage | undefined, page: NotificationPage, telling: Telling): void {
+function notifyChanges(
+  previous: NotificationPage | undefined,
+  page: NotificationPage,
+  notifier: WatcherNotifier,
+): void {
   const { unread_count } = page.meta
-  const fresh = before && arrivedSince(before, page)
-  if (!fresh) {
-    telling.sync({ unread_count, latest_id: page.data[0]?.id ?? null })
+  const arrived = previous && findArrived(previous, page)
+  if (!arrived) {
+    notifier.notifySync({ unread_count, latest_id: page.data[0]?.id ?? null })
     return
   }
-  fresh.forEach(telling.notification)
-  if (unread_count !== before.meta.unread_count) telling.unreadCount(unread_count)
+  arrived.forEach(notifier.notifyNotification)
+  if (unread_count !== previous.meta.unread_count) notifier.notifyUnreadCount(unread_count)
 }
 
-/** What a page has that the one before hadn't, oldest first. @returns undefined when there may be more than it shows */
-function arrivedSince(before: NotificationPage, page: NotificationPage): Notification[] | undefined {
-  const known = new Set(before.data.map(({ id }) => id))
-  // Deleting one makes room for an old one at the page's end, which is not new.
-  const isFull = before.data.length >= before.meta.per_page
-  const lowest = isFull ? before.data.at(-1)!.id : 0
-  const fresh = page.data.filter(({ id }) => !known.has(id) && id > lowest)
-  return fresh.length > 0 && fresh.length >= page.meta.per_page ? undefined : fresh.reverse()
+/**
+ * Returns the notifications that only the newer page has, oldest first.
+ * @returns undefined if there may be more of them than one page shows
+ */
+function findArrived(previous: NotificationPage, page: NotificationPage): Notification[] | undefined {
+  const known = new Set(previous.data.map(({ id }) => id))
+  // After a deletion an older notification moves up to the end of the page. It is not new.
+  const isFull = previous.data.length >= previous.meta.per_page
+  const lowest = isFull ? previous.data.at(-1)!.id : 0
+  const arrived = page.data.filter(({ id }) => !known.has(id) && id > lowest)
+  return arrived.length > 0 && arrived.length >= page.meta.per_page ? undefined : arrived.reverse()
 }

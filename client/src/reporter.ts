@@ -1,20 +1,20 @@
 import type { BatchResult, EventResult, RejectedEvent } from './api.ts'
-import { backOff, wait } from './backoff.ts'
-import { batchesOf } from './batches.ts'
+import { computeBackoffMs, wait } from './backoff.ts'
+import { splitIntoBatches } from './batches.ts'
 import { CourtsideError } from './error.ts'
-import type { Fact, ReportedFact } from './fact.ts'
-import { type Request, sendForJson, type Wire } from './http.ts'
+import type { GameEvent, ReportedEvent } from './event.ts'
+import { createTransport, type Request, sendForJson, type Transport } from './http.ts'
 
 export type ReporterOptions = {
-  /** Where the service is. */
+  /** The address of the service. */
   url: string
-  /** One of its intake keys. */
+  /** One of the intake keys of the service. */
   key: string
-  /** Who reports, such as `/games`: part of each fact's name. */
+  /** The source of the events, such as `/games`. It names each event together with its id. */
   source: string
-  /** How often one is sent before it is given up; by default 8, about half a minute. */
+  /** The maximum number of attempts for each request. The default is 8, which takes about half a minute. */
   attempts?: number
-  /** The language of the service's remarks, `fr` or `en`. */
+  /** The language of the service's messages, `fr` or `en`. */
   language?: string
   fetch?: typeof fetch
 }
@@ -23,49 +23,51 @@ type Result = EventResult | RejectedEvent
 
 const PATH = '/internal/v1/events'
 
-const PAUSES = { baseMs: 500, mostMs: 30_000 }
+const BACKOFF = { baseMs: 500, maxMs: 30_000 }
 
-/** Reports facts to the service: at least once, while the service sees to it that each has one effect. */
+/** Reports events at least once. The service applies each event only once. */
 export class Reporter {
-  readonly #wire: Wire
+  readonly #transport: Transport
   readonly #key: string
   readonly #source: string
   readonly #attempts: number
 
-  constructor({ url, key, source, attempts = 8, language, fetch: given }: ReporterOptions) {
-    const ask: typeof fetch = given ?? ((input, init) => fetch(input, init))
-    this.#wire = { url: url.replace(/\/+$/, ''), language, fetch: ask }
+  constructor({ url, key, source, attempts = 8, language, fetch }: ReporterOptions) {
+    this.#transport = createTransport({ url, language, fetch })
     this.#key = key
     this.#source = source
     this.#attempts = attempts
   }
 
   /**
-   * Names and dates a fact that isn't yet. `report` does it by itself; whoever wants to try again later, after it has
-   * given up or after a crash, does it first and keeps the outcome: only then is the second try a repeat.
+   * Gives an event an id and a time if it has none. `report` does the same by itself. Call `name` first and store its
+   * result if you report again later, after a failure or a crash. Then the later report is a repeat without effect.
    */
-  name(fact: Fact): ReportedFact {
-    const { id = crypto.randomUUID(), time = new Date() } = fact
+  name(event: GameEvent): ReportedEvent {
+    const { id = crypto.randomUUID(), time = new Date() } = event
     const instant = typeof time === 'string' ? time : time.toISOString()
-    return { ...fact, specversion: '1.0', id, source: this.#source, time: instant } as ReportedFact
+    return { ...event, specversion: '1.0', id, source: this.#source, time: instant } as ReportedEvent
   }
 
   /**
-   * Reports one fact or several, in their order, and repeats what the network, the service's faults or its throttle
-   * have kept from arriving.
-   * @returns of one its result; of several one each, a refused one being `rejected` while the others count
-   * @throws CourtsideError of one that is refused; of any that couldn't be delivered. Of several those before it may
-   * have been
+   * Reports one event or several in their order. It repeats a request after a network error, a fault of the service or
+   * a 429.
+   * @returns the result of one event, or an array with each result; a `rejected` event does not affect the others
+   * @throws CourtsideError if a single event is refused, or if events cannot be delivered; the service may still have
+   * accepted earlier events of the array
    */
-  async report(fact: Fact, options?: { signal?: AbortSignal }): Promise<EventResult>
-  async report(facts: Fact[], options?: { signal?: AbortSignal }): Promise<Result[]>
-  async report(given: Fact | Fact[], { signal }: { signal?: AbortSignal } = {}): Promise<EventResult | Result[]> {
-    if (!Array.isArray(given)) {
-      const body = JSON.stringify(this.name(given))
+  async report(event: GameEvent, options?: { signal?: AbortSignal }): Promise<EventResult>
+  async report(events: GameEvent[], options?: { signal?: AbortSignal }): Promise<Result[]>
+  async report(
+    input: GameEvent | GameEvent[],
+    { signal }: { signal?: AbortSignal } = {},
+  ): Promise<EventResult | Result[]> {
+    if (!Array.isArray(input)) {
+      const body = JSON.stringify(this.name(input))
       return this.#deliver<EventResult>(body, 'application/cloudevents+json', signal)
     }
     const results: Result[] = []
-    for (const batch of batchesOf(given.map(fact => JSON.stringify(this.name(fact))))) {
+    for (const batch of splitIntoBatches(input.map(event => JSON.stringify(this.name(event))))) {
       const answer = await this.#deliver<BatchResult>(`[${batch}]`, 'application/cloudevents-batch+json', signal)
       results.push(...answer.results)
     }
@@ -76,18 +78,18 @@ export class Reporter {
     const request: Request = { method: 'POST', path: PATH, token: this.#key, body, contentType, signal }
     for (let failures = 1; ; failures += 1) {
       try {
-        return await sendForJson<T>(this.#wire, request)
+        return (await sendForJson<T>(this.#transport, request)).body
       } catch (error) {
-        if (!isPassing(error) || failures >= this.#attempts || signal?.aborted) throw error
-        await wait(backOff(failures, PAUSES, error.retryAfter), signal)
+        if (!isTransient(error) || failures >= this.#attempts || signal?.aborted) throw error
+        await wait(computeBackoffMs(failures, BACKOFF, error.retryAfter), signal)
         if (signal?.aborted) throw error
       }
     }
   }
 }
 
-/** Whether it may go well another time. A 2xx that isn't the service's came from something in between. */
-function isPassing(error: unknown): error is CourtsideError {
+/** Returns whether another attempt may succeed. A 2xx without the service's JSON came from a proxy. */
+function isTransient(error: unknown): error is CourtsideError {
   if (!(error instanceof CourtsideError)) return false
   const { status, code } = error
   return status === 0 || status === 408 || status === 429 || status >= 500 || (code === 'bad_answer' && status < 300)

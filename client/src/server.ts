@@ -1,5 +1,5 @@
-// courtside-client/server: reports facts. For the games service alone: the key opens the intake to whoever holds it.
+// courtside-client/server reports events. Only a games service may use it, because its key opens the intake.
 export type { EventResult, RejectedEvent, Score } from './api.ts'
 export { CourtsideError, type ErrorCode } from './error.ts'
-export type { Fact, ReportedFact } from './fact.ts'
+export type { GameEvent, ReportedEvent } from './event.ts'
 export { Reporter, type ReporterOptions } from './reporter.ts'

@@ -2,38 +2,38 @@ import type { RefreshResult } from './api.ts'
 import { wait } from './backoff.ts'
 import type { Answer, Endpoint, Input } from './endpoints.ts'
 import { CourtsideError } from './error.ts'
-import { type Request, send, sendForJson, type Wire } from './http.ts'
+import { type JsonAnswer, type Request, send, sendForJson, type Transport } from './http.ts'
 import { callListener } from './listener.ts'
 import type { TokenStorage } from './storage.ts'
 
-/** The tokens, and every request that carries one. */
+/** Holds the tokens and sends every request that carries one. */
 export class Session {
-  readonly #wire: Wire
+  readonly #transport: Transport
   readonly #storage: TokenStorage
   readonly #listeners = new Set<() => void>()
-  /** The token that was last seen here; what it was tells whether a session has ended. */
-  #seen: string | null = null
-  #renewing: Promise<string | null> | undefined
+  /** The stored token at the last look. A change of it can mean that the session has ended. */
+  #lastSeenToken: string | null = null
+  #pendingRefresh: Promise<string | null> | undefined
 
-  constructor(wire: Wire, storage: TokenStorage) {
-    this.#wire = wire
+  constructor(transport: Transport, storage: TokenStorage) {
+    this.#transport = transport
     this.#storage = storage
-    const look = () => void this.token().catch(() => {})
-    storage.onChange?.(look)
-    look()
+    const checkToken = () => void this.token().catch(() => {})
+    storage.onChange?.(checkToken)
+    checkToken()
   }
 
-  /** The token as it is stored now, whoever stored it. */
+  /** Returns the token that is stored now, possibly by another tab. */
   async token(): Promise<string | null> {
     const token = await this.#storage.get('token')
-    const before = this.#seen
-    this.#seen = token
-    const isOver = before !== null && (token === null || !isSamePerson(before, token))
-    if (isOver) for (const listener of [...this.#listeners]) callListener(listener)
+    const before = this.#lastSeenToken
+    this.#lastSeenToken = token
+    const hasEnded = before !== null && (token === null || !isSameUser(before, token))
+    if (hasEnded) for (const listener of [...this.#listeners]) callListener(listener)
     return token
   }
 
-  /** Calls the listener when the session that was seen here has ended, wherever it was ended. @returns unsubscribe */
+  /** Calls the listener when the session has ended, in this tab or another. @returns unsubscribe */
   onSignedOut(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -45,7 +45,7 @@ export class Session {
     await this.token()
   }
 
-  /** @param remember keeps the token for the lane that it gives at the next sign-in */
+  /** Removes the token. @param remember whether to store it as `last_token`, for the lane of the next sign-in */
   async end({ remember }: { remember: boolean }): Promise<void> {
     const token = await this.#storage.get('token')
     if (!remember) await this.#storage.set('last_token', null)
@@ -54,22 +54,31 @@ export class Session {
     await this.token()
   }
 
-  /** Calls an endpoint whose caller must be signed in. @throws CourtsideError */
+  /** Calls an endpoint that requires a signed-in user. @returns the body of its answer @throws CourtsideError */
   call<E extends Endpoint>(endpoint: E, input: Input<E>): Promise<Answer<E>> {
-    return this.#withToken(token => sendForJson(this.#wire, { ...requestOf(endpoint, input), token }))
+    return this.#withToken(async token => {
+      const request = { ...createRequest(endpoint, input), token }
+      return (await sendForJson<Answer<E>>(this.#transport, request)).body
+    })
   }
 
   /**
-   * Calls one for which no token is needed; a former session's is sent where it gives a lane. @throws CourtsideError
+   * Calls an endpoint that requires no token.
+   * @param lane whether to send the current or the last token, which selects this client's lane
+   * @throws CourtsideError
    */
-  async callPublic<E extends Endpoint>(endpoint: E, input: Input<E>, { lane = false } = {}): Promise<Answer<E>> {
+  async callPublic<E extends Endpoint>(
+    endpoint: E,
+    input: Input<E>,
+    { lane = false } = {},
+  ): Promise<JsonAnswer<Answer<E>>> {
     const token = lane ? ((await this.token()) ?? (await this.#storage.get('last_token'))) : null
-    return sendForJson(this.#wire, { ...requestOf(endpoint, input), token })
+    return sendForJson(this.#transport, { ...createRequest(endpoint, input), token })
   }
 
-  /** The answer to a GET, its body unread. @throws CourtsideError */
+  /** Sends a GET. @returns its answer with the body unread @throws CourtsideError */
   open(path: string, signal: AbortSignal): Promise<Response> {
-    return this.#withToken(token => send(this.#wire, { method: 'GET', path, token, signal }))
+    return this.#withToken(token => send(this.#transport, { method: 'GET', path, token, signal }))
   }
 
   /** "A client that receives 401 may call POST /auth/refresh once and repeat the failed request with the new token." */
@@ -80,84 +89,85 @@ export class Session {
     } catch (error) {
       if (token === null || !isUnauthenticated(error)) throw error
       const renewed = await this.renew(token)
-      // Somebody else may have signed in in another tab: what one person asked for is not repeated as the other.
-      if (renewed === null || !isSamePerson(token, renewed)) throw error
+      // Another user may have signed in in another tab. A request of one user must not be repeated as another.
+      if (renewed === null || !isSameUser(token, renewed)) throw error
       return attempt(renewed)
     }
   }
 
   /**
-   * A token newer than this one, from a refresh that all who ask at once share, or from whoever refreshed it meanwhile.
-   * @returns null when the session is over @throws CourtsideError when that can't be told; the token is kept
+   * Returns a token newer than `stale`. Concurrent calls share one refresh. If another tab has refreshed meanwhile, its
+   * token is returned.
+   * @returns null if the session has ended
+   * @throws CourtsideError if the service gives no clear answer; the token stays stored
    */
   async renew(stale: string): Promise<string | null> {
     const current = await this.token()
     if (current !== stale) return current
-    this.#renewing ??= this.#alone(waited => this.#refresh(stale, waited)).finally(() => {
-      this.#renewing = undefined
+    this.#pendingRefresh ??= this.#withRefreshLock(hasWaited => this.#refresh(stale, hasWaited)).finally(() => {
+      this.#pendingRefresh = undefined
     })
-    return this.#renewing
+    return this.#pendingRefresh
   }
 
   /**
-   * One tab after the other, where the browser can. (Where it can't, the service has patience with one chain's
-   * repeats.)
-   * @param work is told whether it had to wait for another tab
+   * Lets one tab refresh at a time, if the browser has Web Locks. Without them two tabs may refresh at once. The
+   * service allows that.
+   * @param work receives whether it had to wait for another tab
    */
-  async #alone<T>(work: (waited: boolean) => Promise<T>): Promise<T> {
+  async #withRefreshLock<T>(work: (hasWaited: boolean) => Promise<T>): Promise<T> {
     const locks = globalThis.navigator?.locks
     if (!locks) return work(false)
-    const name = `courtside-refresh ${this.#wire.url}`
+    const name = `courtside-refresh ${this.#transport.url}`
     const first = await locks.request(name, { ifAvailable: true }, async lock =>
       lock ? { result: await work(false) } : undefined,
     )
     return first ? first.result : locks.request(name, () => work(true))
   }
 
-  async #refresh(stale: string, waited: boolean): Promise<string | null> {
-    // Another tab may have been first while this one waited for its turn. What it stored arrives by another way than the
-    // end of its turn, in some browsers a little later.
+  async #refresh(stale: string, hasWaited: boolean): Promise<string | null> {
+    // The tab that held the lock may have stored a new token. In some browsers the storage shows it a little later.
     let current = await this.token()
-    for (let looks = 0; waited && current === stale && looks < 10; looks += 1) {
+    for (let looks = 0; hasWaited && current === stale && looks < 10; looks += 1) {
       await wait(20)
       current = await this.token()
     }
     if (current !== stale) return current
-    const request = { ...requestOf('POST /api/v1/auth/refresh', {}), token: stale }
-    const renewed = await sendForJson<RefreshResult>(this.#wire, request).catch(error => {
+    const request = { ...createRequest('POST /api/v1/auth/refresh', {}), token: stale }
+    const renewed = await sendForJson<RefreshResult>(this.#transport, request).catch(error => {
       if (isUnauthenticated(error)) return null
       throw error
     })
-    // A log-out or another sign-in during the exchange stands.
+    // A logout or another sign-in during the request wins over its result.
     if ((await this.token()) !== stale) return this.token()
     if (renewed === null) await this.end({ remember: true })
-    else await this.#storage.set('token', renewed.access_token)
+    else await this.#storage.set('token', renewed.body.access_token)
     return this.token()
   }
 }
 
-function requestOf(endpoint: Endpoint, input: { path?: object; query?: object; body?: unknown }): Request {
+function createRequest(endpoint: Endpoint, input: { path?: object; query?: object; body?: unknown }): Request {
   const [method, template] = endpoint.split(' ') as [string, string]
-  const inPath = (input.path ?? {}) as Record<string, unknown>
-  const path = template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(inPath[name])))
+  const parameters = (input.path ?? {}) as Record<string, unknown>
+  const path = template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(parameters[name])))
   const query = Object.entries(input.query ?? {})
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
   return { method, path: query.length > 0 ? `${path}?${query.join('&')}` : path, body: input.body }
 }
 
-/** The service's own 401. A proxy that asks for a password says nothing about the session. */
+/** Returns whether the service itself answered 401. A proxy's 401 says nothing about the session. */
 function isUnauthenticated(error: unknown): boolean {
   return error instanceof CourtsideError && error.code === 'unauthenticated'
 }
 
-/** Whether two tokens were issued to one person; taken for granted of a token that can't be read. */
-function isSamePerson(one: string, other: string): boolean {
-  const [subject, another] = [subjectOf(one), subjectOf(other)]
-  return subject === undefined || another === undefined || subject === another
+/** Returns whether two tokens belong to one user. An unreadable token counts as the same user's. */
+function isSameUser(token: string, other: string): boolean {
+  const [subject, otherSubject] = [readSubject(token), readSubject(other)]
+  return subject === undefined || otherSubject === undefined || subject === otherSubject
 }
 
-function subjectOf(token: string): unknown {
+function readSubject(token: string): unknown {
   try {
     return JSON.parse(atob(token.split('.')[1]!.replaceAll('-', '+').replaceAll('_', '/'))).sub
   } catch {

@@ -1,22 +1,22 @@
 type MaybePromise<T> = T | Promise<T>
 
 /**
- * `token` is the session's. `last_token` is the one of the session before, kept past a sign-out: it opens nothing any
- * more, but sent along when a code is asked for and tried, it keeps strangers who guess at the address from locking its
- * owner out.
+ * `token` belongs to the current session. `last_token` belongs to the session before and stays after a sign-out. It no
+ * longer authenticates anyone. Sent with the requests of the next sign-in, it selects this client's lane, so a stranger
+ * who guesses at the address cannot lock its owner out.
  */
 export type TokenKey = 'token' | 'last_token'
 
-/** Where tokens are kept. Two functions over AsyncStorage or a keychain will do. */
+/** Keeps the tokens. An app can write one with two functions over AsyncStorage or a keychain. */
 export type TokenStorage = {
   get(key: TokenKey): MaybePromise<string | null>
-  /** `null` removes. */
+  /** Stores a value, or removes it for `null`. */
   set(key: TokenKey, value: string | null): MaybePromise<void>
-  /** Calls the listener when somebody else, such as another tab, may have changed something. @returns how to stop it */
+  /** Calls the listener when another writer, such as another tab, may have changed a value. @returns unsubscribe */
   onChange?(listener: () => void): () => void
 }
 
-/** Forgets everything with the page or process. The default. */
+/** The default storage. It is lost with the page or process. */
 export function memoryStorage(): TokenStorage {
   const values = new Map<TokenKey, string>()
   return {
@@ -26,14 +26,14 @@ export function memoryStorage(): TokenStorage {
 }
 
 /**
- * The browser's localStorage: one session for all tabs of an origin, kept over restarts. Where there is none, or the
- * person has forbidden it, memory takes its place.
+ * Stores tokens in the browser's localStorage: one session for all tabs of an origin, which survives restarts. Memory
+ * replaces localStorage if it does not exist or the user has forbidden it.
  * @param prefix stands before the two keys
  */
 export function localStorageStorage(prefix = 'courtside.'): TokenStorage {
   let local: Storage | undefined
   try {
-    // Where it is forbidden the mere look throws.
+    // If the user has forbidden localStorage, reading this property throws.
     local = globalThis.localStorage
   } catch {}
   if (!local) return memoryStorage()
@@ -42,11 +42,11 @@ export function localStorageStorage(prefix = 'courtside.'): TokenStorage {
     get: key => storage.getItem(prefix + key),
     set: (key, value) => (value === null ? storage.removeItem(prefix + key) : storage.setItem(prefix + key, value)),
     onChange(listener) {
-      const changed = ({ key }: StorageEvent) => {
+      const onStorage = ({ key }: StorageEvent) => {
         if (key === null || key === `${prefix}token`) listener()
       }
-      globalThis.addEventListener('storage', changed)
-      return () => globalThis.removeEventListener('storage', changed)
+      globalThis.addEventListener('storage', onStorage)
+      return () => globalThis.removeEventListener('storage', onStorage)
     },
   }
 }

@@ -1,96 +1,79 @@
-import { backOff, wait } from './backoff.ts'
-import type { NotificationPage } from './endpoints.ts'
+import { computeBackoffMs, wait } from './backoff.ts'
 import { CourtsideError } from './error.ts'
-import { follow } from './follow.ts'
+import { followStream } from './follow-stream.ts'
 import { poll } from './poll.ts'
-import { createTelling, type Telling, type Watcher } from './telling.ts'
+import type { NotificationSource, Timing, Watch, Watcher } from './watch-types.ts'
+import { createNotifier } from './watcher-notifier.ts'
 
-export type Source = {
-  /** Whether a stream can be had at all. */
-  streams: boolean
-  signedIn(): Promise<boolean>
-  onSignedOut(listener: () => void): () => void
-  open(signal: AbortSignal): Promise<Response>
-  newest(): Promise<NotificationPage>
-}
-
-/** Waits, or less if the network is back or the watcher stops. */
-export type Pause = (milliseconds: number) => Promise<void>
-
-export type Timing = typeof TIMING
-
-const TIMING = {
-  /** For the answer's head. A proxy that keeps it back is no way for a stream. */
+const TIMING: Timing = {
   headMs: 15_000,
-  /** There is a heartbeat every 20 s: two were lost. */
-  silenceMs: 45_000,
-  /**
-   * A stream that ends sooner counts as a failure, so that a sixth tab doesn't drive the oldest of five out for ever.
-   */
-  steadyMs: 30_000,
-  /** So many failures in a row, and it is asked instead. */
-  mostFailures: 3,
+  // The service sends a heartbeat every 20 s, so two are missing.
+  idleMs: 45_000,
+  // A user's sixth stream ends the oldest of the five others. Without a minimum, six tabs would replace each other's
+  // streams for ever.
+  minStreamMs: 30_000,
+  maxFailures: 3,
   pollMs: 30_000,
-  /** After so many rounds of asking the stream gets another try. */
-  mostPolls: 10,
+  maxPolls: 10,
   baseMs: 2_000,
-  mostMs: 60_000,
+  maxMs: 60_000,
 }
 
-/** See `Notifications.watch`. */
-export function watch(source: Source, watcher: Watcher, timing: Timing = TIMING): () => void {
+/** Starts a watch: see `Notifications.watch`. */
+export function watch(source: NotificationSource, watcher: Watcher, timing: Timing = TIMING): () => void {
   const stopping = new AbortController()
   const { signal } = stopping
-  const telling = createTelling(watcher, signal)
-  let nudge = () => {}
-  const wake = () => nudge()
+  const notifier = createNotifier(watcher, signal)
+  let endPause = () => {}
+  const onOnline = () => endPause()
 
   async function pause(milliseconds: number): Promise<void> {
     const waiting = new AbortController()
-    nudge = () => waiting.abort()
-    signal.addEventListener('abort', nudge)
+    endPause = () => waiting.abort()
+    signal.addEventListener('abort', endPause)
     await wait(milliseconds, waiting.signal)
-    signal.removeEventListener('abort', nudge)
+    signal.removeEventListener('abort', endPause)
   }
 
   function stop(): void {
     if (signal.aborted) return
-    telling.become('stopped')
+    notifier.setState('stopped')
     stopping.abort()
-    offSignedOut()
+    removeSignedOutListener()
     watcher.signal?.removeEventListener('abort', stop)
-    globalThis.removeEventListener?.('online', wake)
+    globalThis.removeEventListener?.('online', onOnline)
   }
 
-  const offSignedOut = source.onSignedOut(stop)
+  const removeSignedOutListener = source.onSignedOut(stop)
   watcher.signal?.addEventListener('abort', stop)
-  globalThis.addEventListener?.('online', wake)
+  globalThis.addEventListener?.('online', onOnline)
   if (watcher.signal?.aborted) stop()
-  else keepTelling(source, timing, telling, signal, pause).then(stop, stop)
+  else streamOrPoll({ source, timing, notifier, signal, pause }).then(stop, stop)
   return stop
 }
 
-/** Streams, and asks where that fails, for as long as there is a session. */
-async function keepTelling(source: Source, timing: Timing, telling: Telling, signal: AbortSignal, pause: Pause) {
-  let { streams } = source
+/** Follows streams, and polls after repeated failures, until the watch stops or the session ends. */
+async function streamOrPoll({ source, timing, notifier, signal, pause }: Watch): Promise<void> {
+  let { canStream } = source
   let failures = 0
   while (!signal.aborted && (await source.signedIn())) {
-    if (!streams || failures >= timing.mostFailures) {
-      await poll({ ...source, streams }, timing, telling, signal, pause)
-      // One try: it either holds or is the failure that leads back here.
-      failures = timing.mostFailures - 1
+    if (!canStream || failures >= timing.maxFailures) {
+      await poll({ source: { ...source, canStream }, timing, notifier, signal, pause })
+      // The stream gets one attempt. If it fails, the watch polls again.
+      failures = timing.maxFailures - 1
       continue
     }
-    const began = Date.now()
+    const startedAt = Date.now()
     let retryAfter: number | undefined
     try {
-      streams = await follow(source, timing, telling, signal)
+      canStream = await followStream({ source, timing, notifier, signal })
     } catch (error) {
       if (error instanceof CourtsideError) retryAfter = error.retryAfter
     }
-    failures = telling.state() === 'live' && Date.now() - began >= timing.steadyMs ? 1 : failures + 1
-    if (signal.aborted || !streams || failures >= timing.mostFailures) continue
-    telling.become('waiting')
-    await pause(backOff(failures, timing, retryAfter))
+    const wasSteady = notifier.state() === 'live' && Date.now() - startedAt >= timing.minStreamMs
+    failures = wasSteady ? 1 : failures + 1
+    if (signal.aborted || !canStream || failures >= timing.maxFailures) continue
+    notifier.setState('waiting')
+    await pause(computeBackoffMs(failures, timing, retryAfter))
   }
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 // From its source: the client needn't be built for an operator's command.
-import { batchesOf } from '../../client/src/batches.ts'
+import { splitIntoBatches } from '../../client/src/batches.ts'
 import { readConfig } from '../config.ts'
 import { resolveSecrets } from './resolve-database.ts'
 import { print, readArguments } from './usage.ts'
@@ -24,7 +24,7 @@ export async function run(args: string[]): Promise<void> {
     `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port}`
   const key = (await resolveSecrets(config)).secrets.intakeKeys[0]!
   const results: Result[] = []
-  for (const batch of batchesOf(events.map(event => JSON.stringify(event)))) {
+  for (const batch of splitIntoBatches(events.map(event => JSON.stringify(event)))) {
     results.push(...(await send(address, key, `[${batch}]`)))
   }
   const line = ({ id, status, notifications, message }: Result) =>

@@ -1,6 +1,6 @@
 type Child = Node | string | undefined
 
-/** An element with attributes and children. Text is set as text, never read as markup. */
+/** Creates an element with attributes and children. A string child becomes a text node, never markup. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   name: K,
   attributes: Record<string, string> = {},
@@ -12,15 +12,15 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** A drawing of one path on a field of 24 by 24, which says nothing to a screen reader. */
+/** Creates an icon from one path in a 24 by 24 view box. Screen readers ignore it. */
 export function icon(path: string): SVGSVGElement {
-  const drawing = document.createElementNS('http://www.w3.org/2000/svg', 'svg')
-  drawing.setAttribute('viewBox', '0 0 24 24')
-  drawing.setAttribute('aria-hidden', 'true')
-  const line = document.createElementNS('http://www.w3.org/2000/svg', 'path')
-  line.setAttribute('d', path)
-  drawing.append(line)
-  return drawing
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg')
+  svg.setAttribute('viewBox', '0 0 24 24')
+  svg.setAttribute('aria-hidden', 'true')
+  const shape = document.createElementNS('http://www.w3.org/2000/svg', 'path')
+  shape.setAttribute('d', path)
+  svg.append(shape)
+  return svg
 }
 
 export const BELL = 'M6 10a6 6 0 0 1 12 0c0 5 2 6.5 2 6.5H4S6 15 6 10M10 20a2.2 2.2 0 0 0 4 0'

@@ -1,19 +1,19 @@
 import type { Notification } from '../api.ts'
 import type { Courtside } from '../courtside.ts'
-import { follow } from './follow.ts'
 import { InboxList } from './inbox-list.ts'
 import { Rows } from './rows.ts'
-import { languageOf, TEXTS } from './texts.ts'
-import { createView, type View } from './view.ts'
+import { TEXTS, toLanguage } from './texts.ts'
+import { createView, updateView, type View } from './view.ts'
+import { watchList } from './watch-list.ts'
 
-// Where there is no document, as on a server that renders, the import does no harm.
+// On a server that renders pages there is no HTMLElement. This base class keeps the import harmless there.
 const Base = (globalThis.HTMLElement ?? class {}) as typeof HTMLElement
 
 /**
- * `<courtside-inbox>`: a bell with the number of unread notifications, and their list. It shows those of whoever is signed
- * in with `client`, live, until the session is over; after the next sign-in `client` is set again.
- * `lang` is `fr` or `en`, by default what the browser prefers. Choosing a notification marks it as read and dispatches
- * `notification-open`, whose `detail` is the notification.
+ * `<courtside-inbox>`: a bell with the number of unread notifications, and their list. The element shows the
+ * notifications of the user who is signed in with `client`, live, until the session ends. After the next sign-in the
+ * app sets `client` again. `lang` is `fr` or `en`. By default the browser's language applies. A click on a notification
+ * marks it as read and dispatches `notification-open` with the notification as `detail`.
  */
 export class CourtsideInbox extends Base {
   static observedAttributes = ['lang']
@@ -21,7 +21,7 @@ export class CourtsideInbox extends Base {
   #client: Courtside | undefined
   #list: InboxList | undefined
   #rows: Rows | undefined
-  #leave = () => {}
+  #disconnect = () => {}
 
   get client(): Courtside | undefined {
     return this.#client
@@ -34,14 +34,14 @@ export class CourtsideInbox extends Base {
 
   connectedCallback(): void {
     this.#view ??= this.#build()
-    // Set before the element was defined, it hides the accessor.
+    // A `client` that was set before the element was defined is an own property and hides the accessor.
     const { client } = this
     delete (this as { client?: unknown }).client
     this.client = client
   }
 
   disconnectedCallback(): void {
-    this.#leave()
+    this.#disconnect()
   }
 
   attributeChangedCallback(): void {
@@ -49,7 +49,7 @@ export class CourtsideInbox extends Base {
   }
 
   get #language() {
-    return languageOf(this.getAttribute('lang') ?? globalThis.navigator?.language)
+    return toLanguage(this.getAttribute('lang') ?? globalThis.navigator?.language)
   }
 
   get #texts() {
@@ -83,31 +83,32 @@ export class CourtsideInbox extends Base {
     return view
   }
 
-  /** Begins anew, with nothing of whoever was here before. */
+  /** Starts with an empty list, so nothing of an earlier user stays. */
   #start(): void {
-    this.#leave()
+    this.#disconnect()
     const client = this.#client
-    const leaving = new AbortController()
+    const listening = new AbortController()
     this.#rows?.show([], this.#language)
     this.#list = undefined
     this.#toggle(false)
     if (!client) return
     const list = new InboxList(client, () => this.#list === list && this.#render())
     this.#list = list
-    const offSignedOut = client.onSignedOut(() => this.#start())
-    const stop = follow(client, list, {
-      isShown: () => this.#isOpen,
-      arrived: ({ title, message }) => this.#say(this.#texts.arrived(title, message)),
+    const removeSignedOutListener = client.onSignedOut(() => this.#start())
+    const stopWatch = watchList(client, list, {
+      isOpen: () => this.#isOpen,
+      onArrival: ({ title, message }) => this.#announce(this.#texts.arrived(title, message)),
     })
-    const minute = setInterval(() => this.#isOpen && this.#render(), 60_000)
-    const pressed = (event: Event) => this.#isOpen && !event.composedPath().includes(this) && this.#toggle(false)
-    document.addEventListener('pointerdown', pressed, { signal: leaving.signal })
-    this.#leave = () => {
-      this.#leave = () => {}
-      stop()
-      offSignedOut()
-      clearInterval(minute)
-      leaving.abort()
+    // The relative times change by the minute.
+    const refreshTimer = setInterval(() => this.#isOpen && this.#render(), 60_000)
+    const onPress = (event: Event) => this.#isOpen && !event.composedPath().includes(this) && this.#toggle(false)
+    document.addEventListener('pointerdown', onPress, { signal: listening.signal })
+    this.#disconnect = () => {
+      this.#disconnect = () => {}
+      stopWatch()
+      removeSignedOutListener()
+      clearInterval(refreshTimer)
+      listening.abort()
     }
     this.#render()
   }
@@ -122,7 +123,8 @@ export class CourtsideInbox extends Base {
     this.#render()
   }
 
-  #say(text: string): void {
+  /** Makes screen readers read the text. */
+  #announce(text: string): void {
     if (this.#view) this.#view.live.textContent = text
   }
 
@@ -134,36 +136,36 @@ export class CourtsideInbox extends Base {
   async #markAll(): Promise<void> {
     if (await this.#attempt(list => list.readShown())) {
       this.#view!.heading.focus()
-      this.#say(this.#texts.allRead)
+      this.#announce(this.#texts.allRead)
     }
   }
 
   async #more(): Promise<void> {
-    const before = this.#list?.items.length ?? 0
+    const shown = this.#list?.items.length ?? 0
     if (!(await this.#attempt(list => list.loadMore()))) return
-    const first = this.#list?.items[before]
+    const first = this.#list?.items[shown]
     const target = first ? this.#rows?.get(first.id)?.open : this.#view!.heading
     target?.focus()
   }
 
   async #remove(id: number): Promise<void> {
-    const at = this.#list!.items.findIndex(item => item.id === id)
+    const index = this.#list!.items.findIndex(item => item.id === id)
     if (!(await this.#attempt(list => list.delete(id)))) return
-    // Focus was on what is gone: the one that took its place has it, else the one before, else the heading.
+    // The focus was on the removed row. It moves to the row in its place, or to the last row, or to the heading.
     const { items } = this.#list!
-    const next = items[Math.min(at, items.length - 1)]
+    const next = items[Math.min(index, items.length - 1)]
     const target = next ? this.#rows?.get(next.id)?.remove : this.#view!.heading
     target?.focus()
-    this.#say(this.#texts.removed)
+    this.#announce(this.#texts.removed)
   }
 
-  /** @returns whether it was done, for whoever is still there */
-  async #attempt(work: (list: InboxList) => Promise<void>): Promise<boolean> {
+  /** Runs an action and shows its error. @returns whether it succeeded and the same list is still open */
+  async #attempt(action: (list: InboxList) => Promise<void>): Promise<boolean> {
     const list = this.#list
     if (!list) return false
     this.#view!.problem.textContent = ''
     try {
-      await work(list)
+      await action(list)
     } catch (error) {
       if (list === this.#list) this.#view!.problem.textContent = (error as Error).message
       return false
@@ -172,24 +174,9 @@ export class CourtsideInbox extends Base {
   }
 
   #render(): void {
-    const [view, list, texts] = [this.#view, this.#list, this.#texts]
-    if (!view) return
-    const { items = [], unread = 0, state = 'idle', hasMore = false } = list ?? {}
-    view.bell.setAttribute('aria-label', `${texts.title}, ${texts.unread(unread)}`)
-    view.count.textContent = unread > 99 ? '99+' : String(unread)
-    view.count.hidden = unread === 0
-    view.heading.textContent = texts.title
-    view.markAll.textContent = texts.markAll
-    view.markAll.hidden = items.every(({ is_read }) => is_read)
-    const notes = { idle: '', loading: texts.loading, failed: texts.failed, ready: texts.empty }
-    view.note.textContent = notes[state]
-    view.note.hidden = items.length > 0
-    view.retry.textContent = texts.retry
-    view.retry.hidden = state !== 'failed'
-    view.more.textContent = texts.more
-    view.more.hidden = !hasMore || items.length === 0
-    view.list.hidden = items.length === 0
-    if (this.#isOpen) this.#rows?.show(items, this.#language)
+    if (!this.#view) return
+    updateView(this.#view, this.#list, this.#texts)
+    if (this.#isOpen) this.#rows?.show(this.#list?.items ?? [], this.#language)
   }
 }
 

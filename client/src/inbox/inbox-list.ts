@@ -5,8 +5,8 @@ import { CourtsideError } from '../error.ts'
 export type ListState = 'idle' | 'loading' | 'failed' | 'ready'
 
 /**
- * The notifications that are shown, newest first, and what is done to them. Answers and live news may cross one another:
- * what has arrived or was deleted while a list was on its way stays so.
+ * The loaded notifications, newest first, and the actions on them. A list may arrive after a live notification or a
+ * deletion that it does not know yet. Such arrivals and deletions win over the list.
  */
 export class InboxList {
   items: Notification[] = []
@@ -14,83 +14,85 @@ export class InboxList {
   hasMore = false
   state: ListState = 'idle'
   readonly #client: Courtside
-  readonly #changed: () => void
+  readonly #onChange: () => void
   readonly #deleted = new Set<number>()
-  /** Those of which something is being done that makes them read or gone. */
-  readonly #busy = new Set<number>()
+  /** The unread notifications that a running request will mark or delete. */
+  readonly #pending = new Set<number>()
+  /** The notifications that arrived since the last load began. */
   #arrived = new Map<number, Notification>()
-  #asked = 0
+  /** Counts the loads. An answer to an older one is ignored. */
+  #loads = 0
 
-  constructor(client: Courtside, changed: () => void) {
+  constructor(client: Courtside, onChange: () => void) {
     this.#client = client
-    this.#changed = changed
+    this.#onChange = onChange
   }
 
-  /** Fetches what is shown anew; the first page, when nothing is yet. It throws nothing: `state` tells. */
+  /** Fetches the loaded part again, at least one page. It never throws: `state` reports a failure. */
   async load(): Promise<void> {
-    this.#asked += 1
-    const asked = this.#asked
+    this.#loads += 1
+    const load = this.#loads
     this.#arrived = new Map()
-    if (this.state !== 'ready') this.#become('loading')
+    if (this.state !== 'ready') this.#setState('loading')
     try {
       const per_page = Math.min(100, Math.max(20, this.items.length))
       const { data, meta } = await this.#client.notifications.list({ per_page })
-      if (asked !== this.#asked) return
+      if (load !== this.#loads) return
       this.items = this.#merge([...data, ...this.#arrived.values()])
       this.unread = meta.unread_count
       this.hasMore = meta.total > data.length
-      this.#become('ready')
+      this.#setState('ready')
     } catch {
-      // What is on the screen already is better than an apology.
-      if (asked === this.#asked && this.state !== 'ready') this.#become('failed')
+      // An older list on the screen is more useful than an error.
+      if (load === this.#loads && this.state !== 'ready') this.#setState('failed')
     }
   }
 
-  /** Adds the page before the last one shown. @throws CourtsideError */
+  /** Adds the next page of older notifications. @throws CourtsideError */
   async loadMore(): Promise<void> {
     const last = this.items.at(-1)
     if (!last) return this.load()
-    const asked = this.#asked
+    const load = this.#loads
     const { data, meta } = await this.#client.notifications.list({ before_id: last.id })
-    if (asked !== this.#asked) return
+    if (load !== this.#loads) return
     this.items = this.#merge([...this.items, ...data])
     this.hasMore = data.length >= meta.per_page
-    this.#changed()
+    this.#onChange()
   }
 
-  /** Takes in one that has just come. @returns whether it is new here */
-  arrive(notification: Notification): boolean {
-    const known = this.items.some(({ id }) => id === notification.id) || this.#arrived.has(notification.id)
-    if (known || this.#deleted.has(notification.id)) return false
+  /** Adds a live notification. @returns whether it was unknown */
+  addArrived(notification: Notification): boolean {
+    const isKnown = this.items.some(({ id }) => id === notification.id) || this.#arrived.has(notification.id)
+    if (isKnown || this.#deleted.has(notification.id)) return false
     this.#arrived.set(notification.id, notification)
     if (this.state === 'ready') this.items = this.#merge([notification, ...this.items])
-    this.#changed()
+    this.#onChange()
     return true
   }
 
-  /** Takes in the count as the service has it. */
-  count(unread: number): void {
+  /** Sets the count that the service reports. */
+  setUnread(unread: number): void {
     this.unread = unread
-    this.#changed()
+    this.#onChange()
   }
 
   /** @throws CourtsideError */
   read(id: number): Promise<void> {
-    return this.#lessUnread([id], async () => {
+    return this.#subtractUnread([id], async () => {
       try {
         const read = await this.#client.notifications.read(id)
         this.items = this.items.map(item => (item.id === id ? read : item))
       } catch (error) {
         if (!isGone(error)) throw error
-        this.#drop(id)
+        this.#remove(id)
       }
     })
   }
 
-  /** Marks what is on the screen, and nothing that came unseen. @throws CourtsideError */
+  /** Marks the loaded notifications as read, and no others. @throws CourtsideError */
   readShown(): Promise<void> {
     const ids = this.items.filter(({ is_read }) => !is_read).map(({ id }) => id)
-    return this.#lessUnread(ids, async () => {
+    return this.#subtractUnread(ids, async () => {
       if (ids.length > 0) await this.#client.notifications.readAll(ids)
       const [marked, read_at] = [new Set(ids), new Date().toISOString()]
       this.items = this.items.map(item => (marked.has(item.id) ? { ...item, is_read: true, read_at } : item))
@@ -99,41 +101,41 @@ export class InboxList {
 
   /** @throws CourtsideError */
   delete(id: number): Promise<void> {
-    return this.#lessUnread([id], async () => {
+    return this.#subtractUnread([id], async () => {
       try {
         await this.#client.notifications.delete(id)
       } catch (error) {
         if (!isGone(error)) throw error
       }
-      this.#drop(id)
+      this.#remove(id)
     })
   }
 
   /**
-   * Does what makes these unread no longer. They are taken off the count before, since the service tells the new count at
-   * once, maybe sooner than it answers: what was taken off after that would be taken off twice.
+   * Runs a request that marks or deletes notifications. It subtracts them from the count first, because the stream may
+   * report the new count before the answer arrives. A later subtraction would count them twice.
    */
-  async #lessUnread(ids: readonly number[], work: () => Promise<void>): Promise<void> {
-    const isUnread = ({ id, is_read }: Notification) => !is_read && ids.includes(id) && !this.#busy.has(id)
+  async #subtractUnread(ids: readonly number[], request: () => Promise<void>): Promise<void> {
+    const isUnread = ({ id, is_read }: Notification) => !is_read && ids.includes(id) && !this.#pending.has(id)
     const unread = this.items.filter(isUnread).map(({ id }) => id)
-    for (const id of unread) this.#busy.add(id)
-    this.count(Math.max(0, this.unread - unread.length))
+    for (const id of unread) this.#pending.add(id)
+    this.setUnread(Math.max(0, this.unread - unread.length))
     try {
-      await work()
+      await request()
     } catch (error) {
-      // It may have been done all the same.
+      // The service may have applied a request that failed here, so only it knows the count.
       this.#client.notifications.unreadCount().then(
-        count => this.count(count),
+        count => this.setUnread(count),
         () => {},
       )
       throw error
     } finally {
-      for (const id of unread) this.#busy.delete(id)
-      this.#changed()
+      for (const id of unread) this.#pending.delete(id)
+      this.#onChange()
     }
   }
 
-  #drop(id: number): void {
+  #remove(id: number): void {
     this.#deleted.add(id)
     this.items = this.items.filter(item => item.id !== id)
   }
@@ -143,13 +145,13 @@ export class InboxList {
     return [...byId.values()].sort((one, other) => other.id - one.id)
   }
 
-  #become(state: ListState): void {
+  #setState(state: ListState): void {
     this.state = state
-    this.#changed()
+    this.#onChange()
   }
 }
 
-/** Deleted elsewhere meanwhile. */
+/** Returns whether the notification has been deleted elsewhere. */
 function isGone(error: unknown): boolean {
   return error instanceof CourtsideError && error.status === 404
 }

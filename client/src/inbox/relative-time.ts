@@ -9,7 +9,7 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ['minute', 60],
 ]
 
-/** How long ago an instant is, in words. One that lies ahead, by a clock that goes wrong, counts as now. */
+/** Returns how long ago an instant was, in words. A future instant, from a wrong clock, counts as now. */
 export function relativeTime(instant: Date, now: Date, language: Language): string {
   const seconds = (now.getTime() - instant.getTime()) / 1000
   const fitting = UNITS.find(([, size]) => seconds >= size)

@@ -7,7 +7,7 @@ export type Row = {
   item: HTMLLIElement
   open: HTMLButtonElement
   remove: HTMLButtonElement
-  /** Shows the notification as it is now. What is there stays there, so that focus does too. */
+  /** Updates the row in place, so the focus stays where it is. */
   show(notification: Notification, language: Language): void
 }
 

@@ -2,7 +2,7 @@ import type { Notification } from '../api.ts'
 import { createRow, type Row } from './row.ts'
 import type { Language } from './texts.ts'
 
-/** The rows of the list on the screen, each of which stays the same element for as long as it is shown. */
+/** The rows of the visible list. A notification keeps its element while it is in the list. */
 export class Rows {
   readonly #list: HTMLUListElement
   readonly #onOpen: (id: number) => void
@@ -29,9 +29,9 @@ export class Rows {
     items.forEach((notification, index) => {
       const row = this.#rows.get(notification.id) ?? this.#create(notification.id)
       row.show(notification, language)
-      // Moved only when it isn't there yet: moving takes focus away.
-      const there = this.#list.children[index]
-      if (there !== row.item) this.#list.insertBefore(row.item, there ?? null)
+      // Moving an element takes the focus away, so a row in the right place is not moved.
+      const occupant = this.#list.children[index]
+      if (occupant !== row.item) this.#list.insertBefore(row.item, occupant ?? null)
     })
   }
 

@@ -1,7 +1,4 @@
-/**
- * An app sets the custom properties that begin with `--courtside-`; by themselves the colours follow the `color-scheme`
- * of the page around.
- */
+/** An app can set the custom properties `--courtside-…`. The default colours follow the page's `color-scheme`. */
 export const STYLE = `
 :host {
   --_accent: var(--courtside-accent, light-dark(#0b6b4f, #5fd3a8));

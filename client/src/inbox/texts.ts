@@ -1,8 +1,8 @@
 export type Language = 'fr' | 'en'
 export type Texts = (typeof TEXTS)[Language]
 
-/** French unless the tag is an English one. @param tag a BCP 47 tag, or nothing */
-export function languageOf(tag: string | null | undefined): Language {
+/** Returns `en` for an English tag and `fr` for any other. @param tag a BCP 47 tag */
+export function toLanguage(tag: string | null | undefined): Language {
   return /^en\b/i.test(tag ?? '') ? 'en' : 'fr'
 }
 

@@ -1,0 +1,36 @@
+import { readEvents } from './event-stream.ts'
+import type { Watch } from './watch-types.ts'
+
+/**
+ * Opens one stream and follows it to its end.
+ * @returns false if the platform cannot stream bodies
+ * @throws CourtsideError if the service refuses, or the error that broke the stream
+ */
+export async function followStream({ source, timing, notifier, signal }: Omit<Watch, 'pause'>): Promise<boolean> {
+  notifier.setState('connecting')
+  const attempt = new AbortController()
+  const abort = () => attempt.abort()
+  let timer = setTimeout(abort, timing.headMs)
+  signal.addEventListener('abort', abort)
+  try {
+    const reader = (await source.openStream(attempt.signal)).body?.getReader?.()
+    if (!reader) return false
+    const restartTimer = () => {
+      clearTimeout(timer)
+      timer = setTimeout(abort, timing.idleMs)
+    }
+    await readEvents(reader, restartTimer, (name, data) => {
+      if (name === 'sync') {
+        notifier.setState('live')
+        notifier.notifySync(JSON.parse(data))
+      }
+      if (name === 'notification') notifier.notifyNotification(JSON.parse(data))
+      if (name === 'unread_count') notifier.notifyUnreadCount(JSON.parse(data).unread_count)
+    })
+    return true
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', abort)
+    abort()
+  }
+}

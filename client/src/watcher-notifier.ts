@@ -1,0 +1,32 @@
+import { callListener } from './listener.ts'
+import type { Watcher, WatcherNotifier, WatchState } from './watch-types.ts'
+
+/** Calls the watcher's listeners until the signal is aborted. */
+export function createNotifier(watcher: Watcher, signal: AbortSignal): WatcherNotifier {
+  let current: WatchState | undefined
+
+  function callUnlessStopped(call: () => void): void {
+    if (!signal.aborted) callListener(call)
+  }
+
+  function notifyUnreadCount(count: number): void {
+    callUnlessStopped(() => watcher.onUnreadCount?.(count))
+  }
+
+  return {
+    state: () => current,
+    setState(state) {
+      if (current === state) return
+      current = state
+      callUnlessStopped(() => watcher.onState?.(state))
+    },
+    notifySync(sync) {
+      callUnlessStopped(() => watcher.onSync?.(sync))
+      notifyUnreadCount(sync.unread_count)
+    },
+    notifyNotification(notification) {
+      callUnlessStopped(() => watcher.onNotification?.(notification))
+    },
+    notifyUnreadCount,
+  }
+}
