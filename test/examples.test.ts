@@ -27,7 +27,7 @@ const EXAMPLES = [
   { name: 'php', needs: 'php', run: 'php', signIn: 'php/sign-in.php', report: 'php/report.php' },
 ]
 
-// Names that are wrong as soon as somebody pastes them into JSON as they are.
+// These names break JSON unless the program escapes them.
 const FIRST_NAME = 'Zoé "Z"'
 const LAST_NAME = 'de\\la Tour'
 
@@ -58,7 +58,7 @@ after(async () => {
 
 for (const { name, needs, run, signIn, report } of EXAMPLES) {
   const found = spawnSync(needs, ['--version']).status === 0
-  // CI installs the others.
+  // CI installs every program, so a missing one fails there.
   const skip = !found && !process.env.CI && `${needs} is not installed`
 
   describe(`examples/${name}`, { skip, timeout: 120_000 }, () => {
@@ -70,9 +70,9 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
     let userId: number
     let sessionId: string
 
-    test('signs up with the code that is typed, and keeps the token to itself', async () => {
+    test('sign-in signs up with the typed code and keeps the token private', async () => {
       const program = start(email, FIRST_NAME, LAST_NAME)
-      await program.type(codeFor(email, 1))
+      await program.type(waitForCode(email, 1))
       const { code, output, errors } = await program.ended
       assert.equal(code, 0, errors)
       assert.match(output, /Zoé/)
@@ -83,10 +83,10 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.equal((await stat(tokenFile())).mode & 0o777, 0o600)
     })
 
-    test('reports facts: an answer that was lost makes it repeat the same bytes, which then are a duplicate', async () => {
+    test('report sends the same bytes again after a lost answer, and they are a duplicate', async () => {
       tunnel.reset()
       const env = { COURTSIDE_URL: tunnel.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
-      // Nobody knows the player, so that Zoé alone is told.
+      // The player has no account, so only Zoé gets a notification.
       const args = [userId, userId, 999_999].map(String)
       const { code, output, errors } = await startProgram(run, report, args, env).ended
       assert.equal(code, 0, errors)
@@ -94,11 +94,11 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.equal(output.match(/accepted/g)?.length, 2)
       assert.equal(tunnel.bodies.length, 4)
       assert.equal(new Set(tunnel.bodies.slice(0, 3)).size, 1)
-      const told = await database.sql`select type from notification where user_id = ${userId}`
-      assert.deepEqual(told, [{ type: 'game_joined' }])
+      const notifications = await database.sql`select type from notification where user_id = ${userId}`
+      assert.deepEqual(notifications, [{ type: 'game_joined' }])
     })
 
-    test('says of facts that are refused that they are, by themselves and in a batch, and sends none twice', async () => {
+    test('report shows that a single event and a batch are refused, and sends neither twice', async () => {
       tunnel.reset({ calm: true })
       const env = { COURTSIDE_URL: tunnel.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
       const { code, output } = await startProgram(run, report, [String(userId), '0', '999999'], env).ended
@@ -108,8 +108,8 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.equal(tunnel.bodies.length, 2)
     })
 
-    test('renews a token that has expired, and repeats what it asked', async () => {
-      const { expired, sid } = await expire(await newestToken())
+    test('sign-in renews an expired token and repeats the request', async () => {
+      const { expired, sid } = await expireToken(await newestToken())
       sessionId = sid
       await writeFile(tokenFile(), `${expired}\n`)
       const { code, output, errors } = await start(email).ended
@@ -119,7 +119,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.equal(me.status, 200)
     })
 
-    test('asks for a code again once the session is over, in its own lane, and says how long to wait', async () => {
+    test('sign-in requests another code in its own lane after the session has ended, and shows how long to wait', async () => {
       assert.equal((await ask('POST', '/api/v1/auth/logout', await newestToken())).status, 200)
       await database.sql`update sign_in_address set sent_at = now() where email = ${email}`
       const early = await start(email).ended
@@ -128,7 +128,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
 
       await database.sql`update sign_in_address set sent_at = '-infinity' where email = ${email}`
       const program = start(email)
-      const typed = codeFor(email, 2)
+      const typed = waitForCode(email, 2)
       await Promise.race([typed, program.ended])
       const lanes = await database.sql`select session_id from sign_in_code where email = ${email}`
       assert.deepEqual(lanes, [{ session_id: sessionId }])
@@ -148,7 +148,7 @@ function startProgram(run: string, file: string, args: string[], env: Record<str
   const ended = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]).then(
     ([output, errors, [code]]) => ({ code: code as number, output, errors }),
   )
-  // A program that ends before it was told the code has nothing mailed that could be waited for.
+  // A program that ends early never has a code mailed, so `type` must not wait for the mail.
   const failed = ended.then(({ errors }) => Promise.reject(new Error(`${file} ended early: ${errors}`)))
   failed.catch(() => {})
   return {
@@ -163,15 +163,15 @@ function ask(method: string, path: string, token: string): Promise<Response> {
   return fetch(service.address + path, { method, headers: { authorization: `Bearer ${token}` } })
 }
 
-/** The code in the latest of so many mails to an address. */
-async function codeFor(email: string, mails: number): Promise<string> {
+/** Waits until an address has received this many mails. @returns the code in the last one */
+async function waitForCode(email: string, mails: number): Promise<string> {
   const received = () => smtp.mails.filter(mail => mail.to.includes(email))
   await smtp.until(() => received().length === mails)
   return /^\d{4}$/m.exec(received().at(-1)!.parsed.text!)![0]
 }
 
-/** Makes a session as it would be two hours later. @returns its newest token, expired by then */
-async function expire(token: string) {
+/** Moves a session two hours into the past. @returns its newest token, which has expired */
+async function expireToken(token: string) {
   const { sub, sid } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString())
   const [session] = await database.sql<{ issued_at: Date; generation: number }>`
     update session set issued_at = issued_at - interval '2 hours' where id = ${sid} returning issued_at, generation`

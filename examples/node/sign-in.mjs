@@ -1,9 +1,9 @@
-// Signs a person in with the code from their mail, then shows who they are and what they were told.
+// Signs a user in with the code from their mail, then shows their profile and notifications.
 //
 //   node sign-in.mjs EMAIL [FIRST_NAME LAST_NAME]      with the names it is a sign-up
 //
-// COURTSIDE_URL says where the service is. The token stays in the file COURTSIDE_TOKEN_FILE, so that the next run asks for
-// no code; in an app that file is the phone's keychain.
+// COURTSIDE_URL is the address of the service. The token stays in the file COURTSIDE_TOKEN_FILE, so the next run needs
+// no code. An app would use the phone's keychain instead of that file.
 import { readFile, writeFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline/promises'
 
@@ -22,7 +22,7 @@ if (!token || !(await show())) {
   await show()
 }
 
-/** Shows the profile and the newest notifications. Returns false when the session is over. */
+/** Shows the profile and the newest notifications. Returns false if the session has ended. */
 async function show() {
   const me = await call('GET', '/api/v1/auth/me')
   if (!me) return false
@@ -33,11 +33,11 @@ async function show() {
   return true
 }
 
-/** Has a code mailed, and trades it for a token. */
+/** Requests a code by mail and exchanges it for a token. */
 async function signIn() {
   const signUp = firstName && { first_name: firstName, last_name: lastName, accept_cgu: true }
-  // Both requests carry the old token if there is one. It opens nothing any more, but it gives this client a lane of its
-  // own, so that a stranger who guesses at the address can't make its owner wait.
+  // Both requests carry the old token if there is one. It no longer authenticates anyone, but it gives this client a
+  // separate lane. A stranger who guesses at the address then cannot make its owner wait.
   const asked = await send('POST', '/api/v1/auth/request-otp', { email, ...signUp })
   if (asked.status !== 200) refuse(asked)
   console.log(asked.body.message)
@@ -45,19 +45,19 @@ async function signIn() {
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
   const code = await terminal.question('code: ')
   terminal.close()
-  // A string: 0042 is a code, 42 is not.
+  // The code is a string: 0042 is a code, 42 is not.
   const verified = await send('POST', '/api/v1/auth/verify-otp', { email, code })
   if (verified.status !== 200) refuse(verified)
   await keep(verified.body.access_token)
 }
 
-/** A request of the person. An expired token is renewed once, and the request repeated. Undefined: the session is over. */
+/** Sends a request of the user. Renews an expired token once. Returns undefined if the session has ended. */
 async function call(method, path, body) {
   let answer = await send(method, path, body)
   if (answer.status === 401) {
     const refreshed = await send('POST', '/api/v1/auth/refresh')
-    // 7 days have passed since the sign-in, or the session was ended. Only a 401 says so; after any other error the
-    // token is still worth keeping.
+    // The session has ended, by a logout or 7 days after the sign-in. Only a 401 means that. After other errors the
+    // token is still valid.
     if (refreshed.status === 401) return undefined
     if (refreshed.status !== 200) refuse(refreshed)
     await keep(refreshed.body.access_token)
@@ -80,13 +80,13 @@ async function send(method, path, body) {
   return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() }
 }
 
-/** To be kept before it is used: whoever loses the newest token may have to sign in again. */
+/** Stores a token before its first use. A client that loses its newest token may have to sign in again. */
 async function keep(newest) {
   token = newest
   await writeFile(tokenFile, newest, { mode: 0o600 })
 }
 
-/** Every error has a `message` for people and a `code` for programs; 429 and 503 say when to try again. */
+/** Every error has a `message` for people and a `code` for programs. 429 and 503 have a Retry-After. */
 function refuse({ status, retryAfter, body }) {
   fail(`${status} ${body.code}: ${body.message}${retryAfter ? ` (again in ${retryAfter} s)` : ''}`)
 }

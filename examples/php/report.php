@@ -1,9 +1,10 @@
 <?php
-// Reports facts about a game, as a games service does: one by itself, then two in a batch.
+// Reports events about a game, as a games service does: first a single event, then a batch of two.
 //
 //   php report.php GAME_ID CREATOR_ID PLAYER_ID
 //
-// COURTSIDE_URL says where the service is, COURTSIDE_INTAKE_KEY is one of its intake keys. It needs no extension.
+// COURTSIDE_URL is the address of the service, COURTSIDE_INTAKE_KEY is one of its intake keys. The program needs no
+// extension.
 declare(strict_types=1);
 
 $url = getenv('COURTSIDE_URL') ?: 'http://127.0.0.1:3000';
@@ -14,27 +15,27 @@ if (!$key || $argc !== 4) {
 }
 [$gameId, $creatorId, $playerId] = array_map('intval', array_slice($argv, 1));
 
-// `data` is the state of the game after the fact, so that any fact can be read without those before it.
+// `data` is the whole state of the game after the event, so the service needs no earlier event to understand it.
 $game = [
     'game_id' => $gameId,
     'creator_id' => $creatorId,
     'player_ids' => [$creatorId, $playerId],
     'starts_at' => (new DateTimeImmutable('+3 days'))->format(DATE_RFC3339),
 ];
-$joined = fact('game_joined', $game + ['actor_id' => $playerId]);
-$moved = fact('game_updated', $game + ['place' => 'Court 2']);
-$cancelled = fact('game_cancelled', $game + ['actor_id' => $creatorId]);
+$joined = createEvent('game_joined', $game + ['actor_id' => $playerId]);
+$moved = createEvent('game_updated', $game + ['place' => 'Court 2']);
+$cancelled = createEvent('game_cancelled', $game + ['actor_id' => $creatorId]);
 
 $single = deliver($joined, 'application/cloudevents+json');
 $batch = deliver([$moved, $cancelled], 'application/cloudevents-batch+json');
 if (!isset($batch['results'])) {
-    throw new RuntimeException("the whole batch was refused: {$batch['message']}");
+    throw new RuntimeException("the service refused the whole batch: {$batch['message']}");
 }
 
 $exitCode = 0;
 foreach ([$single + ['id' => $joined['id']], ...$batch['results']] as $result) {
-    // A refused single fact is an error without a status; in a batch it is `rejected`. Neither gets better by being sent
-    // again: somebody has to look at it.
+    // A refused single event is an error without `status`. In a batch its `status` is `rejected`. Another attempt does
+    // not help in either case: a developer has to look at it.
     $status = $result['status'] ?? 'rejected';
     if ($status === 'rejected') {
         $exitCode = 1;
@@ -44,19 +45,21 @@ foreach ([$single + ['id' => $joined['id']], ...$batch['results']] as $result) {
 exit($exitCode);
 
 /**
- * Names and dates a fact. A games service does this in the transaction in which the thing happens, and keeps it in a table
- * until it is delivered: `source` and `id` are its name for ever, and `time` says in which order things happened.
+ * Creates an event with an id and a time. A games service creates it in the transaction that changes the game, and
+ * stores it in a table until it is delivered. `source` and `id` identify the event for ever. `time` states the order of
+ * the events.
  */
-function fact(string $type, array $data): array
+function createEvent(string $type, array $data): array
 {
     $now = (new DateTimeImmutable())->format('Y-m-d\TH:i:s.uP');
     $id = bin2hex(random_bytes(16));
-    return ['specversion' => '1.0', 'id' => $id, 'source' => '/games', 'type' => $type, 'time' => $now, 'data' => $data];
+    $source = '/games';
+    return ['specversion' => '1.0', 'id' => $id, 'source' => $source, 'type' => $type, 'time' => $now, 'data' => $data];
 }
 
 /**
- * Sends until there is an answer that another try wouldn't change. The same bytes every time: if the first try arrived and
- * only its answer was lost, the second is a `duplicate` without effect.
+ * Sends until another attempt would not change the answer. Every attempt sends the same bytes. If only the answer was
+ * lost, the next attempt is a `duplicate` without effect.
  */
 function deliver(array $body, string $contentType): array
 {
@@ -65,7 +68,7 @@ function deliver(array $body, string $contentType): array
         'method' => 'POST',
         'header' => ["Authorization: Bearer $key", "Content-Type: $contentType"],
         'content' => json_encode($body, JSON_THROW_ON_ERROR),
-        // Else the body of an error can't be read.
+        // Without this PHP does not return the body of an error.
         'ignore_errors' => true,
         'timeout' => 10,
     ]]);
@@ -81,8 +84,8 @@ function deliver(array $body, string $contentType): array
             }
             preg_match('/^retry-after: *(\d+)/im', implode("\n", $head), $found) && $retryAfter = (int) $found[1];
         }
-        // Twice as long after each failure, and not all at once: others have lost the service too.
+        // The limit of the pause doubles. The random part spreads out clients that failed at the same moment.
         usleep($retryAfter * 1_000_000 + random_int(0, (int) (min(30, 0.5 * 2 ** $attempt) * 1_000_000)));
     }
-    throw new RuntimeException('not delivered; keep the facts and send them again later');
+    throw new RuntimeException('not delivered: keep the events and send them again later');
 }

@@ -1,10 +1,10 @@
 <?php
-// Signs a person in with the code from their mail, then shows who they are and what they were told.
+// Signs a user in with the code from their mail, then shows their profile and notifications.
 //
 //   php sign-in.php EMAIL [FIRST_NAME LAST_NAME]      with the names it is a sign-up
 //
-// COURTSIDE_URL says where the service is. The token stays in the file COURTSIDE_TOKEN_FILE, so that the next run asks for
-// no code; in an app that file is the phone's keychain. It needs no extension.
+// COURTSIDE_URL is the address of the service. The token stays in the file COURTSIDE_TOKEN_FILE, so the next run needs
+// no code. An app would use the phone's keychain instead of that file. The program needs no extension.
 declare(strict_types=1);
 
 $url = getenv('COURTSIDE_URL') ?: 'http://127.0.0.1:3000';
@@ -19,7 +19,7 @@ if (!$token || !show()) {
     show();
 }
 
-/** Shows the profile and the newest notifications. Returns false when the session is over. */
+/** Shows the profile and the newest notifications. Returns false if the session has ended. */
 function show(): bool
 {
     $me = call('GET', '/api/v1/auth/me');
@@ -35,28 +35,28 @@ function show(): bool
     return true;
 }
 
-/** Has a code mailed, and trades it for a token. */
+/** Requests a code by mail and exchanges it for a token. */
 function signIn(string $email, array $names): void
 {
     $signUp = $names ? ['first_name' => $names[0], 'last_name' => $names[1], 'accept_cgu' => true] : [];
-    // Both requests carry the old token if there is one. It opens nothing any more, but it gives this client a lane of its
-    // own, so that a stranger who guesses at the address can't make its owner wait.
+    // Both requests carry the old token if there is one. It no longer authenticates anyone, but it gives this client a
+    // separate lane. A stranger who guesses at the address then cannot make its owner wait.
     $asked = expectOk(send('POST', '/api/v1/auth/request-otp', ['email' => $email] + $signUp));
     echo $asked['message'], "\ncode: ";
-    // A string: 0042 is a code, 42 is not.
+    // The code is a string: 0042 is a code, 42 is not.
     $code = trim((string) fgets(STDIN));
     $verified = expectOk(send('POST', '/api/v1/auth/verify-otp', ['email' => $email, 'code' => $code]));
     keep($verified['access_token']);
 }
 
-/** A request of the person. An expired token is renewed once, and the request repeated. Null: the session is over. */
+/** Sends a request of the user. Renews an expired token once. Returns null if the session has ended. */
 function call(string $method, string $path, ?array $body = null): ?array
 {
     $answer = send($method, $path, $body);
     if ($answer['status'] === 401) {
         $refreshed = send('POST', '/api/v1/auth/refresh');
-        // 7 days have passed since the sign-in, or the session was ended. Only a 401 says so; after any other error the
-        // token is still worth keeping.
+        // The session has ended, by a logout or 7 days after the sign-in. Only a 401 means that. After other errors the
+        // token is still valid.
         if ($refreshed['status'] === 401) {
             return null;
         }
@@ -66,7 +66,7 @@ function call(string $method, string $path, ?array $body = null): ?array
     return expectOk($answer);
 }
 
-/** One request. The answer is JSON, even for an error. */
+/** Sends one request. The answer is JSON, even for an error. */
 function send(string $method, string $path, ?array $body = null): array
 {
     global $url, $token;
@@ -78,12 +78,12 @@ function send(string $method, string $path, ?array $body = null): array
         'method' => $method,
         'header' => $headers,
         'content' => $body === null ? '' : json_encode($body, JSON_THROW_ON_ERROR),
-        // Else the body of an error can't be read.
+        // Without this PHP does not return the body of an error.
         'ignore_errors' => true,
         'timeout' => 10,
     ]]));
     if (!$stream) {
-        fail("$url can't be reached");
+        fail("$url cannot be reached");
     }
     $head = stream_get_meta_data($stream)['wrapper_data'];
     return [
@@ -93,7 +93,7 @@ function send(string $method, string $path, ?array $body = null): array
     ];
 }
 
-/** To be kept before it is used: whoever loses the newest token may have to sign in again. */
+/** Stores a token before its first use. A client that loses its newest token may have to sign in again. */
 function keep(string $newest): void
 {
     global $token, $tokenFile;
@@ -102,7 +102,7 @@ function keep(string $newest): void
     file_put_contents($tokenFile, $newest);
 }
 
-/** Every error has a `message` for people and a `code` for programs; 429 and 503 say when to try again. */
+/** Every error has a `message` for people and a `code` for programs. 429 and 503 have a Retry-After. */
 function expectOk(array $answer): array
 {
     if ($answer['status'] !== 200) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Signs a person in with the code from their mail, then shows who they are and what they were told.
+"""Signs a user in with the code from their mail, then shows their profile and notifications.
 
     python3 sign_in.py EMAIL [FIRST_NAME LAST_NAME]      with the names it is a sign-up
 
-COURTSIDE_URL says where the service is. The token stays in the file COURTSIDE_TOKEN_FILE, so that the next run asks for no
-code; in an app that file is the phone's keychain.
+COURTSIDE_URL is the address of the service. The token stays in the file COURTSIDE_TOKEN_FILE, so the next run needs no
+code. An app would use the phone's keychain instead of that file.
 """
 
 import json
@@ -18,7 +18,7 @@ TOKEN_FILE = os.environ.get("COURTSIDE_TOKEN_FILE", ".courtside-token")
 
 
 class SessionOver(Exception):
-    """7 days have passed since the sign-in, or the session was ended."""
+    """The session has ended, by a logout or 7 days after the sign-in."""
 
 
 class Client:
@@ -29,23 +29,23 @@ class Client:
                 self.token = file.read().strip()
 
     def sign_in(self, email, names):
-        """Has a code mailed, and trades it for a token."""
+        """Requests a code by mail and exchanges it for a token."""
         sign_up = {"first_name": names[0], "last_name": names[1], "accept_cgu": True} if names else {}
-        # Both requests carry the old token if there is one. It opens nothing any more, but it gives this client a lane of
-        # its own, so that a stranger who guesses at the address can't make its owner wait.
+        # Both requests carry the old token if there is one. It no longer authenticates anyone, but it gives this client
+        # a separate lane. A stranger who guesses at the address then cannot make its owner wait.
         asked = expect_ok(*self.send("POST", "/api/v1/auth/request-otp", {"email": email, **sign_up}))
         print(asked["message"])
-        # A string: 0042 is a code, 42 is not.
+        # The code is a string: 0042 is a code, 42 is not.
         code = input("code: ").strip()
         verified = expect_ok(*self.send("POST", "/api/v1/auth/verify-otp", {"email": email, "code": code}))
         self.keep(verified["access_token"])
 
     def call(self, method, path, body=None):
-        """A request of the person. An expired token is renewed once, and the request repeated."""
+        """Sends a request of the user. Renews an expired token once and repeats the request."""
         status, headers, answer = self.send(method, path, body)
         if status == 401:
             status, headers, answer = self.send("POST", "/api/v1/auth/refresh")
-            # Only a 401 ends the session; after any other error the token is still worth keeping.
+            # Only a 401 means that the session has ended. After other errors the token is still valid.
             if status == 401:
                 raise SessionOver
             self.keep(expect_ok(status, headers, answer)["access_token"])
@@ -53,7 +53,7 @@ class Client:
         return expect_ok(status, headers, answer)
 
     def send(self, method, path, body=None):
-        """One request. Returns status, headers and the answer, which is JSON even for an error."""
+        """Sends one request. Returns status, headers and the answer, which is JSON even for an error."""
         request = urllib.request.Request(URL + path, method=method)
         if self.token:
             request.add_header("Authorization", f"Bearer {self.token}")
@@ -67,14 +67,14 @@ class Client:
             return error.code, error.headers, json.load(error)
 
     def keep(self, token):
-        """To be kept before it is used: whoever loses the newest token may have to sign in again."""
+        """Stores a token before its first use. A client that loses its newest token may have to sign in again."""
         self.token = token
         with os.fdopen(os.open(TOKEN_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(token)
 
 
 def expect_ok(status, headers, answer):
-    """Every error has a `message` for people and a `code` for programs; 429 and 503 say when to try again."""
+    """Every error has a `message` for people and a `code` for programs. 429 and 503 have a Retry-After."""
     if status == 200:
         return answer
     again = f" (again in {headers['Retry-After']} s)" if headers["Retry-After"] else ""
