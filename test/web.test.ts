@@ -5,7 +5,7 @@ import { makeUser } from './support/factories.ts'
 
 const h = harness()
 
-/** The app over the same database, with other settings. */
+/** Runs an app with other settings over the same database. */
 async function withSettings(env: Record<string, string>, work: (other: AnotherApp) => Promise<void>): Promise<void> {
   const other = await anotherApp(h, env)
   try {
@@ -17,7 +17,7 @@ async function withSettings(env: Record<string, string>, work: (other: AnotherAp
 
 const LOCAL = { host: 'localhost:3000' }
 
-describe('the page', () => {
+describe('the page', { timeout: 60_000 }, () => {
   test('at / it is HTML under a policy without anything inline', async () => {
     const { status, headers, text } = await h.call('GET', '/')
     assert.deepEqual([status, headers['content-type']], [200, 'text/html; charset=utf-8'])
@@ -27,7 +27,7 @@ describe('the page', () => {
     assert.doesNotMatch(text, /<style|<script(?![^>]* src=)| style=| on\w+=/)
   })
 
-  test('all that it leads to is there', async () => {
+  test('every file that the page links or imports exists', async () => {
     const seen = new Set<string>()
     const look = async (path: string): Promise<void> => {
       if (seen.has(path)) return
@@ -50,7 +50,7 @@ describe('the page', () => {
     }
   })
 
-  test('a copy is checked by its tag', async () => {
+  test('a cached copy is revalidated by its ETag', async () => {
     const { headers } = await h.call('GET', '/web/app.js')
     assert.equal(headers['cache-control'], 'no-cache')
     const again = await h.call('GET', '/web/app.js', { headers: { 'if-none-match': headers.etag! } })
@@ -67,12 +67,12 @@ describe('the page', () => {
     '/client/index.d.ts',
     '/client/inbox/',
   ]) {
-    test(`404 for ${path}`, async () => {
+    test(`GET ${path} answers 404`, async () => {
       assert.equal((await h.call('GET', path)).status, 404)
     })
   }
 
-  test('WEB=off takes it away, and nothing else', async () => {
+  test('WEB=off removes the page and nothing else', async () => {
     await withSettings({ WEB: 'off' }, async other => {
       for (const path of ['/', '/web/app.js', '/client/index.js']) {
         assert.equal((await other.call('GET', path)).status, 404, path)
@@ -82,11 +82,11 @@ describe('the page', () => {
   })
 })
 
-describe('POST /dev/play', () => {
+describe('POST /dev/play', { timeout: 60_000 }, () => {
   const play = (token: string | undefined, body: unknown, headers: Record<string, string> = LOCAL) =>
     h.call('POST', '/dev/play', { token, body, headers })
 
-  test('tells all ten types of notifications to the one who plays, and to nobody else', async () => {
+  test('the whole story sends all ten types of notifications to the player and none to others', async () => {
     const [user, other] = [await makeUser(h), await makeUser(h)]
     for (let step = 0, steps = 1; step < steps; step += 1) {
       const { status, body } = await play(user.token, { round: 7, step })
@@ -101,18 +101,18 @@ describe('POST /dev/play', () => {
     assert.equal(others.body.meta.total, 0)
   })
 
-  test('404 beyond the end, 422 for what is no step', async () => {
+  test('a step beyond the end answers 404, and an invalid step or round answers 422', async () => {
     const { token } = await makeUser(h)
     assert.equal((await play(token, { round: 1, step: 1000 })).status, 404)
     assert.equal((await play(token, { round: 1, step: -1 })).status, 422)
     assert.equal((await play(token, { round: 500_000, step: 0 })).status, 422)
   })
 
-  test('401 without a token, so that no other page can play', async () => {
+  test('a request without a token answers 401, so no other page can play', async () => {
     assert.equal((await play(undefined, { round: 1, step: 0 })).status, 401)
   })
 
-  test('for whoever comes from elsewhere, and where mail is really sent, it is a path like any unknown one', async () => {
+  test('a request from another host, or to a service that sends real mail, answers 404', async () => {
     const { token } = await makeUser(h)
     const body = { round: 1, step: 0 }
     assert.equal((await play(token, body, { host: 'courtside.example' })).status, 404)

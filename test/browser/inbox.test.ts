@@ -5,7 +5,7 @@ import { chooseLevel, signUp, skip, stage, storeNotifications } from '../support
 
 const s = stage()
 
-suite('<courtside-inbox>', { skip }, () => {
+suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
   const email = 'anna@example.com'
   let page: Page
 
@@ -18,22 +18,22 @@ suite('<courtside-inbox>', { skip }, () => {
 
   const bell = () => page.getByRole('button', { name: /^Notifications, / })
   const items = () => page.locator('courtside-inbox li')
-  const focused = () =>
+  const readFocus = () =>
     page.evaluate<string>(`(() => {
     let element = document.activeElement
     while (element.shadowRoot?.activeElement) element = element.shadowRoot.activeElement
     return element.getAttribute('aria-label') ?? element.textContent
   })()`)
 
-  /** Waits until the focus is where it should be: the stream may tell a count before the answer has moved the focus. */
-  async function focusIs(name: RegExp): Promise<void> {
-    let last = await focused()
+  /** Waits for the focus, because the stream may change a count before the answer moves the focus. */
+  async function waitForFocus(name: RegExp): Promise<void> {
+    let last = await readFocus()
     for (const until = performance.now() + 30_000; !name.test(last) && performance.now() < until; )
-      last = await focused()
+      last = await readFocus()
     assert.match(last, name)
   }
 
-  test('loads more, each one once, and goes on where that begins', async () => {
+  test('"show earlier ones" adds each notification once and moves the focus to the first of them', async () => {
     await bell().click()
     await items().nth(19).waitFor()
     assert.equal(await items().count(), 20)
@@ -44,49 +44,49 @@ suite('<courtside-inbox>', { skip }, () => {
       texts,
       Array.from({ length: 25 }, (_, index) => `Numéro ${25 - index}`),
     )
-    await focusIs(/Numéro 5/)
+    await waitForFocus(/Numéro 5/)
     await page.getByRole('button', { name: 'Afficher les précédentes' }).waitFor({ state: 'hidden' })
   })
 
-  test('marking all marks what was on the screen alone', async () => {
+  test('marking all as read marks only the notifications on the screen', async () => {
     await page.keyboard.press('Escape')
     await page.reload()
     await page.getByRole('button', { name: 'Notifications, 25 non lues' }).click()
     await items().nth(19).waitFor()
     await page.getByRole('button', { name: 'Tout marquer comme lu' }).click()
     await page.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
-    await focusIs(/^Notifications$/)
+    await waitForFocus(/^Notifications$/)
   })
 
-  test('by the keyboard alone: open, mark, delete, close', async () => {
+  test('by the keyboard alone a user can open the inbox, mark, delete and close', async () => {
     await page.keyboard.press('Escape')
-    await focusIs(/^Notifications, 5 non lues$/)
+    await waitForFocus(/^Notifications, 5 non lues$/)
     assert.equal(await bell().getAttribute('aria-expanded'), 'false')
-    await page.getByRole('button', { name: 'Fait suivant' }).press('Enter')
+    await page.getByRole('button', { name: 'Événement suivant' }).press('Enter')
     await page.getByRole('button', { name: 'Notifications, 6 non lues' }).waitFor()
     await bell().focus()
     await page.keyboard.press('Enter')
     await items().first().getByText('(2/4)').waitFor()
     await page.keyboard.press('Tab')
-    await focusIs(/^Tout marquer comme lu$/)
+    await waitForFocus(/^Tout marquer comme lu$/)
     await page.keyboard.press('Tab')
-    await focusIs(/^Non lue\.Un joueur a rejoint/)
+    await waitForFocus(/^Non lue\.Un joueur a rejoint/)
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
-    await focusIs(/^Un joueur a rejoint/)
-    // With nothing left to mark on the screen, there is no such button.
+    await waitForFocus(/^Un joueur a rejoint/)
+    // Without an unread notification on the screen the button is hidden.
     await page.getByRole('button', { name: 'Tout marquer comme lu' }).waitFor({ state: 'hidden' })
     await page.keyboard.press('Tab')
-    await focusIs(/^Supprimer : Un joueur a rejoint la partie$/)
+    await waitForFocus(/^Supprimer : Un joueur a rejoint la partie$/)
     await page.keyboard.press('Enter')
     await items().first().getByText('Numéro 25').waitFor()
-    await focusIs(/^Supprimer : Partie complète$/)
+    await waitForFocus(/^Supprimer : Partie complète$/)
     await page.keyboard.press('Escape')
     assert.equal(await bell().getAttribute('aria-expanded'), 'false')
-    await focusIs(/^Notifications, /)
+    await waitForFocus(/^Notifications, /)
   })
 
-  test('says when it could not be loaded, and tries again', async () => {
+  test('the inbox shows a failed load and can try again', async () => {
     await page.reload()
     await page.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
     const list = /\/api\/v1\/notifications\?/
@@ -99,7 +99,7 @@ suite('<courtside-inbox>', { skip }, () => {
     s.complaints.length = 0
   })
 
-  test('says what could not be done, and leaves the rest as it was', async () => {
+  test('the inbox shows a failed deletion and keeps the notification', async () => {
     const one = /\/api\/v1\/notifications\/\d+$/
     await page.route(one, route => route.abort())
     await page
@@ -112,13 +112,13 @@ suite('<courtside-inbox>', { skip }, () => {
     s.complaints.length = 0
   })
 
-  test('the count is right when it is told before the answer comes', async () => {
+  test('the count is right if the stream reports it before the answer arrives', async () => {
     const one = /\/api\/v1\/notifications\/\d+$/
-    // The answer comes when the page has heard from the stream; a second inbox tells when that is.
+    // The test holds the answer back until both inboxes show the count from the stream.
     const tab = await page.context().newPage()
     await tab.goto('/')
     await tab.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
-    await tab.getByRole('button', { name: 'Fait suivant' }).click()
+    await tab.getByRole('button', { name: 'Événement suivant' }).click()
     await page.getByRole('button', { name: 'Notifications, 6 non lues' }).waitFor()
     await page.route(one, async route => {
       const answer = await route.fetch()
@@ -133,7 +133,7 @@ suite('<courtside-inbox>', { skip }, () => {
     await tab.close()
   })
 
-  test('two inboxes of one person agree', async () => {
+  test('two inboxes of one user show the same state', async () => {
     const tab = await page.context().newPage()
     await tab.goto('/')
     await tab.getByRole('button', { name: 'Notifications, 5 non lues' }).click()
@@ -147,16 +147,16 @@ suite('<courtside-inbox>', { skip }, () => {
     await items().nth(23).waitFor()
     await page.getByRole('button', { name: 'Tout marquer comme lu' }).click()
     await tab.getByRole('button', { name: 'Notifications, aucune non lue' }).waitFor()
-    // It fetches anew what is no longer so.
+    // The other tab has fetched the list again.
     await tab.locator('courtside-inbox li').first().getByText('Numéro 24').waitFor()
     await tab.close()
   })
 
-  test('a client that was given before the element was defined is taken', async () => {
+  test('the inbox uses a client that was set before the element was defined', async () => {
     const early = await page.context().newPage()
     await early.route('**/client/inbox.js', async route => {
       const answer = await route.fetch()
-      // The page's own script runs after this.
+      // The page sets the client while the element is still undefined.
       await route.fulfill({ response: answer, body: '' })
     })
     await early.goto('/')
@@ -166,7 +166,7 @@ suite('<courtside-inbox>', { skip }, () => {
     await early.close()
   })
 
-  test('in English when its lang says so', async () => {
+  test('the inbox is in English if its lang is en', async () => {
     await page.evaluate('document.querySelector("courtside-inbox").lang = "en"')
     await page.getByRole('button', { name: 'Notifications, none unread' }).waitFor()
     assert.deepEqual(s.complaints, [])

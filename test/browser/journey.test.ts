@@ -13,8 +13,8 @@ import {
 
 const s = stage()
 
-suite('the page, in a browser', { skip }, () => {
-  test('from a sign-up to a log-out, with notifications that arrive live', async () => {
+suite('the page in a browser', { skip, timeout: 180_000 }, () => {
+  test('a user signs up, receives live notifications and logs out', async () => {
     const page = await s.visit()
     await signUp(page, 'marie@example.com')
     await chooseLevel(page, 'Avancé')
@@ -22,7 +22,7 @@ suite('the page, in a browser', { skip }, () => {
 
     const bell = page.getByRole('button', { name: /^Notifications, / })
     await page.getByRole('button', { name: 'Notifications, aucune non lue' }).waitFor()
-    await page.getByRole('button', { name: 'Fait suivant' }).click()
+    await page.getByRole('button', { name: 'Événement suivant' }).click()
     await page.getByRole('button', { name: 'Notifications, 1 non lue' }).waitFor()
     await page.getByRole('status').filter({ hasText: 'Nouvelle notification : Un joueur a rejoint' }).waitFor()
 
@@ -30,8 +30,8 @@ suite('the page, in a browser', { skip }, () => {
     assert.equal(await bell.getAttribute('aria-expanded'), 'true')
     const items = page.getByRole('region', { name: 'Notifications' }).getByRole('listitem')
     await items.first().getByText('(2/4)').waitFor()
-    // With the panel open too, what comes stands first.
-    await page.getByRole('button', { name: 'Fait suivant' }).press('Enter')
+    // A notification that arrives while the panel is open stands first.
+    await page.getByRole('button', { name: 'Événement suivant' }).press('Enter')
     await items.first().getByText('(3/4)').waitFor()
     await page.getByRole('button', { name: 'Notifications, 2 non lues' }).waitFor()
 
@@ -58,26 +58,26 @@ suite('the page, in a browser', { skip }, () => {
     assert.deepEqual(s.complaints, [])
   })
 
-  test('a sign-in whose code must wait, a pasted code, and the end of the account', async () => {
+  test('a sign-in whose code must wait shows the wait, takes a pasted code and ends with the account deleted', async () => {
     const email = 'luc@example.com'
     const page = await s.visit()
     await signUp(page, email, 'Luc')
     await chooseLevel(page)
     await page.getByRole('button', { name: 'Se déconnecter' }).click()
 
-    const ask = async () => {
+    const requestCode = async () => {
       await page.getByLabel('Adresse e-mail').fill(email)
       await page.getByRole('button', { name: 'Recevoir un code' }).click()
       await page.getByRole('heading', { name: 'Votre code' }).waitFor()
     }
-    await ask()
-    // 60 s have not passed: the service says how long it still is, and the page counts.
+    await requestCode()
+    // Fewer than 60 s have passed. The service states the rest, and the page counts down.
     const resend = page.getByRole('button', { name: /^Renvoyer un code dans 0:\d\d$/ })
     await resend.waitFor()
     assert.equal(await resend.getAttribute('aria-disabled'), 'true')
     await page.getByRole('button', { name: 'Changer d’adresse' }).click()
     await letTimePass(s, email)
-    await ask()
+    await requestCode()
 
     const code = page.getByLabel('Code à 4 chiffres')
     assert.equal(await code.getAttribute('inputmode'), 'numeric')
@@ -87,7 +87,7 @@ suite('the page, in a browser', { skip }, () => {
     await code.pressSequentially(wrong)
     await page.locator('#code-error').filter({ hasText: /./ }).waitFor()
     assert.equal(await code.getAttribute('aria-invalid'), 'true')
-    // As it is copied out of a mail; it is sent by itself.
+    // The text is copied from a mail. The page tidies it and submits it.
     await code.fill(` ${right.slice(0, 2)} ${right.slice(2)}\n`)
     await page.getByRole('heading', { name: 'Bonjour Luc' }).waitFor()
 
@@ -100,7 +100,7 @@ suite('the page, in a browser', { skip }, () => {
     await page.getByText('ont été supprimés').waitFor()
     const [row] = await s.sql<{ left: number }>`select count(*)::integer as left from app_user where email = ${email}`
     assert.equal(row!.left, 0)
-    // The browser itself notes each answer of 4xx; the page adds nothing.
+    // The browser logs each 4xx answer. The page logs nothing.
     assert.deepEqual(
       s.complaints.filter(text => !/status of 4(22|29)/.test(text)),
       [],
@@ -108,7 +108,20 @@ suite('the page, in a browser', { skip }, () => {
     s.complaints.length = 0
   })
 
-  test('what is wrong is said at the fields', async () => {
+  test('the code screen counts down the wait that the service states', async () => {
+    const page = await s.visit()
+    await page.route('**/request-otp', async route => {
+      const response = await route.fetch()
+      await route.fulfill({ response, headers: { ...response.headers(), 'retry-after': '90' } })
+    })
+    await page.goto('/')
+    await page.getByLabel('Adresse e-mail').fill('waiting@example.com')
+    await page.getByRole('button', { name: 'Recevoir un code' }).click()
+    await page.getByRole('button', { name: /^Renvoyer un code dans 1:(30|2\d)$/ }).waitFor()
+    assert.deepEqual(s.complaints, [])
+  })
+
+  test('the form shows each error at its field', async () => {
     const page = await s.visit()
     await signUp(page, 'taken@example.com')
     const other = await s.visit()
@@ -132,7 +145,7 @@ suite('the page, in a browser', { skip }, () => {
     s.complaints.length = 0
   })
 
-  test('in English for who prefers it, and a reload comes back to the code', async () => {
+  test('the page is in English for an English browser, and a reload comes back to the code screen', async () => {
     const page = await s.visit({ locale: 'en-GB' })
     await page.goto('/')
     await page.getByRole('heading', { name: 'Welcome courtside' }).waitFor()
@@ -148,7 +161,7 @@ suite('the page, in a browser', { skip }, () => {
     assert.deepEqual(s.complaints, [])
   })
 
-  test('names and notifications with markup are text', async () => {
+  test('the page shows markup in names and notifications as text', async () => {
     const page = await s.visit()
     const name = '<img src=x onerror=alert(1)><b>Zoé</b>'
     await signUp(page, 'markup@example.com', name)

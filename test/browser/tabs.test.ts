@@ -5,8 +5,8 @@ import { chooseLevel, signUp, skip, stage } from '../support/browser.ts'
 
 const s = stage()
 
-/** Two tabs of one person. */
-async function twoTabs(email: string): Promise<[Page, Page]> {
+/** Opens two tabs of one signed-in user. */
+async function openTwoTabs(email: string): Promise<[Page, Page]> {
   const one = await s.visit()
   await signUp(one, email)
   await chooseLevel(one)
@@ -16,16 +16,16 @@ async function twoTabs(email: string): Promise<[Page, Page]> {
   return [one, other]
 }
 
-suite('two tabs at once', { skip }, () => {
-  test('logged out in one, the other knows', async () => {
-    const [one, other] = await twoTabs('leaving@example.com')
+suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
+  test('a logout in one tab signs out the other', async () => {
+    const [one, other] = await openTwoTabs('leaving@example.com')
     await one.getByRole('button', { name: 'Se déconnecter' }).click()
     await other.getByText('Votre session est terminée.').waitFor()
     assert.equal(await other.locator('courtside-inbox').count(), 0)
     assert.deepEqual(s.complaints, [])
   })
 
-  test('signed in in one, the other goes along', async () => {
+  test('a user who is signed in in one tab is signed in in the other', async () => {
     const one = await s.visit()
     const other = await one.context().newPage()
     await other.goto('/')
@@ -35,8 +35,8 @@ suite('two tabs at once', { skip }, () => {
     assert.deepEqual(s.complaints, [])
   })
 
-  test('a token that has expired is refreshed once for both', async () => {
-    const [one, other] = await twoTabs('refreshing@example.com')
+  test('two tabs refresh an expired token once', async () => {
+    const [one, other] = await openTwoTabs('refreshing@example.com')
     const token = await one.evaluate<string>('localStorage.getItem("courtside.token")')
     const context = one.context()
     const refused = new Set<Page>()
@@ -44,7 +44,7 @@ suite('two tabs at once', { skip }, () => {
     context.on('request', request => {
       if (request.url().endsWith('/auth/refresh')) refreshes.push(request.url())
     })
-    // As the service answers an expired token; each tab is told of it before either gets a new one.
+    // Both tabs get the service's answer to an expired token before either of them can refresh it.
     let release = () => {}
     const both = new Promise<void>(resolve => {
       release = resolve
@@ -58,10 +58,11 @@ suite('two tabs at once', { skip }, () => {
       const json = { message: 'Unauthenticated.', code: 'unauthenticated' }
       return route.fulfill({ status: 401, json, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
     })
-    // The first to refresh has its answer when the other waits for its turn.
+    // The first refresh continues when the other tab waits for the lock.
     await context.route('**/api/v1/auth/refresh', async route => {
-      const waiting = () => one.evaluate<number>('navigator.locks.query().then(({ pending }) => pending.length)')
-      while ((await waiting()) === 0);
+      const countWaiting = () => one.evaluate<number>('navigator.locks.query().then(({ pending }) => pending.length)')
+      const deadline = performance.now() + 30_000
+      while ((await countWaiting()) === 0) assert.ok(performance.now() < deadline, 'no tab waits for the lock')
       return route.continue()
     })
     await Promise.all([one.reload(), other.reload()])

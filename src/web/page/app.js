@@ -9,55 +9,57 @@ import { signInScreen } from './sign-in.js'
 import { language, switchLanguage, texts } from './texts.js'
 
 const SCREENS = { 'sign-in': signInScreen, code: codeScreen, level: levelScreen, home: homeScreen }
-const PENDING = 'courtside.pending'
+const PENDING_KEY = 'courtside.pending'
 
-const [place, tools] = [document.querySelector('#screen'), document.querySelector('#tools')]
+const [main, tools] = [document.querySelector('#screen'), document.querySelector('#tools')]
 const storage = localStorageStorage()
 const courtside = new Courtside({ storage, language })
-let shown
-let leave = []
+let current
+/** Called when the current screen goes. */
+let leaveListeners = []
 
-/** Shows a screen. One that was asked for later wins over one that is still being made. */
+/** Shows a screen. If another screen is requested before this one is ready, the later one wins. */
 async function go(name, details = {}) {
-  for (const left of leave) left()
-  leave = []
-  const turn = {}
-  shown = { name, turn }
+  for (const listener of leaveListeners) listener()
+  leaveListeners = []
+  const request = { name }
+  current = request
   rememberCode(name, details)
   showBell(name)
   try {
-    const screen = await SCREENS[name]({ ...details, courtside, go, signedIn, onLeave: left => leave.push(left) })
-    if (shown.turn === turn) show(screen, details.focus)
+    const onLeave = listener => leaveListeners.push(listener)
+    const screen = await SCREENS[name]({ ...details, courtside, go, showUser, onLeave })
+    if (current === request) show(screen, details.focus)
   } catch (error) {
-    if (shown.turn === turn) showProblem(error, () => go(name, details))
+    if (current === request) showProblem(error, () => go(name, details))
   }
 }
 
 function show(screen, focus) {
-  const isFirst = place.querySelector('h1') === null
-  place.replaceChildren(...screen.filter(Boolean))
-  const heading = place.querySelector('h1')
+  const isFirst = main.querySelector('h1') === null
+  main.replaceChildren(...screen.filter(Boolean))
+  const heading = main.querySelector('h1')
   document.title = `${heading.textContent} · Courtside`
-  const code = place.querySelector('input.code')
-  const target = focus ? place.querySelector(focus) : code
+  const code = main.querySelector('input.code')
+  const target = focus ? main.querySelector(focus) : code
   if (target) return target.focus()
-  // A change of screen is told to who doesn't see it; at the start the browser does so itself.
+  // The focus makes a screen reader read the new screen. At the start the browser does that by itself.
   heading.tabIndex = -1
   if (!isFirst) heading.focus()
 }
 
-function showProblem(error, again) {
-  place.replaceChildren(
+function showProblem(error, retry) {
+  main.replaceChildren(
     h('h1', {}, 'Courtside'),
     h('p', { class: 'error', role: 'alert' }, error.message),
-    button('primary', texts.retry, again),
+    button('primary', texts.retry, retry),
   )
 }
 
-/** The bell is there for as long as somebody is signed in. */
+/** Shows the bell on the screens of a signed-in user. */
 function showBell(name) {
-  const isIn = name === 'home' || name === 'level'
-  if (!isIn) return tools.replaceChildren()
+  const isSignedIn = name === 'home' || name === 'level'
+  if (!isSignedIn) return tools.replaceChildren()
   if (tools.childElementCount > 0) return
   const inbox = document.createElement('courtside-inbox')
   inbox.lang = language
@@ -65,23 +67,24 @@ function showBell(name) {
   tools.append(inbox)
 }
 
-/** So that a reload, as phones do when one looks for the mail, leads back to where the code is asked for. */
+/** Stores the address of the code screen. A phone may reload the page after the user has looked for the mail. */
 function rememberCode(name, { email }) {
   try {
-    if (name === 'code') sessionStorage.setItem(PENDING, email)
-    else sessionStorage.removeItem(PENDING)
+    if (name === 'code') sessionStorage.setItem(PENDING_KEY, email)
+    else sessionStorage.removeItem(PENDING_KEY)
   } catch {}
 }
 
 function pendingEmail() {
   try {
-    return sessionStorage.getItem(PENDING)
+    return sessionStorage.getItem(PENDING_KEY)
   } catch {
     return null
   }
 }
 
-async function signedIn() {
+/** Shows the first screen of a signed-in user. */
+async function showUser() {
   const user = await courtside.me()
   go(user.game_level ? 'home' : 'level', { user })
 }
@@ -92,9 +95,9 @@ async function start() {
     return email ? go('code', { email, wait: 0 }) : go('sign-in')
   }
   try {
-    await signedIn()
+    await showUser()
   } catch (error) {
-    // When the session was refused, `onSignedOut` has led away.
+    // After a 401 `onSignedOut` shows another screen.
     if (error.status !== 401) showProblem(error, start)
   }
 }
@@ -111,14 +114,14 @@ document
     ),
   )
 courtside.onSignedOut(async () => {
-  // Somebody else may have signed in, in another tab.
+  // Another user may have signed in in another tab.
   if (await courtside.signedIn()) return start()
-  // Who has deleted the account is told so.
-  if (shown?.name !== 'sign-in') go('sign-in', { notice: texts.signedOut })
+  // After a deletion the sign-in screen already shows a notice about it.
+  if (current?.name !== 'sign-in') go('sign-in', { notice: texts.signedOut })
 })
 storage.onChange?.(async () => {
-  // Signed in in another tab.
-  if ((shown?.name === 'sign-in' || shown?.name === 'code') && (await courtside.signedIn())) start()
+  // The user may have signed in in another tab.
+  if ((current?.name === 'sign-in' || current?.name === 'code') && (await courtside.signedIn())) start()
 })
 await start()
-await showDevelopment(document.querySelector('#development'), { courtside, token: () => storage.get('token') })
+await showDevelopment(document.querySelector('#development'), { courtside, readToken: () => storage.get('token') })

@@ -1,12 +1,12 @@
-import { clockTime, countDown } from './countdown.js'
+import { countDown, DEFAULT_WAIT_SECONDS, formatSeconds } from './countdown.js'
 import { button, h } from './dom.js'
 import { codeField, form } from './form.js'
 import { texts } from './texts.js'
 
-/** Takes the code, and sends another one when its time has come. */
-export function codeScreen({ courtside, go, signedIn, onLeave, email, wait = 60, problem = '' }) {
-  const code = codeField(() => entered.run())
-  const entered = form({
+/** Asks for the code, and offers another one after a wait. @param wait seconds */
+export function codeScreen({ courtside, go, showUser, onLeave, email, wait, problem = '' }) {
+  const code = codeField(() => codeForm.run())
+  const codeForm = form({
     fields: [code],
     submit: texts.verify,
     missing: { code: texts.codeShape },
@@ -18,37 +18,37 @@ export function codeScreen({ courtside, go, signedIn, onLeave, email, wait = 60,
         code.input.select()
         throw error
       }
-      await signedIn()
+      await showUser()
     },
   })
 
-  const said = h('p', { class: 'muted small', role: 'status' }, problem)
+  const status = h('p', { class: 'muted small', role: 'status' }, problem)
   const resend = button('link', texts.resend, async () => {
     if (resend.getAttribute('aria-disabled') === 'true') return
     resend.setAttribute('aria-disabled', 'true')
-    said.textContent = ''
+    status.textContent = ''
     try {
-      // The e-mail alone: of a sign-up that waits for its code the service knows the rest.
-      await courtside.requestOtp({ email })
-      said.textContent = texts.resent
+      // The e-mail is enough, because the service keeps the other fields of an unfinished sign-up.
+      const { retryAfter } = await courtside.requestOtp({ email })
+      status.textContent = texts.resent
       code.complain('')
       code.input.value = ''
       code.input.focus()
-      waitFor(60)
+      startWait(retryAfter ?? DEFAULT_WAIT_SECONDS)
     } catch (error) {
-      said.textContent = error.message
-      waitFor(error.retryAfter ?? 0)
+      status.textContent = error.message
+      startWait(error.retryAfter ?? 0)
     }
   })
   let stop = () => {}
-  function waitFor(seconds) {
+  function startWait(seconds) {
     stop()
     stop = countDown(seconds, left => {
       resend.setAttribute('aria-disabled', String(left > 0))
-      resend.textContent = left > 0 ? texts.resendIn(clockTime(left)) : texts.resend
+      resend.textContent = left > 0 ? texts.resendIn(formatSeconds(left)) : texts.resend
     })
   }
-  waitFor(wait)
+  startWait(wait)
   onLeave(() => stop())
 
   return [
@@ -57,14 +57,14 @@ export function codeScreen({ courtside, go, signedIn, onLeave, email, wait = 60,
     h(
       'div',
       { class: 'card' },
-      entered.element,
+      codeForm.element,
       h(
         'div',
         { class: 'row' },
         resend,
         button('link', texts.otherEmail, () => go('sign-in', { email })),
       ),
-      said,
+      status,
     ),
   ]
 }

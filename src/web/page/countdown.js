@@ -1,6 +1,9 @@
+/** The wait until another code can be requested, if the service does not state it in Retry-After. */
+export const DEFAULT_WAIT_SECONDS = 60
+
 /**
- * Calls `show` with the seconds that are left, every second down to 0. It goes by the clock, since timers of a page in the
- * background are slow. @returns stop
+ * Calls `show` with the remaining seconds, every second down to 0. It reads the clock, because the timers of a
+ * background page are slow. @returns stop
  */
 export function countDown(seconds, show) {
   const end = Date.now() + seconds * 1000
@@ -14,9 +17,9 @@ export function countDown(seconds, show) {
   return () => clearInterval(timer)
 }
 
-/** `0:42`, `2:05`, `1:00:00`. */
-export function clockTime(seconds) {
+/** Formats seconds as `0:42`, `2:05` or `1:00:00`. */
+export function formatSeconds(seconds) {
   const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]
-  const shown = parts[0] > 0 ? parts : parts.slice(1)
-  return shown.map((part, index) => (index === 0 ? String(part) : String(part).padStart(2, '0'))).join(':')
+  const visible = parts[0] > 0 ? parts : parts.slice(1)
+  return visible.map((part, index) => (index === 0 ? String(part) : String(part).padStart(2, '0'))).join(':')
 }

@@ -2,34 +2,34 @@ import { button, h } from './dom.js'
 import { codeField, form } from './form.js'
 import { texts } from './texts.js'
 
-/** Deletes the account in two steps: a code is asked for, then it is given. */
-export function deletion({ courtside, go, user }) {
-  const place = h('div', {})
+/** Offers to delete the account in two steps: the user requests a code, then enters it. */
+export function createDeletion({ courtside, go, user }) {
+  const container = h('div', {})
 
   function offer() {
-    place.replaceChildren(button('link danger', texts.deleteAccount, explain))
+    container.replaceChildren(button('link danger', texts.deleteAccount, explain))
   }
 
   function explain() {
-    const ask = form({
+    const requestForm = form({
       fields: [],
       submit: texts.sendCode,
       async work() {
-        // Where one was sent a moment ago it will do.
+        // With `wait` the service has just sent a code, which is still valid.
         await courtside.requestOtp({ email: user.email }).catch(error => {
           if (error.code !== 'wait') throw error
         })
         confirm()
       },
     })
-    show(ask.element)
-    ask.element.querySelector('button').focus()
+    show(requestForm.element)
+    requestForm.element.querySelector('button').focus()
   }
 
   function confirm() {
-    // What can't be undone isn't sent by itself.
+    // Only the button submits this code, because a deletion cannot be undone.
     const code = codeField(() => {})
-    const last = form({
+    const confirmForm = form({
       fields: [code],
       submit: texts.deleteNow,
       danger: true,
@@ -40,18 +40,18 @@ export function deletion({ courtside, go, user }) {
         go('sign-in', { notice: texts.deleted })
       },
     })
-    show(last.element)
+    show(confirmForm.element)
     code.input.focus()
   }
 
   function show(step) {
     const cancel = button('link', texts.cancel, () => {
       offer()
-      place.querySelector('button').focus()
+      container.querySelector('button').focus()
     })
-    place.replaceChildren(h('p', { class: 'muted' }, texts.deleteLead), step, cancel)
+    container.replaceChildren(h('p', { class: 'muted' }, texts.deleteLead), step, cancel)
   }
 
   offer()
-  return place
+  return container
 }

@@ -1,21 +1,21 @@
 import { button, h } from './dom.js'
 import { texts } from './texts.js'
 
-const EVERY_MS = 1500
-const PAUSE_MS = 1200
-const KEPT = 3
+const MAILS_POLL_MS = 1500
+const STORY_PAUSE_MS = 1200
+const MAX_MAILS = 3
 
 /**
- * The panel of the development service: its latest mails, and a game to be played. Elsewhere there is no panel.
- * @param token gives the token of whoever is signed in, or null
+ * Shows the latest mails and a game to play, if the service runs in development.
+ * @param readToken returns the token of the signed-in user, or null
  */
-export async function showDevelopment(place, { courtside, token }) {
-  // The mailbox answers nobody else, so that others need not ask.
+export async function showDevelopment(panel, { courtside, readToken }) {
+  // The mailbox answers only requests to these hosts.
   if (!['localhost', '127.0.0.1', '[::1]'].includes(location.hostname)) return
   const mails = h('ul', { class: 'mails' })
   if (!(await showMails(mails))) return
-  place.setAttribute('aria-label', texts.development)
-  place.replaceChildren(
+  panel.setAttribute('aria-label', texts.development)
+  panel.replaceChildren(
     h(
       'section',
       {},
@@ -24,11 +24,11 @@ export async function showDevelopment(place, { courtside, token }) {
       h('h3', {}, texts.mails),
       mails,
       h('h3', {}, texts.game),
-      game({ courtside, token }),
+      createGame({ courtside, readToken }),
     ),
   )
-  place.hidden = false
-  setInterval(() => document.hidden || showMails(mails), EVERY_MS)
+  panel.hidden = false
+  setInterval(() => document.hidden || showMails(mails), MAILS_POLL_MS)
 }
 
 /** @returns whether there is a mailbox */
@@ -36,23 +36,25 @@ async function showMails(list) {
   const answer = await fetch('/dev/mailbox.json').catch(() => undefined)
   if (!answer?.ok) return false
   const text = await answer.text()
-  // What is there stays while nothing is new, so that nobody loses a focus or a click.
-  if (list.shown === text) return true
-  list.shown = text
-  const latest = JSON.parse(text).slice(0, KEPT)
-  list.replaceChildren(...(latest.length > 0 ? latest.map(mailItem) : [h('li', { class: 'muted' }, texts.noMail)]))
+  // An unchanged list keeps its elements, so the focus and a click in progress stay.
+  if (list.content === text) return true
+  list.content = text
+  const latest = JSON.parse(text).slice(0, MAX_MAILS)
+  list.replaceChildren(
+    ...(latest.length > 0 ? latest.map(createMailItem) : [h('li', { class: 'muted' }, texts.noMail)]),
+  )
   return true
 }
 
-function mailItem({ to, text }) {
+function createMailItem({ to, text }) {
   const code = /^\d{4}$/m.exec(text)?.[0]
-  const use = code && button('secondary', code, () => fill(code))
-  use?.setAttribute('aria-label', texts.useCode(code))
-  return h('li', {}, h('span', { class: 'to' }, to), use)
+  const useButton = code && button('secondary', code, () => enterCode(code))
+  useButton?.setAttribute('aria-label', texts.useCode(code))
+  return h('li', {}, h('span', { class: 'to' }, to), useButton)
 }
 
-/** Types the code where one is asked for. */
-function fill(code) {
+/** Enters the code into the code field, if the screen has one. */
+function enterCode(code) {
   const input = document.querySelector('input.code')
   if (!input) return
   input.value = code
@@ -60,64 +62,65 @@ function fill(code) {
   input.dispatchEvent(new Event('input', { bubbles: true }))
 }
 
-function game({ courtside, token }) {
-  const said = h('p', { class: 'muted', role: 'status' })
-  let [round, step, steps] = [newRound(), 0, 1]
+function createGame({ courtside, readToken }) {
+  const status = h('p', { class: 'muted', role: 'status' })
+  let [round, step, steps] = [createRound(), 0, 1]
   let playing = false
 
   async function playNext() {
-    if (!(await token())) {
-      said.textContent = texts.gameLocked
+    if (!(await readToken())) {
+      status.textContent = texts.gameLocked
       return false
     }
-    const answer = await tell({ round, step })
+    const answer = await play({ round, step })
     if (!answer.ok) {
-      said.textContent = (await answer.json()).message
-      ;[round, step] = [newRound(), 0]
+      status.textContent = (await answer.json()).message
+      ;[round, step] = [createRound(), 0]
       return false
     }
     const { data } = await answer.json()
     steps = data.steps
-    said.textContent = texts.played(data.type, step + 1, steps)
+    status.textContent = texts.played(data.type, step + 1, steps)
     step += 1
-    const goesOn = step < steps
-    if (!goesOn) [round, step] = [newRound(), 0]
-    return goesOn
+    const hasNext = step < steps
+    if (!hasNext) [round, step] = [createRound(), 0]
+    return hasNext
   }
 
-  async function tell(body) {
+  async function play(body) {
     const answer = await post(body)
     if (answer.status !== 401) return answer
-    // Renews the token on its way.
+    // This call renews the expired token.
     await courtside.me().catch(() => {})
     return post(body)
   }
 
   async function post(body) {
-    const headers = { authorization: `Bearer ${await token()}`, 'content-type': 'application/json' }
+    const headers = { authorization: `Bearer ${await readToken()}`, 'content-type': 'application/json' }
     return fetch('/dev/play', { method: 'POST', headers, body: JSON.stringify(body) })
   }
 
-  const alone = work => async () => {
+  /** Makes a click handler that ignores clicks while one of them is running. */
+  const whileIdle = action => async () => {
     if (playing) return
     playing = true
-    await work().catch(error => {
-      said.textContent = error.message
+    await action().catch(error => {
+      status.textContent = error.message
     })
     playing = false
   }
-  const next = button('secondary', texts.nextFact, alone(playNext))
+  const next = button('secondary', texts.nextEvent, whileIdle(playNext))
   const whole = button(
     'secondary',
     texts.wholeStory,
-    alone(async () => {
-      while (await playNext()) await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
+    whileIdle(async () => {
+      while (await playNext()) await new Promise(resolve => setTimeout(resolve, STORY_PAUSE_MS))
     }),
   )
-  return h('div', {}, h('p', { class: 'muted' }, texts.gameLead), h('p', { class: 'row' }, next, whole), said)
+  return h('div', {}, h('p', { class: 'muted' }, texts.gameLead), h('p', { class: 'row' }, next, whole), status)
 }
 
-/** Tells this telling of the story from those before. */
-function newRound() {
+/** Returns a number that makes the ids of this game differ from those of earlier games. */
+function createRound() {
   return Math.floor(Date.now() / 1000) % 500_000
 }

@@ -1,4 +1,4 @@
-/** An element with attributes, listeners (`onclick`) and children. Text is set as text, never read as markup. */
+/** Creates an element with attributes, listeners (`onclick`) and children. A string child becomes a text node. */
 export function h(name, attributes = {}, ...children) {
   const element = document.createElement(name)
   for (const [key, value] of Object.entries(attributes)) {
@@ -10,7 +10,7 @@ export function h(name, attributes = {}, ...children) {
   return element
 }
 
-/** A button that submits nothing. */
+/** Creates a button that does not submit a form. */
 export function button(className, text, onclick) {
   return h('button', { type: 'button', class: className, onclick }, text)
 }

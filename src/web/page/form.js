@@ -1,7 +1,7 @@
 import { h } from './dom.js'
 import { texts } from './texts.js'
 
-/** A labelled input with a place for what is wrong with it. `name` is the service's own name of the field. */
+/** Creates a labelled input with a place for its error. @param name the service's name of the field */
 export function field(name, label, attributes = {}) {
   const error = h('p', { class: 'error', id: `${name}-error` })
   const input = h('input', { id: name, name, required: true, 'aria-describedby': error.id, ...attributes })
@@ -22,14 +22,14 @@ export function field(name, label, attributes = {}) {
 }
 
 /**
- * A form that says what is wrong where it is wrong. `work` is done once at a time; of what it throws the fields' texts
- * are shown at them, and the rest below.
- * @param missing the text for an empty field, by its name
+ * Creates a form that shows each error at its field and any other error below the fields. A submit is ignored while
+ * `work` is running.
+ * @param missing the texts for empty fields, by field name
  */
 export function form({ fields, submit, danger = false, missing = {}, between = [], work }) {
   const problem = h('p', { class: 'error', role: 'alert' })
   const button = h('button', { type: 'submit', class: danger ? 'primary danger' : 'primary' }, submit)
-  // Without the browser's own bubbles, which no screen reader reads twice and no style reaches.
+  // `novalidate` turns off the browser's own messages, which cannot be styled and which screen readers read only once.
   const element = h('form', { novalidate: true }, between, problem, button)
 
   async function run() {
@@ -67,24 +67,24 @@ export function form({ fields, submit, danger = false, missing = {}, between = [
   return { element, run, complain }
 }
 
-/** The one input of a code: typed, pasted or filled in, it is sent as soon as it has its four digits. */
+/** Creates the input for a code. It calls `onComplete` as soon as it contains four digits. */
 export function codeField(onComplete) {
   const code = field('code', texts.code, {
     class: 'code',
     inputmode: 'numeric',
     autocomplete: 'one-time-code',
-    // No maxlength: a pasted "12 34" would lose its last digit before it is tidied.
+    // A maxlength would cut the last digit off a pasted "12 34".
     pattern: '[0-9]{4}',
     autocapitalize: 'off',
     spellcheck: 'false',
     enterkeyhint: 'done',
   })
-  let sent = ''
+  let completed = ''
   code.input.addEventListener('input', () => {
     const digits = code.input.value.replace(/\D/g, '').slice(0, 4)
     if (digits !== code.input.value) code.input.value = digits
-    if (digits.length === 4 && digits !== sent) onComplete()
-    sent = digits
+    if (digits.length === 4 && digits !== completed) onComplete()
+    completed = digits
   })
   return code
 }

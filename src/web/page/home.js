@@ -1,12 +1,12 @@
-import { deletion } from './deletion.js'
+import { createDeletion } from './deletion.js'
 import { button, h } from './dom.js'
 import { language, texts } from './texts.js'
 
-/** The person's own page. */
+/** Shows the user's level, profile and account. */
 export function homeScreen({ courtside, go, user }) {
   const since = new Date(user.created_at).toLocaleDateString(language, { dateStyle: 'long' })
   const logOut = button('secondary', texts.logOut, async () => {
-    // Here it is over even where the service can't be told.
+    // The session ends here even if the service cannot be reached.
     await courtside.logout().catch(() => {})
   })
   const { game_level: level } = user
@@ -44,7 +44,7 @@ export function homeScreen({ courtside, go, user }) {
       { class: 'card', 'aria-labelledby': 'account-title' },
       h('h2', { id: 'account-title' }, texts.account),
       h('p', {}, logOut),
-      deletion({ courtside, go, user }),
+      createDeletion({ courtside, go, user }),
     ),
   ]
 }

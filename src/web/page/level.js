@@ -1,12 +1,12 @@
 import { button, h } from './dom.js'
 import { texts } from './texts.js'
 
-/** Lets one of the levels be chosen. */
+/** Asks the user to choose a level. */
 export async function levelScreen({ courtside, go, user }) {
   const levels = await courtside.gameLevels()
   const error = h('p', { class: 'error', role: 'alert', id: 'level-error' })
   const save = h('button', { type: 'submit', class: 'primary' }, texts.save)
-  const choice = level =>
+  const createChoice = level =>
     h(
       'label',
       { class: 'level' },
@@ -16,7 +16,7 @@ export async function levelScreen({ courtside, go, user }) {
   const form = h(
     'form',
     { novalidate: true },
-    h('fieldset', { 'aria-label': texts.levels, 'aria-describedby': error.id }, levels.map(choice)),
+    h('fieldset', { 'aria-label': texts.levels, 'aria-describedby': error.id }, levels.map(createChoice)),
     error,
     save,
   )

@@ -1,8 +1,9 @@
+import { DEFAULT_WAIT_SECONDS } from './countdown.js'
 import { button, h } from './dom.js'
 import { field, form } from './form.js'
 import { texts } from './texts.js'
 
-/** Asks for the e-mail, and for who it is when that is a sign-up. */
+/** Asks for the e-mail, and for a sign-up also for the name and the terms. */
 export function signInScreen({ courtside, go, notice, mode = 'in', email: known = '' }) {
   const email = field('email', texts.email, { type: 'email', autocomplete: 'email', inputmode: 'email' })
   const firstName = field('first_name', texts.firstName, { autocomplete: 'given-name', maxlength: '100' })
@@ -12,7 +13,7 @@ export function signInScreen({ courtside, go, notice, mode = 'in', email: known 
   const isSignUp = mode === 'up'
   const fields = isSignUp ? [firstName, lastName, email, terms] : [email]
 
-  function credentials() {
+  function readCredentials() {
     const address = email.input.value.trim()
     if (!isSignUp) return { email: address }
     return {
@@ -23,35 +24,35 @@ export function signInScreen({ courtside, go, notice, mode = 'in', email: known 
     }
   }
 
-  async function ask() {
-    const body = credentials()
+  async function requestCode() {
+    const body = readCredentials()
     try {
-      await courtside.requestOtp(body)
-      go('code', { email: body.email, wait: 60 })
+      const { retryAfter } = await courtside.requestOtp(body)
+      go('code', { email: body.email, wait: retryAfter ?? DEFAULT_WAIT_SECONDS })
     } catch (error) {
-      // A code was sent a moment ago, to be typed on the next screen.
+      // With `wait` the service has just sent a code, so the next screen can ask for it.
       if (error.code !== 'wait') throw error
-      go('code', { email: body.email, wait: error.retryAfter ?? 60, problem: error.message })
+      go('code', { email: body.email, wait: error.retryAfter ?? DEFAULT_WAIT_SECONDS, problem: error.message })
     }
   }
 
-  const asked = form({
+  const requestForm = form({
     fields,
     submit: texts.sendCode,
     missing: { accept_cgu: texts.termsRequired },
     between: isSignUp
       ? [h('div', { class: 'pair' }, firstName.element, lastName.element), email.element, terms.element]
       : [email.element],
-    work: ask,
+    work: requestCode,
   })
 
-  const tab = (to, text) => {
-    const choice = button('', text, () => {
+  const createTab = (to, text) => {
+    const tab = button('', text, () => {
       if (to !== mode) go('sign-in', { mode: to, email: email.input.value, focus: `[data-mode=${to}]` })
     })
-    choice.setAttribute('aria-pressed', String(to === mode))
-    choice.dataset.mode = to
-    return choice
+    tab.setAttribute('aria-pressed', String(to === mode))
+    tab.dataset.mode = to
+    return tab
   }
 
   return [
@@ -64,10 +65,10 @@ export function signInScreen({ courtside, go, notice, mode = 'in', email: known 
       h(
         'div',
         { class: 'tabs', role: 'group', 'aria-label': texts.how },
-        tab('in', texts.signIn),
-        tab('up', texts.signUp),
+        createTab('in', texts.signIn),
+        createTab('up', texts.signUp),
       ),
-      asked.element,
+      requestForm.element,
     ),
   ]
 }

@@ -53,9 +53,9 @@ const FR = {
   noMail: 'Pas encore d’e-mail.',
   useCode: code => `Saisir le code ${code}`,
   game: 'Jouer une partie',
-  gameLead: 'Envoie des faits comme le ferait votre service de parties, et la cloche sonne.',
+  gameLead: 'Envoie des événements comme le ferait votre service de parties, et la cloche sonne.',
   gameLocked: 'Connectez-vous d’abord.',
-  nextFact: 'Fait suivant',
+  nextEvent: 'Événement suivant',
   wholeStory: 'Toute l’histoire',
   played: (type, step, steps) => `${type} (${step} sur ${steps})`,
 }
@@ -113,16 +113,16 @@ const EN = {
   noMail: 'No email yet.',
   useCode: code => `Enter the code ${code}`,
   game: 'Play a game',
-  gameLead: 'Reports facts as your games service would, and the bell rings.',
+  gameLead: 'Reports events as your games service would, and the bell rings.',
   gameLocked: 'Sign in first.',
-  nextFact: 'Next fact',
+  nextEvent: 'Next event',
   wholeStory: 'The whole story',
   played: (type, step, steps) => `${type} (${step} of ${steps})`,
 }
 
 const KEY = 'courtside.language'
 
-function chosen() {
+function readChoice() {
   try {
     return localStorage.getItem(KEY)
   } catch {
@@ -130,8 +130,8 @@ function chosen() {
   }
 }
 
-/** `fr` or `en`: what was chosen here, else what the browser prefers. */
-export const language = /^en\b/i.test(chosen() ?? navigator.language) ? 'en' : 'fr'
+/** `fr` or `en`: the user's choice on this page, or the browser's language. */
+export const language = /^en\b/i.test(readChoice() ?? navigator.language) ? 'en' : 'fr'
 export const texts = language === 'en' ? EN : FR
 
 export function switchLanguage() {
