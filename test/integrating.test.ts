@@ -14,7 +14,7 @@ const guide = await readFile(join(root, 'docs/integrating.md'), 'utf8')
 const commands = [...guide.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block!)
 const live = commands.filter(block => block.includes('curl -sN'))
 
-describe('docs/integrating.md', () => {
+describe('docs/integrating.md', { timeout: 60_000 }, () => {
   let folder: string
   let service: Service
   let token: string
@@ -29,18 +29,18 @@ describe('docs/integrating.md', () => {
     await rm(folder, { recursive: true })
   })
 
-  /** A shell as the guide wants it, but for the port: that may be taken where the tests run. */
-  function shell(blocks: string[]): [string, string[], { cwd: string; env: NodeJS.ProcessEnv }] {
+  /** Returns the call of a shell for these commands. The service of the test replaces the address of the guide. */
+  function createShell(blocks: string[]): [string, string[], { cwd: string; env: NodeJS.ProcessEnv }] {
     const script = ['set -e', ...blocks].join('\n').replaceAll('http://127.0.0.1:3000', service.address)
     return ['bash', ['-c', script], { cwd: folder, env: { ...process.env, TOKEN: token } }]
   }
 
-  test('its commands do what it says, in one shell', async () => {
-    const { stdout } = await promisify(execFile)(...shell(commands.filter(block => !live.includes(block))))
+  test('its commands, run in one shell, print what it shows', async () => {
+    const { stdout } = await promisify(execFile)(...createShell(commands.filter(block => !live.includes(block))))
     const lines = stdout.split('\n')
-    const promised = [...guide.matchAll(/```json\n(.*)\n```/g)].map(([, line]) => line)
-    assert.equal(promised.length, 3)
-    assert.deepEqual(lines.slice(0, 3), promised)
+    const documented = [...guide.matchAll(/```json\n(.*)\n```/g)].map(([, line]) => line)
+    assert.equal(documented.length, 3)
+    assert.deepEqual(lines.slice(0, 3), documented)
     const { results } = JSON.parse(lines[3]!)
     assert.deepEqual(
       results.map(({ id, status }: { id: string; status: string }) => [id, status]),
@@ -55,19 +55,20 @@ describe('docs/integrating.md', () => {
     assert.deepEqual([page.data.length, page.meta.total, unread.unread_count, read.count], [1, 2, 2, 2])
   })
 
-  test('its stream begins with what it says', async () => {
-    const [program, args, options] = shell([commands[0]!, ...live.map(block => `exec ${block}`)])
-    const curl = spawn(program, args, options)
-    let heard = ''
+  test('its stream begins with the sync event that it shows', async () => {
+    const [program, args, options] = createShell([commands[0]!, ...live.map(block => `exec ${block}`)])
+    // A time-out kills curl, which ends the loop.
+    const curl = spawn(program, args, { ...options, timeout: 30_000 })
+    let output = ''
     for await (const chunk of curl.stdout) {
-      heard += chunk
-      if (heard.includes('latest_id')) break
+      output += chunk
+      if (output.includes('latest_id')) break
     }
     curl.kill()
-    assert.match(heard, /event: sync\ndata: \{"unread_count":\d+,"latest_id":\d+\}/)
+    assert.match(output, /event: sync\ndata: \{"unread_count":\d+,"latest_id":\d+\}/)
   })
 
-  test('tells of every type of event and every code of an error', () => {
+  test('it lists every type of event and every code of an error', () => {
     for (const type of EVENT_TYPES) assert.ok(guide.includes(`| \`${type}\` |`), type)
     for (const code of CODES) assert.ok(guide.includes(`\`${code}\``), code)
   })
@@ -77,11 +78,12 @@ describe('docs/integrating.md', () => {
 async function signUp({ address, listening }: Service): Promise<string> {
   const email = 'marie@example.com'
   await post(`${address}/api/v1/auth/request-otp`, { email, first_name: 'Marie', last_name: 'D', accept_cgu: true })
-  for (;;) {
+  for (const deadline = performance.now() + 30_000; performance.now() < deadline; ) {
     const mails = (await (await fetch(`${listening.mailbox}.json`)).json()) as { text: string }[]
     const code = /^\d{4}$/m.exec(mails[0]?.text ?? '')?.[0]
     if (code) return (await post(`${address}/api/v1/auth/verify-otp`, { email, code })).access_token
   }
+  throw new Error('no code arrived in the mailbox within 30 s')
 }
 
 async function post(url: string, body: unknown): Promise<any> {
