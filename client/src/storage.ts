@@ -2,8 +2,8 @@ type MaybePromise<T> = T | Promise<T>
 
 /**
  * `token` belongs to the current session. `last_token` belongs to the session before and stays after a sign-out. It no
- * longer authenticates anyone. Sent with the requests of the next sign-in, it selects this client's lane, so a stranger
- * who guesses at the address cannot lock its owner out.
+ * longer authenticates anyone. The client sends it at the next sign-in to select its own lane. Then a stranger who
+ * guesses at the address cannot lock its owner out.
  */
 export type TokenKey = 'token' | 'last_token'
 

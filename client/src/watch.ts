@@ -10,7 +10,7 @@ const TIMING: Timing = {
   // The service sends a heartbeat every 20 s, so two are missing.
   idleMs: 45_000,
   // A user's sixth stream ends the oldest of the five others. Without a minimum, six tabs would replace each other's
-  // streams for ever.
+  // streams forever.
   minStreamMs: 30_000,
   maxFailures: 3,
   pollMs: 30_000,

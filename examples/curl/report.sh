@@ -18,7 +18,7 @@ starts_at=$(date --utc --date '+3 days' +%FT%TZ)
 state="\"game_id\": $game, \"creator_id\": $creator, \"player_ids\": [$creator, $player], \"starts_at\": \"$starts_at\""
 
 # create_event TYPE MORE_DATA: prints an event with an id and a time. A games service creates it in the transaction that
-# changes the game, and stores it in a table until it is delivered. `source` and `id` identify the event for ever.
+# changes the game, and stores it in a table until it is delivered. `source` and `id` identify the event forever.
 # `time` states the order of the events.
 create_event() {
   printf '{"specversion": "1.0", "id": "%s", "source": "/games", "type": "%s", "time": "%s", "data": {%s, %s}}' \

@@ -37,7 +37,7 @@ for (const { id, status = 'rejected', notifications, message } of [{ id: joined.
 
 /**
  * Creates an event with an id and a time. A games service creates it in the transaction that changes the game, and
- * stores it in a table until it is delivered. `source` and `id` identify the event for ever. `time` states the order of
+ * stores it in a table until it is delivered. `source` and `id` identify the event forever. `time` states the order of
  * the events.
  */
 function createEvent(type, data) {

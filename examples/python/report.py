@@ -25,7 +25,7 @@ def create_event(kind, data):
     """Creates an event with an id and a time.
 
     A games service creates it in the transaction that changes the game, and stores it in a table until it is delivered.
-    `source` and `id` identify the event for ever. `time` states the order of the events.
+    `source` and `id` identify the event forever. `time` states the order of the events.
     """
     now = datetime.now(timezone.utc).isoformat()
     return {"specversion": "1.0", "id": str(uuid.uuid4()), "source": "/games", "type": kind, "time": now, "data": data}

@@ -31,7 +31,7 @@ export function codeScreen({ courtside, go, showUser, onLeave, email, wait, prob
       // The e-mail is enough, because the service keeps the other fields of an unfinished sign-up.
       const { retryAfter } = await courtside.requestOtp({ email })
       status.textContent = texts.resent
-      code.complain('')
+      code.setError('')
       code.input.value = ''
       code.input.focus()
       startWait(retryAfter ?? DEFAULT_WAIT_SECONDS)

@@ -14,7 +14,7 @@ export function field(name, label, attributes = {}) {
     element,
     input,
     isEmpty: () => (isCheck ? !input.checked : input.value.trim() === ''),
-    complain(text) {
+    setError(text) {
       error.textContent = text
       input.setAttribute('aria-invalid', String(text !== ''))
     },
@@ -35,21 +35,21 @@ export function form({ fields, submit, danger = false, missing = {}, between = [
   async function run() {
     if (button.getAttribute('aria-disabled') === 'true') return
     problem.textContent = ''
-    for (const one of fields) one.complain(one.isEmpty() ? (missing[one.name] ?? texts.required) : '')
+    for (const one of fields) one.setError(one.isEmpty() ? (missing[one.name] ?? texts.required) : '')
     if (focusInvalid()) return
     button.setAttribute('aria-disabled', 'true')
     try {
       await work()
     } catch (error) {
-      complain(error)
+      showErrors(error)
     } finally {
       button.setAttribute('aria-disabled', 'false')
     }
   }
 
-  function complain(error) {
+  function showErrors(error) {
     const known = fields.filter(({ name }) => error.errors?.[name])
-    for (const one of known) one.complain(error.errors[one.name].join(' '))
+    for (const one of known) one.setError(error.errors[one.name].join(' '))
     if (known.length === 0) problem.textContent = error.message
     focusInvalid()
   }
@@ -64,7 +64,7 @@ export function form({ fields, submit, danger = false, missing = {}, between = [
     event.preventDefault()
     run()
   })
-  return { element, run, complain }
+  return { element, run }
 }
 
 /** Creates the input for a code. It calls `onComplete` as soon as it contains four digits. */
