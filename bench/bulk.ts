@@ -4,7 +4,7 @@ import { administer } from './postgres.ts'
  * Fills a table with what would be kept at every row put aside and made anew at the end: its constraints and indexes. Ten
  * million rows take minutes that way, not hours.
  */
-export async function inBulk(url: string, table: string, fill: () => Promise<unknown>): Promise<void> {
+export async function fillInBulk(url: string, table: string, fill: () => Promise<unknown>): Promise<void> {
   const constraints = await administer(
     url,
     `select conname as name, pg_get_constraintdef(oid) as definition from pg_constraint

@@ -13,7 +13,7 @@ const COLOURS: Record<string, string> = {
 }
 
 /** Answers a second of all programs, work by work, each work on a scale of its own: what counts is who is how far from whom. */
-export function chart(parts: Part[]): string {
+export function drawChart(parts: Part[]): string {
   const works = parts
     .flatMap(part => part.figures ?? [])
     .filter(({ of }) => of.length > 1 && of.every(({ name }) => name in COLOURS))

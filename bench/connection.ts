@@ -59,7 +59,7 @@ export class Connection {
     const headEnd = received.indexOf('\r\n\r\n')
     if (headEnd < 0) return
     const head = received.toString('latin1', 0, headEnd)
-    const body = bodyOf(head, received, headEnd + 4)
+    const body = findBody(head, received, headEnd + 4)
     if (!body) return
     this.#length = 0
     this.#failed = undefined
@@ -68,19 +68,19 @@ export class Connection {
 }
 
 /** The body, once all of it is there. */
-function bodyOf(head: string, received: Buffer, start: number): Buffer | undefined {
+function findBody(head: string, received: Buffer, start: number): Buffer | undefined {
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
   if (length !== undefined) {
     const end = start + Number(length)
     return received.length < end ? undefined : received.subarray(start, end)
   }
   if (!/\r\ntransfer-encoding: *chunked/i.test(head)) return Buffer.alloc(0)
-  return received.subarray(-5).equals(LAST_CHUNK) ? dechunked(received.subarray(start)) : undefined
+  return received.subarray(-5).equals(LAST_CHUNK) ? decodeChunks(received.subarray(start)) : undefined
 }
 
 const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 
-function dechunked(chunked: Buffer): Buffer {
+function decodeChunks(chunked: Buffer): Buffer {
   const parts: Buffer[] = []
   for (let at = 0; ; ) {
     const lineEnd = chunked.indexOf('\r\n', at)

@@ -2,23 +2,23 @@ import { INTAKE_KEY } from './programs.ts'
 import { post } from './requests.ts'
 
 // Beyond every game that a seed makes.
-let games = 1_000_000_000
-let events = 0
+let lastGameId = 1_000_000_000
+let lastEventNumber = 0
 
 /** A player has joined a game that nobody has heard of: three are told, the creator, who doesn't play, and two players. */
-export function someEvent(users: number): Record<string, unknown> {
-  games += 1
-  events += 1
+export function makeEvent(users: number): Record<string, unknown> {
+  lastGameId += 1
+  lastEventNumber += 1
   const first = Math.floor(Math.random() * users)
   const [creator, actor, ...others] = [0, 1, 2, 3].map(step => 1 + ((first + step * 7) % users))
   return {
     specversion: '1.0',
-    id: `bench-${process.pid}-${events}`,
+    id: `bench-${process.pid}-${lastEventNumber}`,
     source: '/bench',
     type: 'game_joined',
     time: new Date().toISOString(),
     data: {
-      game_id: games,
+      game_id: lastGameId,
       creator_id: creator,
       player_ids: [actor, ...others],
       actor_id: actor,
@@ -27,11 +27,11 @@ export function someEvent(users: number): Record<string, unknown> {
   }
 }
 
-export function report(event: unknown): string {
+export function reportRequest(event: unknown): string {
   return post('/internal/v1/events', event, INTAKE_KEY)
 }
 
-export function reportBatch(batch: unknown[]): string {
+export function batchRequest(batch: unknown[]): string {
   const type = { 'Content-Type': 'application/cloudevents-batch+json' }
   return post('/internal/v1/events', batch, INTAKE_KEY, type)
 }

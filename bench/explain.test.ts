@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { plansOf } from './explain/journey.ts'
-import { faultsOf, type Plan, shapeOf } from './explain/plans.ts'
+import { collectJourneyPlans } from './explain/journey.ts'
+import { findFaults, type Plan, describeShape } from './explain/plans.ts'
 import { type Postgres, startPostgres } from './postgres.ts'
 import { seedService } from './seed.ts'
 
@@ -21,7 +21,7 @@ describe('no statement reads a table from end to end, or sorts more than was ask
 
   for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
     test(mode, async () => {
-      const plans = await plansOf(url, SEED, mode)
+      const plans = await collectJourneyPlans(url, SEED, mode)
       // Else nothing was looked at.
       assert.ok(new Set(plans.map(plan => plan.request)).size > 25)
       assert.deepEqual(plans.flatMap(told), [])
@@ -31,11 +31,11 @@ describe('no statement reads a table from end to end, or sorts more than was ask
   test('what would be a fault is seen', () => {
     const scan = { 'Node Type': 'Seq Scan', 'Relation Name': 'notification', 'Actual Rows': 1, 'Actual Loops': 1 }
     const sort = { 'Node Type': 'Sort', 'Actual Rows': 10_000, 'Actual Loops': 1, Plans: [scan] }
-    assert.deepEqual(faultsOf({ root: sort }), ['sorts 10000 rows', 'reads all of notification'])
+    assert.deepEqual(findFaults({ root: sort }), ['sorts 10000 rows', 'reads all of notification'])
   })
 })
 
 function told(plan: Plan): string[] {
   const statement = plan.statement.replace(/\s+/g, ' ').slice(0, 90)
-  return faultsOf(plan).map(fault => `${plan.request}: ${statement} … ${fault}: ${shapeOf(plan.root)}`)
+  return findFaults(plan).map(fault => `${plan.request}: ${statement} … ${fault}: ${describeShape(plan.root)}`)
 }

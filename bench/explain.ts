@@ -1,23 +1,23 @@
 // node bench/explain.ts [--data FOLDER]: the plan of every statement at 10 000 000 notifications (in the database that `growth`
 // has made in FOLDER, or makes it), and which of them reads a table from end to end or sorts.
 import { parseArgs } from 'node:util'
-import { plansOf } from './explain/journey.ts'
-import { faultsOf, shapeOf } from './explain/plans.ts'
+import { collectJourneyPlans } from './explain/journey.ts'
+import { findFaults, describeShape } from './explain/plans.ts'
 import { startPostgres } from './postgres.ts'
-import { grown, LARGE } from './work/growth.ts'
+import { findOrCreateDatabase, LARGE } from './work/growth.ts'
 
 const { values: options } = parseArgs({ options: { data: { type: 'string' } } })
 const postgres = await startPostgres(options.data)
 try {
-  const url = await grown({ postgres }, 'large', LARGE)
+  const url = await findOrCreateDatabase({ postgres }, 'large', LARGE)
   for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
     console.log(`\n## ${mode}\n`)
     const seen = new Set<string>()
-    for (const plan of await plansOf(url, LARGE, mode)) {
-      const shape = shapeOf(plan.root)
+    for (const plan of await collectJourneyPlans(url, LARGE, mode)) {
+      const shape = describeShape(plan.root)
       if (seen.has(plan.statement + shape)) continue
       seen.add(plan.statement + shape)
-      const faults = faultsOf(plan)
+      const faults = findFaults(plan)
       console.log(`${plan.request}: ${plan.statement.replace(/\s+/g, ' ').slice(0, 100)}`)
       console.log(`  ${shape}\n  ${plan.ms} ms, ${plan.pages} pages${faults.map(fault => `\n  !! ${fault}`).join('')}`)
     }

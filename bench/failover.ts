@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { SMTPServer } from 'smtp-server'
 import { migrate } from '../src/db/migrate.ts'
-import { type Acknowledged, listenOn, writeOn } from './failover/clients.ts'
+import { type Acknowledged, startListening, startWriting } from './failover/clients.ts'
 import { startPair } from './failover/pair.ts'
 import { administer } from './postgres.ts'
 import { freePort, startService } from './programs.ts'
@@ -21,7 +21,7 @@ const { values: options } = parseArgs({ options: { asynchronous: { type: 'boolea
 const bin = process.env.TEST_PG_BIN ?? execFileSync('pg_config', ['--bindir']).toString().trim()
 const pair = await startPair(bin, !options.asynchronous)
 const mailed: { to: string; at: number }[] = []
-const mailServer = await acceptMails()
+const mailServer = await startMailServer()
 try {
   await migrate(pair.primaryUrl)
   await seedService(pair.primaryUrl, SEED)
@@ -33,8 +33,8 @@ try {
   const address = `http://127.0.0.1:${service.port}`
   const people = callers(SEED.users)
   const acknowledged: Acknowledged = { events: [], reads: new Map(), codes: [], times: {} }
-  const stopWriting = writeOn(address, people, acknowledged)
-  const listening = listenOn(address, people[0]!)
+  const stopWriting = startWriting(address, people, acknowledged)
+  const listening = startListening(address, people[0]!)
 
   const all = () => ({ ...acknowledged.times, stream: listening.heard, mails: mailed.map(({ at }) => at) })
   // Everything works before anything breaks.
@@ -59,7 +59,7 @@ try {
     return { name, before, after: times.length - before, seconds: (first - killed) / 1000 }
   })
   console.table(firsts.map(each => ({ ...each, seconds: each.seconds.toFixed(2) })))
-  const lost = await losses(pair.standbyUrl, acknowledged)
+  const lost = await countLosses(pair.standbyUrl, acknowledged)
   console.log(
     `${options.asynchronous ? 'asynchronous' : 'synchronous'} replication; lost of what was acknowledged:`,
     lost,
@@ -72,7 +72,7 @@ try {
   await pair.stop()
 }
 
-async function acceptMails() {
+async function startMailServer() {
   const port = await freePort()
   const server = new SMTPServer({
     authOptional: true,
@@ -89,7 +89,7 @@ async function acceptMails() {
 }
 
 /** How many of the acknowledged writes the new primary doesn't have. A code counts as kept when it lives there or was mailed. */
-async function losses(url: string, { events, reads, codes }: Acknowledged) {
+async function countLosses(url: string, { events, reads, codes }: Acknowledged) {
   const keys = events.map(id => createHash('sha256').update(`/bench\0${id}`).digest('base64url'))
   const [row] = await administer(
     url,

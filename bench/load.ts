@@ -16,7 +16,7 @@ export type Load = {
   check?: (answer: Answer) => void
 }
 
-export type Loaded = {
+export type LoadResult = {
   perSecond: number
   requests: number
   /** Milliseconds, of each request; in no order. */
@@ -31,7 +31,7 @@ export type Loaded = {
  * then on: so a program that stands still for a moment is charged with all who came meanwhile.
  * @throws when an answer is no 2xx, or `check` throws
  */
-export async function load(options: Load): Promise<Loaded> {
+export async function load(options: Load): Promise<LoadResult> {
   const { ports, connections, seconds = Number.POSITIVE_INFINITY, count = Number.POSITIVE_INFINITY } = options
   const pool = Array.from({ length: connections }, (_, index) => new Connection(ports[index % ports.length]!))
   const latencies: number[] = []
@@ -45,7 +45,7 @@ export async function load(options: Load): Promise<Loaded> {
     options.check?.(answer)
   }
   try {
-    await (options.rate ? paced(pool, exchange, options.rate, began, end) : closed(pool, exchange, end, count))
+    await (options.rate ? runAtRate(pool, exchange, options.rate, began, end) : runClosedLoop(pool, exchange, end, count))
   } finally {
     for (const connection of pool) connection.close()
   }
@@ -57,7 +57,7 @@ export async function load(options: Load): Promise<Loaded> {
 
 type Exchange = (connection: Connection, since: number) => Promise<void>
 
-async function closed(pool: Connection[], exchange: Exchange, end: number, count: number): Promise<void> {
+async function runClosedLoop(pool: Connection[], exchange: Exchange, end: number, count: number): Promise<void> {
   let sent = 0
   await Promise.all(
     pool.map(async connection => {
@@ -72,7 +72,7 @@ async function closed(pool: Connection[], exchange: Exchange, end: number, count
 }
 
 /** Looks every millisecond at what is due: finer than that no timer is, and a request is due when it was looked at. */
-async function paced(pool: Connection[], exchange: Exchange, rate: number, began: number, end: number): Promise<void> {
+async function runAtRate(pool: Connection[], exchange: Exchange, rate: number, began: number, end: number): Promise<void> {
   const idle = [...pool]
   const waiting: number[] = []
   const running = new Set<Promise<void>>()

@@ -1,5 +1,5 @@
 import type { Answer } from './connection.ts'
-import { type Load, type Loaded, load } from './load.ts'
+import { type Load, type LoadResult, load } from './load.ts'
 import type { Postgres } from './postgres.ts'
 import type { Program } from './programs.ts'
 
@@ -81,7 +81,7 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
   const paced = await interleave(bench, contenders.filter(keepsUp), bench.rounds * RUNS_FOR_TAIL, { rate })
   return figures.map(each => {
     const runs = paced.get(each.name) ?? []
-    return { ...each, p50: medianAt(runs, 0.5), p99: medianAt(runs, 0.99) }
+    return { ...each, p50: medianQuantile(runs, 0.5), p99: medianQuantile(runs, 0.99) }
   })
 
   /** Who can't answer at that rate has no percentiles at it, only a queue. */
@@ -90,7 +90,7 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
   }
 }
 
-type Run = Loaded & { cpu: number; databaseCpu: number }
+type Run = LoadResult & { cpu: number; databaseCpu: number }
 
 async function interleave(
   bench: Bench,
@@ -123,10 +123,10 @@ async function run(
 /** A few requests, four at a time, each answer looked at. */
 async function smoke({ programs, next, check }: Contender): Promise<void> {
   const ports = programs.map(({ port }) => port)
-  await load({ ports, connections: 4, count: 12, next, check: answer => check(json(answer)) })
+  await load({ ports, connections: 4, count: 12, next, check: answer => check(parseBody(answer)) })
 }
 
-export function json({ body }: Answer): any {
+export function parseBody({ body }: Answer): any {
   return JSON.parse(body.toString())
 }
 
@@ -139,6 +139,6 @@ export function quantile(values: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN
 }
 
-function medianAt(runs: readonly Run[], q: number): number {
+function medianQuantile(runs: readonly Run[], q: number): number {
   return median(runs.map(({ latencies }) => quantile(latencies, q)))
 }

@@ -5,7 +5,7 @@ import pg from 'pg'
 import { pino } from 'pino'
 import { migrate } from '../src/db/migrate.ts'
 import { startEmbedded } from '../src/embedded/server.ts'
-import { cpuOfChildren } from './resources.ts'
+import { readTreeCpuSeconds } from './resources.ts'
 
 export type Postgres = {
   /** Makes an empty database, anew if there is one. @returns its URL */
@@ -41,11 +41,11 @@ export async function startPostgres(folder?: string, settings: Record<string, st
   const bin = process.env.TEST_PG_BIN
   const server = await startEmbedded(dataDir, log, { bin, settings: { ...SETTINGS, ...settings } })
   const postmaster = Number.parseInt(await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10)
-  const urlOf = (name: string) => Object.assign(new URL(server.url), { pathname: `/${name}` }).href
+  const urlFor = (name: string) => Object.assign(new URL(server.url), { pathname: `/${name}` }).href
   const createDatabase = async (name: string, template = 'template1') => {
     await administer(server.url, `drop database if exists ${name} with (force)`)
     await administer(server.url, `create database ${name} template ${template}`)
-    return urlOf(name)
+    return urlFor(name)
   }
   let template: Promise<unknown> | undefined
   return {
@@ -57,13 +57,13 @@ export async function startPostgres(folder?: string, settings: Record<string, st
     },
     async findDatabase(name) {
       const found = await administer(server.url, `select from pg_database where datname = '${name}'`)
-      return found.length > 0 ? urlOf(name) : undefined
+      return found.length > 0 ? urlFor(name) : undefined
     },
     async renameDatabase(name, to) {
       await administer(server.url, `alter database ${name} rename to ${to}`)
-      return urlOf(to)
+      return urlFor(to)
     },
-    cpuSeconds: () => cpuOfChildren(postmaster),
+    cpuSeconds: () => readTreeCpuSeconds(postmaster),
     async stop() {
       await server.stop()
       if (folder === undefined) await rm(dataDir, { recursive: true, force: true })

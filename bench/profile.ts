@@ -30,19 +30,19 @@ function print({ nodes, samples, timeDeltas }: Profile): void {
   const own = new Map<number, number>()
   for (const [index, id] of samples.entries()) add(own, id, timeDeltas[index]!)
   const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map(child => [child, id] as const)))
-  const names = new Map(nodes.map(node => [node.id, nameOf(node.callFrame)]))
+  const names = new Map(nodes.map(node => [node.id, describeFrame(node.callFrame)]))
   const byPackage = new Map<string, number>()
   const byFunction = new Map<string, number>()
   const within = new Map<string, number>()
   let busy = 0
   for (const { id, callFrame } of nodes) {
     const time = own.get(id) ?? 0
-    const callers = [...chain(id, parents)].map(each => names.get(each)!)
+    const callers = [...callChain(id, parents)].map(each => names.get(each)!)
     // Reading the code at the start is no part of an answer.
     if (/^\((idle|root)\)/.test(names.get(id)!) || callers.some(name => /internal\/modules|bootstrap/.test(name)))
       continue
     busy += time
-    add(byPackage, callFrame.url === '' ? callFrame.functionName : packageOf(callFrame.url), time)
+    add(byPackage, callFrame.url === '' ? callFrame.functionName : findPackage(callFrame.url), time)
     add(byFunction, names.get(id)!, time)
     for (const name of new Set(callers)) add(within, name, time)
   }
@@ -58,23 +58,23 @@ function print({ nodes, samples, timeDeltas }: Profile): void {
   }
 }
 
-function* chain(id: number, parents: Map<number, number>): Generator<number> {
+function* callChain(id: number, parents: Map<number, number>): Generator<number> {
   for (let at: number | undefined = id; at !== undefined; at = parents.get(at)) yield at
 }
 
-function nameOf({ functionName, url, lineNumber }: CallFrame): string {
-  return `${functionName || '(anonymous)'} ${shortened(url)}:${lineNumber + 1}`
+function describeFrame({ functionName, url, lineNumber }: CallFrame): string {
+  return `${functionName || '(anonymous)'} ${shortenUrl(url)}:${lineNumber + 1}`
 }
 
 function add<K>(sums: Map<K, number>, key: K, value: number): void {
   sums.set(key, (sums.get(key) ?? 0) + value)
 }
 
-function packageOf(url: string): string {
+function findPackage(url: string): string {
   if (url.startsWith('node:')) return url
-  return /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? shortened(url)
+  return /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? shortenUrl(url)
 }
 
-function shortened(url: string): string {
+function shortenUrl(url: string): string {
   return url.replace(/^.*node_modules\//, '').replace(/^file:.*?\/(src|bin)\//, '$1/')
 }

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { cpuOf, memoryOf } from './resources.ts'
+import { readCpuSeconds, readMemoryMegabytes } from './resources.ts'
 
 /** A program that is measured, as a process of its own. */
 export type Program = {
@@ -25,7 +25,7 @@ export const JWT_SECRET = 'Yf3qk8Zr1vLw6Tn0Xb5Jm9Hs2Gd7Pc4U'
 export const INTAKE_KEY = 'Qe8Rt2Yu6Io0Pa4Sd9Fg3Hj7Kl1Zx5Cv'
 
 const CHECKOUT = new URL('..', import.meta.url).pathname
-const READY_MS = 60_000
+const READY_TIMEOUT_MS = 60_000
 
 // What the programs print. It stays where a program doesn't start.
 const logs = mkdtempSync(join(tmpdir(), 'courtside-bench-logs-'))
@@ -57,38 +57,38 @@ export function startService(
     THROTTLE_REQUEST_OTP: '1000000',
     THROTTLE_VERIFY_OTP: '1000000',
     LOG_LEVEL: 'info',
-    ...profiled('courtside'),
+    ...profilerEnvironment('courtside'),
     ...env,
   }
-  return start('courtside', argumentsOf(checkout), '/readyz', settings)
+  return start('courtside', readStartArguments(checkout), '/readyz', settings)
 }
 
 /** This service with no setting at all, as `npm start` has it: it brings up a PostgreSQL of its own. */
 export function startEmbeddedService(dataDir: string): Promise<Program> {
-  return start('courtside', argumentsOf(CHECKOUT), '/readyz', { DATA_DIR: dataDir })
+  return start('courtside', readStartArguments(CHECKOUT), '/readyz', { DATA_DIR: dataDir })
 }
 
 /** What `npm start` gives to `node`. */
-function argumentsOf(checkout: string): string[] {
+function readStartArguments(checkout: string): string[] {
   const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'))
   const [, ...args] = scripts.start.split(' ') as string[]
   return args.map(arg => (arg.startsWith('bin/') ? join(checkout, arg) : arg))
 }
 
 /** Node's profiler, where `profile.ts` asks for it; what it saw is written when the process ends. */
-function profiled(name: string): Record<string, string> {
+function profilerEnvironment(name: string): Record<string, string> {
   const { BENCH_PROFILE_DIR: folder, BENCH_PROFILE_OF: of = 'courtside' } = process.env
   return folder && of === name ? { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${folder}` } : {}
 }
 
 /** One of the programs in `programs/`. */
-export function startOther(name: string, databaseUrl: string): Promise<Program> {
+export function startProgram(name: string, databaseUrl: string): Promise<Program> {
   const path = new URL(`./programs/${name}.ts`, import.meta.url).pathname
   return start(name, [path], '/readyz', {
     NODE_ENV: 'production',
     DATABASE_URL: databaseUrl,
     JWT_SECRET,
-    ...profiled(name),
+    ...profilerEnvironment(name),
   })
 }
 
@@ -105,14 +105,14 @@ async function start(name: string, args: string[], path: string, env: Record<str
   })
   running.add(child)
   child.once('exit', () => running.delete(child))
-  await ready(child, `http://127.0.0.1:${port}${path}`, log)
+  await waitUntilReady(child, `http://127.0.0.1:${port}${path}`, log)
   const startSeconds = (performance.now() - began) / 1000
   return {
     name,
     port,
     startSeconds,
-    cpuSeconds: () => cpuOf(child.pid!),
-    memory: () => memoryOf(child.pid!),
+    cpuSeconds: () => readCpuSeconds(child.pid!),
+    memory: () => readMemoryMegabytes(child.pid!),
     async stop(signal = 'SIGTERM') {
       if (child.exitCode !== null || child.signalCode !== null) return
       const exited = once(child, 'exit')
@@ -122,8 +122,8 @@ async function start(name: string, args: string[], path: string, env: Record<str
   }
 }
 
-async function ready(child: ChildProcess, url: string, log: string): Promise<void> {
-  const deadline = performance.now() + READY_MS
+async function waitUntilReady(child: ChildProcess, url: string, log: string): Promise<void> {
+  const deadline = performance.now() + READY_TIMEOUT_MS
   while (child.exitCode === null && child.signalCode === null && performance.now() < deadline) {
     const answer = await fetch(url).catch(() => undefined)
     await answer?.arrayBuffer()

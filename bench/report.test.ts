@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ratio, row } from './report.ts'
+import { formatRatio, goalRow } from './report.ts'
 
 test('whether a goal is reached is judged by what is shown', () => {
   const cases = [
@@ -13,7 +13,7 @@ test('whether a goal is reached is judged by what is shown', () => {
     [Number.NaN, { most: 1.1 }, 'NaN ×', false],
   ] as const
   for (const [value, goal, measured, reached] of cases) {
-    const judged = row('some work', value, goal, ratio)
+    const judged = goalRow('some work', value, goal, formatRatio)
     assert.deepEqual([judged.measured, judged.reached], [measured, reached])
   }
 })

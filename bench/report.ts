@@ -7,18 +7,18 @@ export type Row = { work: string; goal: string; measured: string; reached: boole
 export type Part = { rows: Row[]; figures?: { work: string; of: Figures[] }[]; notes?: string[] }
 
 /** A row whose figure is to be at least, or at most, the goal: to as many digits as are shown, or both would read the same. */
-export function row(work: string, value: number, goal: { least: number } | { most: number }, show = number): Row {
+export function goalRow(work: string, value: number, goal: { least: number } | { most: number }, show = formatNumber): Row {
   const [sign, bound] = 'least' in goal ? ['≥', goal.least] : ['≤', goal.most]
   const measured = show(value)
   const reached = measured === show(bound) || (sign === '≥' ? value > bound : value < bound)
   return { work, goal: `${sign} ${show(bound)}`, measured, reached }
 }
 
-export function ratio(value: number): string {
+export function formatRatio(value: number): string {
   return `${value.toFixed(2)} ×`
 }
 
-export function number(value: number): string {
+export function formatNumber(value: number): string {
   if (Number.isNaN(value)) return '–'
   if (value >= 100) return Math.round(value).toLocaleString('en').replaceAll(',', '\u202f')
   return value >= 10 ? value.toFixed(1) : value.toFixed(2)
@@ -40,7 +40,7 @@ export function markdown(parts: Part[]): string {
     ...figures.flatMap(({ work, of }) =>
       of.map(
         each =>
-          `| ${work} | ${each.name} | ${[each.perSecond, each.p50, each.p99, each.cpu, each.databaseCpu].map(number).join(' | ')} | ${Math.round(each.busy * 100)} % |`,
+          `| ${work} | ${each.name} | ${[each.perSecond, each.p50, each.p99, each.cpu, each.databaseCpu].map(formatNumber).join(' | ')} | ${Math.round(each.busy * 100)} % |`,
       ),
     ),
   ]

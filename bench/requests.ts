@@ -23,11 +23,11 @@ export function post(
 }
 
 /** An address out of the sixteen million of 10/8, as a proxy would tell it. */
-export function someClient(): Record<string, string> {
+export function randomClientHeader(): Record<string, string> {
   const byte = () => Math.floor(Math.random() * 256)
   return { 'X-Forwarded-For': `10.${byte()}.${byte()}.${byte()}` }
 }
 
-export function oneOf<T>(items: readonly T[]): T {
+export function pickRandom<T>(items: readonly T[]): T {
   return items[Math.floor(Math.random() * items.length)]!
 }

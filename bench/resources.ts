@@ -1,43 +1,43 @@
 import { readdir, readFile } from 'node:fs/promises'
 
 // What a process has used, from Linux's /proc. The unit of its times is USER_HZ, a hundredth of a second on every Linux.
-const HERTZ = 100
+const USER_HZ = 100
 
 /** CPU seconds that a process has used so far, in its own code and in the kernel on its behalf. */
-export async function cpuOf(pid: number): Promise<number> {
-  const { own } = await times(pid)
+export async function readCpuSeconds(pid: number): Promise<number> {
+  const { own } = await readTimes(pid)
   return own
 }
 
 /** CPU seconds of a process and of all its children, living and waited for. */
-export async function cpuOfChildren(pid: number): Promise<number> {
-  const { own, waitedFor } = await times(pid)
-  const living = (await all()).filter(({ parent }) => parent === pid).reduce((sum, child) => sum + child.own, 0)
+export async function readTreeCpuSeconds(pid: number): Promise<number> {
+  const { own, waitedFor } = await readTimes(pid)
+  const living = (await listProcesses()).filter(({ parent }) => parent === pid).reduce((sum, child) => sum + child.own, 0)
   return own + waitedFor + living
 }
 
 /** The processes that this one has started. */
-export async function childrenOf(pid: number): Promise<number[]> {
-  return (await all()).filter(({ parent }) => parent === pid).map(child => child.pid)
+export async function listChildren(pid: number): Promise<number[]> {
+  return (await listProcesses()).filter(({ parent }) => parent === pid).map(child => child.pid)
 }
 
-async function all() {
+async function listProcesses() {
   const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
   const gone = { parent: 0, own: 0, waitedFor: 0 }
   // A process may end while we look.
-  return Promise.all(pids.map(async pid => ({ pid, ...(await times(pid).catch(() => gone)) })))
+  return Promise.all(pids.map(async pid => ({ pid, ...(await readTimes(pid).catch(() => gone)) })))
 }
 
 /** Resident memory of a process in megabytes (10^6 bytes). */
-export async function memoryOf(pid: number): Promise<number> {
+export async function readMemoryMegabytes(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   return (Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)![1]) * 1024) / 1e6
 }
 
-async function times(pid: number): Promise<{ parent: number; own: number; waitedFor: number }> {
+async function readTimes(pid: number): Promise<{ parent: number; own: number; waitedFor: number }> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
   // The name, in parentheses, may hold anything; what follows is numbers, the state being the third field.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const field = (number: number) => Number(fields[number - 3])
-  return { parent: field(4), own: (field(14) + field(15)) / HERTZ, waitedFor: (field(16) + field(17)) / HERTZ }
+  return { parent: field(4), own: (field(14) + field(15)) / USER_HZ, waitedFor: (field(16) + field(17)) / USER_HZ }
 }

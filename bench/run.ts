@@ -16,9 +16,9 @@ import { sessionCheck } from './work/session-check.ts'
 import { signUp } from './work/sign-up.ts'
 import { start } from './work/start.ts'
 import { streams } from './work/streams.ts'
-import { write } from './write.ts'
+import { writeDocument } from './write.ts'
 
-const WORKS: Record<string, (bench: Bench) => Promise<Part>> = {
+const PARTS: Record<string, (bench: Bench) => Promise<Part>> = {
   generator,
   reads,
   'session-check': sessionCheck,
@@ -47,8 +47,8 @@ const { values: options } = parseArgs({
 if (options.write && options.only !== undefined && options.only !== 'growth')
   throw new Error('--write is for all of it, or for growth')
 // As PostgreSQL's manual has it for a server of some size: a quarter of the machine's memory.
-const grown = { shared_buffers: `${Math.round(totalmem() / 4 / 2 ** 20)}MB` }
-const postgres = await startPostgres(options.data, options.only === 'growth' ? grown : {})
+const growthSettings = { shared_buffers: `${Math.round(totalmem() / 4 / 2 ** 20)}MB` }
+const postgres = await startPostgres(options.data, options.only === 'growth' ? growthSettings : {})
 try {
   const bench: Bench = {
     postgres,
@@ -61,7 +61,7 @@ try {
   const parts: Part[] = []
   const wanted = (name: string) =>
     options.only === name || (options.only === undefined && (options.smoke || name !== 'growth'))
-  const works = Object.entries(WORKS).filter(([name]) => wanted(name))
+  const works = Object.entries(PARTS).filter(([name]) => wanted(name))
   if (works.some(([name]) => name === 'reads')) await generatePrismaClient()
   // Without times two may well disturb one another.
   const next = works.values()
@@ -75,7 +75,7 @@ try {
   )
   if (options.write) {
     const place = options.only === 'growth' ? 'growth' : 'measured'
-    await write(place, parts, `medians of ${bench.rounds} runs of ${bench.seconds} s`)
+    await writeDocument(place, parts, `medians of ${bench.rounds} runs of ${bench.seconds} s`)
   }
   console.log(options.smoke ? 'The bench runs, and all answers were right.' : markdown(parts))
 } finally {

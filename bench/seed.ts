@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createTokens } from '../src/auth/jwt.ts'
 import { deriveKeys } from '../src/keys.ts'
-import { inBulk } from './bulk.ts'
+import { fillInBulk } from './bulk.ts'
 import { administer } from './postgres.ts'
 import { JWT_SECRET } from './programs.ts'
 
@@ -11,7 +11,7 @@ export type Seed = { users: number; notifications: number }
 export type Caller = { userId: number; token: string }
 
 /** A notification of a usual length. What it says varies as little as it does in life. */
-function notificationOf(users: number): string {
+function notificationColumns(users: number): string {
   return `1 + (i - 1) % ${users} as user_id, 'game_joined' as type, 'Un joueur a rejoint la partie' as title,
     'Marie a rejoint la partie du samedi 16 janvier 2027 à 18 h 00 (3/4).' as message,
     json_build_object('game_id', i / 3, 'actor_id', 1 + i % ${users}, 'starts_at', '2027-01-16T17:00:00+00:00') as data,
@@ -37,13 +37,13 @@ export async function seedService(url: string, { users, notifications }: Seed): 
     `insert into session (id, user_id, created_at, expires_at, issued_at, presented)
     select md5('session ' || i)::uuid, i, now(), now() + interval '7 days', now(), 1 from generate_series(1, ${users}) as i`,
   )
-  await inBulk(url, 'notification', () =>
+  await fillInBulk(url, 'notification', () =>
     administer(
       url,
       `insert into notification (id, user_id, type, title, message, data, read_at, created_at, updated_at, fact, actor_id,
         locale, actor_name_length)
       overriding system value
-      select i, ${notificationOf(users)}, 'seed-' || i / 3 || '/game_joined', 1 + i % ${users}, 'fr', 5
+      select i, ${notificationColumns(users)}, 'seed-' || i / 3 || '/game_joined', 1 + i % ${users}, 'fr', 5
       from generate_series(1, ${notifications}) as i`,
     ),
   )
@@ -62,7 +62,7 @@ export async function seedService(url: string, { users, notifications }: Seed): 
 }
 
 async function seedGames(url: string, users: number, games: number): Promise<void> {
-  await inBulk(url, 'event', () =>
+  await fillInBulk(url, 'event', () =>
     administer(
       url,
       `insert into event (key, digest, type, notifications, received_at)
@@ -117,7 +117,7 @@ export async function seedInbox(url: string, { users, notifications }: Seed): Pr
   await administer(
     url,
     `insert into notifications (id, user_id, type, title, message, data, read_at, created_at, updated_at)
-    select i, ${notificationOf(users)} from generate_series(1, ${notifications}) as i`,
+    select i, ${notificationColumns(users)} from generate_series(1, ${notifications}) as i`,
   )
   await administer(url, 'create index notifications_user_id_idx on notifications (user_id)')
   await administer(url, 'vacuum analyze')
@@ -137,6 +137,6 @@ export function callers(of: number | number[]): Caller[] {
 }
 
 /** One of a user's notifications, whichever. */
-export function someNotification(userId: number, { users, notifications }: Seed): number {
+export function pickNotificationId(userId: number, { users, notifications }: Seed): number {
   return userId + users * Math.floor(Math.random() * Math.floor(notifications / users))
 }

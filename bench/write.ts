@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { cpus, totalmem } from 'node:os'
-import { chart } from './chart.ts'
+import { drawChart } from './chart.ts'
 import { markdown, type Part } from './report.ts'
 
 const DOCUMENT = new URL('../docs/performance.md', import.meta.url)
@@ -10,7 +10,7 @@ const CHART = new URL('../docs/performance.svg', import.meta.url)
  * Puts what was measured in its place in `docs/performance.md`, with the machine and the date, and draws the chart.
  * @param place the name between the document's marks
  */
-export async function write(place: 'measured' | 'growth', parts: Part[], how: string): Promise<void> {
+export async function writeDocument(place: 'measured' | 'growth', parts: Part[], how: string): Promise<void> {
   const machine = `${cpus().length} cores (${cpus()[0]!.model}), ${Math.round(totalmem() / 1e9)} GB, Node ${process.versions.node}`
   const picture = place === 'measured' ? '![Answers a second, beside a ceiling and peers](performance.svg)\n\n' : ''
   const text = `${picture}Measured on ${new Date().toISOString().slice(0, 10)}: ${machine}; ${how}.\n\n${markdown(parts)}`
@@ -21,5 +21,5 @@ export async function write(place: 'measured' | 'growth', parts: Part[], how: st
     DOCUMENT,
     document.replace(marks, (_, before, after) => `${before}\n${text}\n${after}`),
   )
-  if (place === 'measured') await writeFile(CHART, chart(parts))
+  if (place === 'measured') await writeFile(CHART, drawChart(parts))
 }

@@ -8,18 +8,18 @@ import { PLANNER_OPTIONS } from '../../src/db/connection.ts'
 import type { Sql } from '../../src/db/sql.ts'
 import { fireDue } from '../../src/games/schedule.ts'
 import { readInboxChanges } from '../../src/notifications/inbox-changes.ts'
-import { someEvent } from '../events.ts'
+import { makeEvent } from '../events.ts'
 import { INTAKE_KEY, JWT_SECRET } from '../programs.ts'
 import { type Caller, callers, type Seed } from '../seed.ts'
-import { collectPlans, EXPLAINING, type Plan } from './plans.ts'
+import { collectPlans, AUTO_EXPLAIN_SETTINGS, type Plan } from './plans.ts'
 
 /**
  * Goes once through all that the service does, in this process, on a database of some size, and collects the plan of every
  * statement as PostgreSQL really ran it.
  * @param mode whether plans are made for the values at hand or for any values; a prepared statement may get either
  */
-export async function plansOf(url: string, seed: Seed, mode: 'force_custom_plan' | 'force_generic_plan') {
-  const explaining = [...EXPLAINING, `plan_cache_mode=${mode}`, 'jit=off'].map(option => `-c ${option}`)
+export async function collectJourneyPlans(url: string, seed: Seed, mode: 'force_custom_plan' | 'force_generic_plan') {
+  const explaining = [...AUTO_EXPLAIN_SETTINGS, `plan_cache_mode=${mode}`, 'jit=off'].map(option => `-c ${option}`)
   const databaseUrl = `${url}?options=${encodeURIComponent([PLANNER_OPTIONS, ...explaining].join(' '))}`
   const config = readConfig({
     DATABASE_URL: databaseUrl,
@@ -56,10 +56,10 @@ export async function plansOf(url: string, seed: Seed, mode: 'force_custom_plan'
   }
   try {
     const [caller, other] = callers([7, 8]) as [Caller, Caller]
-    await signIn(call, ctx)
-    await inbox(call, caller, other, seed)
-    await reports(call, seed)
-    await behindTheScenes(ctx.sql, as, seed)
+    await signInSteps(call, ctx)
+    await inboxSteps(call, caller, other, seed)
+    await intakeSteps(call, seed)
+    await runBackgroundWork(ctx.sql, as, seed)
   } finally {
     await app.close()
     await ctx.close()
@@ -76,7 +76,7 @@ type Call = (
   type?: string,
 ) => Promise<any>
 
-async function signIn(call: Call, { sql, keys }: Pick<ReturnType<typeof createContext>, 'sql' | 'keys'>) {
+async function signInSteps(call: Call, { sql, keys }: Pick<ReturnType<typeof createContext>, 'sql' | 'keys'>) {
   const email = `explained${Date.now()}@example.com`
   const ask = { email, first_name: 'Marie', last_name: 'Durand', accept_cgu: true }
   await call('request-otp, sign-up', 'POST', '/api/v1/auth/request-otp', undefined, ask)
@@ -100,7 +100,7 @@ async function signIn(call: Call, { sql, keys }: Pick<ReturnType<typeof createCo
   await call('logout', 'POST', '/api/v1/auth/logout', next)
 }
 
-async function inbox(call: Call, caller: Caller, other: Caller, seed: Seed): Promise<void> {
+async function inboxSteps(call: Call, caller: Caller, other: Caller, seed: Seed): Promise<void> {
   const { token } = caller
   const list = '/api/v1/notifications'
   const { data } = await call('page 1', 'GET', list, token)
@@ -115,9 +115,9 @@ async function inbox(call: Call, caller: Caller, other: Caller, seed: Seed): Pro
   await call('delete', 'DELETE', `${list}/${data[1].id}`, token)
 }
 
-async function reports(call: Call, seed: Seed): Promise<void> {
+async function intakeSteps(call: Call, seed: Seed): Promise<void> {
   const events = '/internal/v1/events'
-  const event: any = someEvent(seed.users)
+  const event: any = makeEvent(seed.users)
   await call('intake, one fact', 'POST', events, INTAKE_KEY, event)
   await call('intake, a repeat', 'POST', events, INTAKE_KEY, event)
   const moved = { ...event, id: `${event.id}-moved`, data: { ...event.data, starts_at: '2031-01-19T17:00:00Z' } }
@@ -127,12 +127,12 @@ async function reports(call: Call, seed: Seed): Promise<void> {
     id: `${event.id}-off`,
     type: 'game_cancelled',
   })
-  const batch = Array.from({ length: 100 }, () => someEvent(seed.users))
+  const batch = Array.from({ length: 100 }, () => makeEvent(seed.users))
   await call('intake, a batch of 100', 'POST', events, INTAKE_KEY, batch, 'application/cloudevents-batch+json')
 }
 
 /** What no request asks for: reminders, streams, the deletion and the export of an account. */
-async function behindTheScenes(
+async function runBackgroundWork(
   sql: Parameters<typeof eraseUser>[0],
   as: (name: string) => void,
   seed: Seed,

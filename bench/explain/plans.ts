@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events'
 import type pg from 'pg'
 
 /** What PostgreSQL says of one statement that has run (`auto_explain`, as JSON). */
-type Explained = { 'Query Text': string; Plan: Node }
+type ExplainedStatement = { 'Query Text': string; Plan: Node }
 
 type Node = {
   'Node Type': string
@@ -27,7 +27,7 @@ export type Plan = {
 }
 
 /** What makes each statement of a connection tell its plan, as a notice to the client. */
-export const EXPLAINING = [
+export const AUTO_EXPLAIN_SETTINGS = [
   'session_preload_libraries=auto_explain',
   'auto_explain.log_min_duration=0',
   'auto_explain.log_analyze=on',
@@ -44,7 +44,7 @@ export function collectPlans(connections: EventEmitter, collected: (explained: O
     client.on('notice', ({ message }) => {
       const json = /plan:\s*(\{.*\})\s*$/s.exec(message ?? '')?.[1]
       if (json === undefined) return
-      const { 'Query Text': statement, Plan: root } = JSON.parse(json) as Explained
+      const { 'Query Text': statement, Plan: root } = JSON.parse(json) as ExplainedStatement
       const pages = (root['Shared Hit Blocks'] ?? 0) + (root['Shared Read Blocks'] ?? 0)
       collected({ statement, root, pages, ms: root['Actual Total Time'] ?? 0 })
     })
@@ -53,33 +53,33 @@ export function collectPlans(connections: EventEmitter, collected: (explained: O
 
 // A handful of rows that never become more, the queue's tables, which are empty but for what is to be mailed just now, and
 // the list of migrations.
-const SMALL = ['game_level', 'missed_guess', 'migration', '_private_jobs', '_private_job_queues', '_private_tasks']
+const SMALL_TABLES = ['game_level', 'missed_guess', 'migration', '_private_jobs', '_private_job_queues', '_private_tasks']
 
 // So many a page or a batch asks for, and three are told of each fact of a batch: to put those in order is no search.
-const ASKED_FOR = 300
+const MAX_ROWS = 300
 
 /** What is wrong with a plan: it reads a table from end to end, or sorts more than was asked for. */
-export function faultsOf({ root }: Pick<Plan, 'root'>): string[] {
-  return [...nodes(root)].flatMap(node => {
+export function findFaults({ root }: Pick<Plan, 'root'>): string[] {
+  return [...walk(root)].flatMap(node => {
     const name = node['Relation Name']
     const rows = node['Actual Rows'] * node['Actual Loops']
-    if (node['Node Type'] === 'Seq Scan' && !SMALL.includes(name!)) return [`reads all of ${name}`]
-    if (node['Node Type'].includes('Sort') && rows > ASKED_FOR) return [`sorts ${rows} rows`]
-    if ((node['Rows Removed by Filter'] ?? 0) * node['Actual Loops'] > ASKED_FOR) {
+    if (node['Node Type'] === 'Seq Scan' && !SMALL_TABLES.includes(name!)) return [`reads all of ${name}`]
+    if (node['Node Type'].includes('Sort') && rows > MAX_ROWS) return [`sorts ${rows} rows`]
+    if ((node['Rows Removed by Filter'] ?? 0) * node['Actual Loops'] > MAX_ROWS) {
       return [`looks at ${node['Rows Removed by Filter']} rows of ${name} in vain`]
     }
     return []
   })
 }
 
-function* nodes(node: Node): Generator<Node> {
+function* walk(node: Node): Generator<Node> {
   yield node
-  for (const child of node.Plans ?? []) yield* nodes(child)
+  for (const child of node.Plans ?? []) yield* walk(child)
 }
 
 /** A plan in a line: what is done with which table, from the outside in. */
-export function shapeOf(node: Node): string {
+export function describeShape(node: Node): string {
   const name = node['Relation Name'] ? ` ${node['Relation Name']}` : ''
-  const inside = (node.Plans ?? []).map(shapeOf).join(', ')
+  const inside = (node.Plans ?? []).map(describeShape).join(', ')
   return `${node['Node Type']}${name}${inside && ` (${inside})`}`
 }

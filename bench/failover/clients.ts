@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { someEvent } from '../events.ts'
+import { makeEvent } from '../events.ts'
 import { INTAKE_KEY } from '../programs.ts'
 import type { Caller } from '../seed.ts'
 
@@ -18,7 +18,7 @@ const USERS = 100
  * notification read, a code asked for. What fails they try no second time.
  * @returns what ends them
  */
-export function writeOn(address: string, people: Caller[], acknowledged: Acknowledged): () => Promise<void> {
+export function startWriting(address: string, people: Caller[], acknowledged: Acknowledged): () => Promise<void> {
   const stopping = new AbortController()
   let turn = 0
   const clients = { events: reportEvent, reads: read, codes: ask }
@@ -33,7 +33,7 @@ export function writeOn(address: string, people: Caller[], acknowledged: Acknowl
 
   async function reportEvent(): Promise<boolean> {
     // Few enough that whoever listens is told often.
-    const event = someEvent(20)
+    const event = makeEvent(20)
     const answer = await send('/internal/v1/events', INTAKE_KEY, event)
     if (answer.status === 202) acknowledged.events.push(String(event.id))
     return answer.status === 202
@@ -81,7 +81,7 @@ export function writeOn(address: string, people: Caller[], acknowledged: Acknowl
 }
 
 /** Reads a user's stream, and opens it again when it ends. @returns when each notification came, and what ends it */
-export function listenOn(address: string, { token }: Caller) {
+export function startListening(address: string, { token }: Caller) {
   const stopping = new AbortController()
   const heard: number[] = []
   const running = (async () => {

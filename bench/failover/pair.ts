@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { findPrograms, type Programs } from '../../src/embedded/programs.ts'
 import { administer } from '../postgres.ts'
 import { freePort } from '../programs.ts'
-import { childrenOf } from '../resources.ts'
+import { listChildren } from '../resources.ts'
 
 export type Pair = {
   /** Names both, the primary first. */
@@ -42,14 +42,14 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
     '--encoding',
     'UTF8',
   ])
-  const primary = await start(programs, primaryData, primaryPort, url(primaryPort, 'postgres'))
+  const primary = await startServer(programs, primaryData, primaryPort, url(primaryPort, 'postgres'))
   await administer(url(primaryPort, 'postgres'), 'create database courtside')
   const standbyData = join(folder, 'standby')
   const source = ['--host', '127.0.0.1', '--port', String(primaryPort), '--username', 'postgres']
   const backup = ['--pgdata', standbyData, '--wal-method', 'stream', '--checkpoint', 'fast', '--write-recovery-conf']
   await promisify(execFile)(join(bin, 'pg_basebackup'), [...source, ...backup])
-  const standby = await start(programs, standbyData, standbyPort, url(standbyPort, 'postgres'))
-  await streaming(url(primaryPort))
+  const standby = await startServer(programs, standbyData, standbyPort, url(standbyPort, 'postgres'))
+  await waitUntilStreaming(url(primaryPort))
   // Now that the standby has its copy of the settings: it must wait for nobody once it is the primary.
   if (synchronous) {
     await administer(url(primaryPort), `alter system set synchronous_standby_names = '*'`)
@@ -61,7 +61,7 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
     standbyUrl: url(standbyPort),
     async killPrimary() {
       const exited = once(primary, 'exit')
-      for (const pid of await childrenOf(primary.pid!)) process.kill(pid, 'SIGKILL')
+      for (const pid of await listChildren(primary.pid!)) process.kill(pid, 'SIGKILL')
       primary.kill('SIGKILL')
       await exited
     },
@@ -81,7 +81,7 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
   }
 }
 
-async function start(programs: Programs, data: string, port: number, url: string): Promise<ChildProcess> {
+async function startServer(programs: Programs, data: string, port: number, url: string): Promise<ChildProcess> {
   const log = await open(`${data}.log`, 'a', 0o600)
   const local = ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200']
   const server = programs.spawn('postgres', ['-D', data, '-p', String(port), ...local], {
@@ -96,7 +96,7 @@ async function start(programs: Programs, data: string, port: number, url: string
   }
 }
 
-async function streaming(primaryUrl: string): Promise<void> {
+async function waitUntilStreaming(primaryUrl: string): Promise<void> {
   for (let attempt = 1; attempt <= 100; attempt += 1) {
     const rows = await administer(primaryUrl, `select from pg_stat_replication where state = 'streaming'`)
     if (rows.length > 0) return

@@ -9,7 +9,7 @@ type Target = pg.Pool | pg.PoolClient
  * the same plain transactions. What the service's own `sql` does besides (faults told apart, savepoints, fail-over) is part of
  * what is measured against this.
  */
-export function bareSql(databaseUrl: string, max: number, options: string): Sql {
+export function createBareSql(databaseUrl: string, max: number, options: string): Sql {
   pg.types.setTypeParser(pg.types.builtins.INT8, Number)
   const pool = new pg.Pool({ connectionString: databaseUrl, options, max, idleTimeoutMillis: 0 })
   const sql = runOn(pool)
@@ -32,14 +32,14 @@ export function bareSql(databaseUrl: string, max: number, options: string): Sql 
 
 function runOn(target: Target): Sql {
   return (async (strings: TemplateStringsArray, ...values: unknown[]) => {
-    const { name, text } = named(strings)
+    const { name, text } = prepare(strings)
     return (await target.query({ name, text, values })).rows
   }) as unknown as Sql
 }
 
 const statements = new Map<TemplateStringsArray, { name: string; text: string }>()
 
-function named(strings: TemplateStringsArray): { name: string; text: string } {
+function prepare(strings: TemplateStringsArray): { name: string; text: string } {
   let known = statements.get(strings)
   if (!known) {
     known = { name: `s${statements.size}`, text: strings.reduce((sql, part, index) => `${sql}$${index}${part}`) }

@@ -8,7 +8,7 @@ import * as notifications from '../../src/notifications/notifications.ts'
  * "The same inserts in a bare transaction": the event, the game, what is planned for it, and the notifications. Nothing is
  * checked, looked up, updated or composed: the texts are always the same ones.
  */
-export function intakeCeiling(sql: Sql) {
+export function createIntakeCeiling(sql: Sql) {
   return async (body: any): Promise<unknown> => {
     const now = new Date()
     const event = parseEvent(body)
@@ -19,7 +19,7 @@ export function intakeCeiling(sql: Sql) {
       const told = [event.creatorId, ...event.playerIds].filter(userId => userId !== event.actorId)
       await notifications.store(
         tx,
-        told.map(userId => notificationOf(userId, event)),
+        told.map(userId => makeNotification(userId, event)),
         now,
       )
       return { id: event.id, status: 'accepted', notifications: told.length }
@@ -57,7 +57,7 @@ async function schedule(tx: Sql, { gameId, startsAt }: GameEvent): Promise<void>
       as planned (game_id bigint, starts_at timestamptz, type text, due_at timestamptz)`
 }
 
-function notificationOf(userId: number, event: GameEvent): notifications.NewNotification {
+function makeNotification(userId: number, event: GameEvent): notifications.NewNotification {
   return {
     userId,
     dedupKey: `${event.key}/game_joined`,

@@ -5,7 +5,7 @@ import type { Sql } from '../../src/db/sql.ts'
 import { deriveKeys } from '../../src/keys.ts'
 
 /** The two exchanges of a sign-up: the throttle's statement, those of the flow, the code's hash and seal, the token. */
-export function ceilingOfSignIn(sql: Sql) {
+export function createSignInCeiling(sql: Sql) {
   const keys = deriveKeys([process.env.JWT_SECRET!])
 
   // The statement of the library that the service counts with.

@@ -5,28 +5,28 @@ import { toUser } from '../../src/accounts/schema.ts'
 import * as users from '../../src/accounts/users.ts'
 import { KEY_LOOKUPS, PLANNER_OPTIONS } from '../../src/db/connection.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
-import { bareSql } from './bare-sql.ts'
-import { intakeCeiling } from './ceiling-intake.ts'
-import { ceilingOfSignIn } from './ceiling-sign-in.ts'
+import { createBareSql } from './bare-sql.ts'
+import { createIntakeCeiling } from './ceiling-intake.ts'
+import { createSignInCeiling } from './ceiling-sign-in.ts'
 
 // With as many connections as the service has for each, and its settings for them.
-const sql = bareSql(process.env.DATABASE_URL!, 5, PLANNER_OPTIONS)
-const signIn = ceilingOfSignIn(bareSql(process.env.DATABASE_URL!, 5, KEY_LOOKUPS))
-const intake = intakeCeiling(bareSql(process.env.DATABASE_URL!, 2, KEY_LOOKUPS))
+const sql = createBareSql(process.env.DATABASE_URL!, 5, PLANNER_OPTIONS)
+const signIn = createSignInCeiling(createBareSql(process.env.DATABASE_URL!, 5, KEY_LOOKUPS))
+const intake = createIntakeCeiling(createBareSql(process.env.DATABASE_URL!, 2, KEY_LOOKUPS))
 
 async function answer(request: IncomingMessage): Promise<unknown> {
   const url = request.url!
   if (url === '/api/v1/notifications/unread-count') {
-    return { unread_count: await notifications.countUnread(sql, callerOf(request)) }
+    return { unread_count: await notifications.countUnread(sql, readUserId(request)) }
   }
-  if (url.startsWith('/api/v1/notifications?page=')) return page(callerOf(request), Number(url.slice(27)))
+  if (url.startsWith('/api/v1/notifications?page=')) return page(readUserId(request), Number(url.slice(27)))
   if (url.endsWith('/read')) {
-    return `{"data":${await notifications.markRead(sql, callerOf(request), Number(url.slice(22, -5)), new Date())}}`
+    return `{"data":${await notifications.markRead(sql, readUserId(request), Number(url.slice(22, -5)), new Date())}}`
   }
-  if (url === '/api/v1/auth/me') return { data: toUser((await users.find(sql, callerOf(request)))!) }
-  if (url === '/api/v1/auth/request-otp') return signIn.request(await bodyOf(request), clientOf(request))
-  if (url === '/api/v1/auth/verify-otp') return signIn.verify(await bodyOf(request), clientOf(request))
-  if (url === '/internal/v1/events') return intake(await bodyOf(request))
+  if (url === '/api/v1/auth/me') return { data: toUser((await users.find(sql, readUserId(request)))!) }
+  if (url === '/api/v1/auth/request-otp') return signIn.request(await readJson(request), readClient(request))
+  if (url === '/api/v1/auth/verify-otp') return signIn.verify(await readJson(request), readClient(request))
+  if (url === '/internal/v1/events') return intake(await readJson(request))
   return {}
 }
 
@@ -37,15 +37,15 @@ async function page(userId: number, page: number) {
   return `{"data":${json},"meta":${JSON.stringify(meta)}}`
 }
 
-function callerOf(request: IncomingMessage): number {
+function readUserId(request: IncomingMessage): number {
   return Number(JSON.parse(Buffer.from(request.headers.authorization!.split('.')[1]!, 'base64url').toString()).sub)
 }
 
-function clientOf(request: IncomingMessage): string {
+function readClient(request: IncomingMessage): string {
   return String(request.headers['x-forwarded-for'])
 }
 
-async function bodyOf(request: IncomingMessage): Promise<any> {
+async function readJson(request: IncomingMessage): Promise<any> {
   const parts: Buffer[] = []
   for await (const part of request) parts.push(part)
   return JSON.parse(Buffer.concat(parts).toString())

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
-import { report, reportBatch, someEvent } from '../events.ts'
+import { reportRequest, batchRequest, makeEvent } from '../events.ts'
 import { type Bench, compare, type Figures } from '../measure.ts'
-import { startOther, startService } from '../programs.ts'
-import { number, type Part, ratio, row } from '../report.ts'
+import { startProgram, startService } from '../programs.ts'
+import { formatNumber, type Part, formatRatio, goalRow } from '../report.ts'
 import { seedService } from '../seed.ts'
 
 const USERS = 5_000
 const BATCH = 100
-const TOLD = 3
+const RECIPIENTS = 3
 
 /** Facts from the games service: one at a time beside the same inserts in a bare transaction, and in batches of 100. */
 export async function intake(bench: Bench): Promise<Part> {
@@ -15,24 +15,24 @@ export async function intake(bench: Bench): Promise<Part> {
   await seedService(url, { users: USERS, notifications: USERS })
   const programs = await Promise.all([
     startService(url),
-    startOther('ceiling', url),
+    startProgram('ceiling', url),
     ...(bench.against ? [startService(url, {}, bench.against)] : []),
   ])
   const check = (body: any) => {
-    assert.deepEqual([body.status, body.notifications], ['accepted', TOLD])
+    assert.deepEqual([body.status, body.notifications], ['accepted', RECIPIENTS])
   }
   const checkBatch = ({ results }: any) => {
     assert.equal(results.length, BATCH)
     results.forEach(check)
   }
-  const batch = () => reportBatch(Array.from({ length: BATCH }, () => someEvent(USERS)))
+  const batch = () => batchRequest(Array.from({ length: BATCH }, () => makeEvent(USERS)))
   try {
     const single = await compare(
       bench,
       programs.map((program, index) => ({
         name: index < 2 ? program.name : 'the other checkout',
         programs: [program],
-        next: () => report(someEvent(USERS)),
+        next: () => reportRequest(makeEvent(USERS)),
         check,
       })),
       'courtside',
@@ -41,16 +41,16 @@ export async function intake(bench: Bench): Promise<Part> {
       { name: 'courtside', programs: [programs[0]!], next: batch, check: checkBatch, connections: 4 },
     ])
     const [own, ceiling] = single as [Figures, Figures]
-    const perSecond = batches[0]!.perSecond * BATCH * TOLD
+    const perSecond = batches[0]!.perSecond * BATCH * RECIPIENTS
     return {
       rows: [
-        row(
+        goalRow(
           'intake, one fact with 3 recipients, of the bare inserts',
           own.perSecond / ceiling.perSecond,
           { least: 0.6 },
-          ratio,
+          formatRatio,
         ),
-        row('intake, batches of 100, notifications a second', perSecond, { least: 5_000 }, number),
+        goalRow('intake, batches of 100, notifications a second', perSecond, { least: 5_000 }, formatNumber),
       ],
       figures: [
         { work: 'intake, one fact', of: single },

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { type Bench, CONNECTIONS, type Contender, compare } from '../measure.ts'
-import { type Program, startOther, startService } from '../programs.ts'
-import { type Part, ratio, row } from '../report.ts'
-import { get, oneOf } from '../requests.ts'
+import { type Program, startProgram, startService } from '../programs.ts'
+import { type Part, formatRatio, goalRow } from '../report.ts'
+import { get, pickRandom } from '../requests.ts'
 import { callers, seedService } from '../seed.ts'
 
 const SEED = { users: 5_000, notifications: 250_000 }
@@ -20,12 +20,12 @@ export async function processes(bench: Bench): Promise<Part> {
   const started = (start: () => Promise<Program>) =>
     Promise.all(Array.from({ length: Math.max(...counts) }, () => start()))
   const services = await started(() => startService(url))
-  const ceilings = await started(() => startOther('ceiling', url))
+  const ceilings = await started(() => startProgram('ceiling', url))
   const requests = callers(1_000).map(({ token }) => get('/api/v1/notifications?page=1', token))
   const some = (programs: Program[], of: string, count: number, each = CONNECTIONS): Contender => ({
     name: `${count === 1 ? 'one process' : `${count} processes`}${of}${each === CONNECTIONS ? '' : `, ${each} connections each`}`,
     programs: programs.slice(0, count),
-    next: () => oneOf(requests),
+    next: () => pickRandom(requests),
     connections: count * each,
     check: ({ data }) => assert.equal(data.length, 20),
   })
@@ -38,7 +38,7 @@ export async function processes(bench: Bench): Promise<Part> {
     const [one, ...more] = of.slice(0, counts.length)
     return {
       rows: more.map(each =>
-        row(`${each.name}, CPU of an answer (page 1), of that of one`, each.cpu / one!.cpu, { most: 1.1 }, ratio),
+        goalRow(`${each.name}, CPU of an answer (page 1), of that of one`, each.cpu / one!.cpu, { most: 1.1 }, formatRatio),
       ),
       figures: [{ work: 'page 1', of }],
     }

@@ -1,40 +1,40 @@
 import assert from 'node:assert/strict'
 import { Connection } from '../connection.ts'
 import { type Bench, type Contender, compare, type Figures } from '../measure.ts'
-import { type Program, startOther, startService } from '../programs.ts'
-import { type Part, ratio, row } from '../report.ts'
-import { get, oneOf, post } from '../requests.ts'
-import { type Caller, callers, seedInbox, seedService, someNotification } from '../seed.ts'
+import { type Program, startProgram, startService } from '../programs.ts'
+import { type Part, formatRatio, goalRow } from '../report.ts'
+import { get, pickRandom, post } from '../requests.ts'
+import { type Caller, callers, seedInbox, seedService, pickNotificationId } from '../seed.ts'
 
 const SEED = { users: 5_000, notifications: 250_000 }
-const SMALL = { users: 100, notifications: 5_000 }
+const SMOKE_SEED = { users: 100, notifications: 5_000 }
 
 /** What a phone asks for all day, with a valid token: beside the ceiling, and beside the usual inbox. */
 export async function reads(bench: Bench): Promise<Part> {
-  const seed = bench.smoke ? SMALL : SEED
+  const seed = bench.smoke ? SMOKE_SEED : SEED
   const url = await bench.postgres.createMigrated('reads')
   await seedService(url, seed)
   const inboxUrl = await bench.postgres.createDatabase('inbox')
   await seedInbox(inboxUrl, seed)
   const programs = await Promise.all([
     startService(url),
-    startOther('ceiling', url),
-    startOther('express-prisma', inboxUrl),
+    startProgram('ceiling', url),
+    startProgram('express-prisma', inboxUrl),
     ...(bench.against ? [startService(url, {}, bench.against)] : []),
   ])
   // The same for all of them, signed as the service does.
   const people = callers(bench.smoke ? 100 : 1_000)
   const part: Part = { rows: [], figures: [] }
   try {
-    for (const { work, next, check } of works(people, seed)) {
+    for (const { work, next, check } of workloads(people, seed)) {
       if (bench.just !== undefined && bench.just !== work) continue
       const contenders = programs.map((program, index): Contender => {
         return { name: index < 3 ? program.name : 'the other checkout', programs: [program], next, check }
       })
       const of = await compare(bench, contenders, 'courtside')
       part.figures!.push({ work, of })
-      part.rows.push(...judge(work, of))
-      if (bench.smoke) await sameAnswers(next, programs)
+      part.rows.push(...compareWithGoals(work, of))
+      if (bench.smoke) await assertSameAnswers(next, programs)
     }
   } finally {
     await Promise.all(programs.map(program => program.stop()))
@@ -42,19 +42,19 @@ export async function reads(bench: Bench): Promise<Part> {
   return part
 }
 
-function works(people: Caller[], seed: typeof SEED) {
+function workloads(people: Caller[], seed: typeof SEED) {
   const perUser = seed.notifications / seed.users
   const counts = people.map(({ token }) => get('/api/v1/notifications/unread-count', token))
   const pages = people.map(({ token }) => get('/api/v1/notifications?page=1', token))
   return [
     {
       work: 'unread-count',
-      next: () => oneOf(counts),
+      next: () => pickRandom(counts),
       check: (body: any) => assert.deepEqual(body, { unread_count: Math.floor(perUser / 4) }),
     },
     {
       work: 'page 1',
-      next: () => oneOf(pages),
+      next: () => pickRandom(pages),
       check: ({ data, meta }: any) => {
         assert.equal(data.length, 20)
         assert.deepEqual([meta.total, meta.per_page, meta.current_page], [perUser, 20, 1])
@@ -63,25 +63,25 @@ function works(people: Caller[], seed: typeof SEED) {
     {
       work: 'read',
       next: () => {
-        const { userId, token } = oneOf(people)
-        return post(`/api/v1/notifications/${someNotification(userId, seed)}/read`, undefined, token)
+        const { userId, token } = pickRandom(people)
+        return post(`/api/v1/notifications/${pickNotificationId(userId, seed)}/read`, undefined, token)
       },
       check: ({ data }: any) => assert.equal(data.is_read, true),
     },
   ]
 }
 
-function judge(work: string, of: Figures[]) {
+function compareWithGoals(work: string, of: Figures[]) {
   const [own, ceiling, usual] = of as [Figures, Figures, Figures]
   return [
-    row(`${work}, of the ceiling's throughput`, own.perSecond / ceiling.perSecond, { least: 0.85 }, ratio),
-    row(`${work}, p99 at half load, of the ceiling's`, own.p99 / ceiling.p99, { most: 1.5 }, ratio),
-    row(`${work}, of the throughput of Express and Prisma`, own.perSecond / usual.perSecond, { least: 8 }, ratio),
+    goalRow(`${work}, of the ceiling's throughput`, own.perSecond / ceiling.perSecond, { least: 0.85 }, formatRatio),
+    goalRow(`${work}, p99 at half load, of the ceiling's`, own.p99 / ceiling.p99, { most: 1.5 }, formatRatio),
+    goalRow(`${work}, of the throughput of Express and Prisma`, own.perSecond / usual.perSecond, { least: 8 }, formatRatio),
   ]
 }
 
 /** The service and the ceiling answer one request in the same words. */
-async function sameAnswers(next: () => string, [own, ceiling]: Program[]): Promise<void> {
+async function assertSameAnswers(next: () => string, [own, ceiling]: Program[]): Promise<void> {
   const request = next()
   const [one, other] = await Promise.all(
     [own!, ceiling!].map(async ({ port }) => {

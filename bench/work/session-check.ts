@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict'
 import { type Bench, compare, type Figures } from '../measure.ts'
 import { administer } from '../postgres.ts'
-import { startOther, startService } from '../programs.ts'
-import { type Part, ratio, row } from '../report.ts'
-import { get, oneOf } from '../requests.ts'
+import { startProgram, startService } from '../programs.ts'
+import { type Part, formatRatio, goalRow } from '../report.ts'
+import { get, pickRandom } from '../requests.ts'
 import { callers, seedService } from '../seed.ts'
 
 const USERS = 5_000
-const FEW = 1_000
+const SMOKE_USERS = 1_000
 
 /** "Who am I", with a valid token: beside the ceiling, and beside better-auth's session check. */
 export async function sessionCheck(bench: Bench): Promise<Part> {
-  const users = bench.smoke ? FEW : USERS
+  const users = bench.smoke ? SMOKE_USERS : USERS
   const url = await bench.postgres.createMigrated('session_check')
   await seedService(url, { users, notifications: 1 })
   const peerUrl = await bench.postgres.createDatabase('better_auth_sessions')
   const programs = await Promise.all([
     startService(url),
-    startOther('ceiling', url),
-    startOther('better-auth', peerUrl),
+    startProgram('ceiling', url),
+    startProgram('better-auth', peerUrl),
   ] as const)
   await seedBetterAuth(peerUrl, users)
   const people = callers(1_000)
@@ -28,14 +28,14 @@ export async function sessionCheck(bench: Bench): Promise<Part> {
   const checkPeer = ({ user }: any) => assert.equal(user.email, `user${user.id}@example.com`)
   try {
     const of = await compare(bench, [
-      { name: 'courtside', programs: [programs[0]], next: () => oneOf(own), check: checkOwn },
-      { name: 'ceiling', programs: [programs[1]], next: () => oneOf(own), check: checkOwn },
-      { name: 'better-auth', programs: [programs[2]], next: () => oneOf(peer), check: checkPeer },
+      { name: 'courtside', programs: [programs[0]], next: () => pickRandom(own), check: checkOwn },
+      { name: 'ceiling', programs: [programs[1]], next: () => pickRandom(own), check: checkOwn },
+      { name: 'better-auth', programs: [programs[2]], next: () => pickRandom(peer), check: checkPeer },
     ])
     const [mine, , theirs] = of as [Figures, Figures, Figures]
     return {
       rows: [
-        row("auth/me, of the throughput of better-auth's", mine.perSecond / theirs.perSecond, { least: 10 }, ratio),
+        goalRow("auth/me, of the throughput of better-auth's", mine.perSecond / theirs.perSecond, { least: 10 }, formatRatio),
       ],
       figures: [{ work: 'auth/me', of }],
     }

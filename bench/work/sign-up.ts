@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { deriveKeys } from '../../src/keys.ts'
 import type { Answer } from '../connection.ts'
 import { load } from '../load.ts'
-import { type Bench, CONNECTIONS, type Figures, json, median, quantile } from '../measure.ts'
+import { type Bench, CONNECTIONS, type Figures, parseBody, median, quantile } from '../measure.ts'
 import { administer } from '../postgres.ts'
-import { JWT_SECRET, type Program, startOther, startService } from '../programs.ts'
-import { type Part, ratio, row } from '../report.ts'
-import { post, someClient } from '../requests.ts'
+import { JWT_SECRET, type Program, startProgram, startService } from '../programs.ts'
+import { type Part, formatRatio, goalRow } from '../report.ts'
+import { post, randomClientHeader } from '../requests.ts'
 import { seedService } from '../seed.ts'
 
 /** How one signs up somewhere. */
-type SignUp = {
+type SignUpApi = {
   program: Program
   ask: (email: string) => string
   /** The codes that were "mailed" since the last look, by address. */
@@ -27,17 +27,17 @@ export async function signUp(bench: Bench): Promise<Part> {
   const peerUrl = await bench.postgres.createDatabase('better_auth')
   const programs = await Promise.all([
     startService(url),
-    startOther('ceiling', url),
-    startOther('better-auth', peerUrl),
+    startProgram('ceiling', url),
+    startProgram('better-auth', peerUrl),
   ] as const)
-  const ways = [ours(programs[0], url), ours(programs[1], url), betterAuth(programs[2])]
+  const ways = [courtsideSignUp(programs[0], url), courtsideSignUp(programs[1], url), betterAuthSignUp(programs[2])]
   try {
     const runs = new Map<string, Run[]>(programs.map(({ name }) => [name, []]))
     const count = bench.smoke ? 20 : Math.round(300 * bench.seconds)
     // The first round warms up.
     for (let round = 0; round <= (bench.smoke ? 0 : bench.rounds); round += 1) {
       for (const way of ways) {
-        const run = await once(bench, way, count)
+        const run = await runRound(bench, way, count)
         if (round > 0) runs.get(way.program.name)!.push(run)
       }
     }
@@ -46,8 +46,8 @@ export async function signUp(bench: Bench): Promise<Part> {
     const [own, ceiling, peer] = of as [Figures, Figures, Figures]
     return {
       rows: [
-        row('sign-up, of the throughput of better-auth', own.perSecond / peer.perSecond, { least: 5 }, ratio),
-        row("sign-up, of the ceiling's throughput", own.perSecond / ceiling.perSecond, { least: 0.5 }, ratio),
+        goalRow('sign-up, of the throughput of better-auth', own.perSecond / peer.perSecond, { least: 5 }, formatRatio),
+        goalRow("sign-up, of the ceiling's throughput", own.perSecond / ceiling.perSecond, { least: 0.5 }, formatRatio),
       ],
       figures: [{ work: 'sign-up (two exchanges)', of }],
     }
@@ -58,21 +58,21 @@ export async function signUp(bench: Bench): Promise<Part> {
 
 type Run = { perSecond: number; latencies: number[]; cpu: number; databaseCpu: number; busy: number }
 
-let people = 0
+let lastPerson = 0
 
-async function once(bench: Bench, { program, ask, mailed, trade, check }: SignUp, count: number): Promise<Run> {
+async function runRound(bench: Bench, { program, ask, mailed, trade, check }: SignUpApi, count: number): Promise<Run> {
   const emails = Array.from({ length: count }, () => {
-    people += 1
-    return `person${people}@example.com`
+    lastPerson += 1
+    return `person${lastPerson}@example.com`
   })
-  const asked = await exchange(bench, program, emails.map(ask), () => {})
+  const asked = await measureExchange(bench, program, emails.map(ask), () => {})
   const codes = await mailed()
   assert.equal(codes.size, count)
-  const traded = await exchange(
+  const traded = await measureExchange(
     bench,
     program,
     emails.map(email => trade(email, codes.get(email)!)),
-    answer => check(json(answer)),
+    answer => check(parseBody(answer)),
   )
   const sum = (of: (one: typeof asked) => number) => of(asked) + of(traded)
   return {
@@ -84,7 +84,7 @@ async function once(bench: Bench, { program, ask, mailed, trade, check }: SignUp
   }
 }
 
-async function exchange(bench: Bench, program: Program, requests: string[], check: (answer: Answer) => void) {
+async function measureExchange(bench: Bench, program: Program, requests: string[], check: (answer: Answer) => void) {
   const [cpu, databaseCpu] = [await program.cpuSeconds(), await bench.postgres.cpuSeconds()]
   const next = () => requests.pop()!
   const options = { ports: [program.port], connections: CONNECTIONS, count: requests.length, next, check }
@@ -112,13 +112,13 @@ function figures(name: string, runs: Run[]): Figures {
 }
 
 /** The service's and the ceiling's: one wire, one database. */
-function ours(program: Program, url: string): SignUp {
+function courtsideSignUp(program: Program, url: string): SignUpApi {
   const keys = deriveKeys([JWT_SECRET])
   return {
     program,
     ask: email => {
       const body = { email, first_name: 'Marie', last_name: 'Durand', accept_cgu: true }
-      return post('/api/v1/auth/request-otp', body, undefined, someClient())
+      return post('/api/v1/auth/request-otp', body, undefined, randomClientHeader())
     },
     async mailed() {
       // What would be mailed lies sealed in the queue; nobody works there, so that it is taken out here.
@@ -129,7 +129,7 @@ function ours(program: Program, url: string): SignUp {
       )
       return new Map(rows.map(({ email, payload }) => [email, keys.open(payload.code_id, payload.sealed)!]))
     },
-    trade: (email, code) => post('/api/v1/auth/verify-otp', { email, code }, undefined, someClient()),
+    trade: (email, code) => post('/api/v1/auth/verify-otp', { email, code }, undefined, randomClientHeader()),
     check: body => {
       assert.equal(body.is_new_user, true)
       assert.match(body.access_token, /^ey/)
@@ -137,17 +137,17 @@ function ours(program: Program, url: string): SignUp {
   }
 }
 
-function betterAuth(program: Program): SignUp {
+function betterAuthSignUp(program: Program): SignUpApi {
   return {
     program,
     ask: email =>
-      post('/api/auth/email-otp/send-verification-otp', { email, type: 'sign-in' }, undefined, someClient()),
+      post('/api/auth/email-otp/send-verification-otp', { email, type: 'sign-in' }, undefined, randomClientHeader()),
     async mailed() {
       const answer = await fetch(`http://127.0.0.1:${program.port}/mailed`)
       return new Map(Object.entries((await answer.json()) as Record<string, string>))
     },
     trade: (email, otp) =>
-      post('/api/auth/sign-in/email-otp', { email, otp, name: 'Marie Durand' }, undefined, someClient()),
+      post('/api/auth/sign-in/email-otp', { email, otp, name: 'Marie Durand' }, undefined, randomClientHeader()),
     check: body => {
       assert.equal(body.user.name, 'Marie Durand')
       assert.ok(body.token)

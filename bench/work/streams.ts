@@ -4,12 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Connection } from '../connection.ts'
 import { type Bench, quantile } from '../measure.ts'
 import { INTAKE_KEY, startService } from '../programs.ts'
-import { number, type Part, row } from '../report.ts'
+import { formatNumber, type Part, goalRow } from '../report.ts'
 import { get, post } from '../requests.ts'
 import { callers, seedService } from '../seed.ts'
 
 const STREAMS = 5_000
-const FACTS_A_SECOND = 25
+const EVENTS_PER_SECOND = 25
 
 /**
  * What idle streams cost in memory, and how soon a notification is at its reader's. A fact is told to three people, and each
@@ -17,7 +17,7 @@ const FACTS_A_SECOND = 25
  */
 export async function streams(bench: Bench): Promise<Part> {
   const count = bench.smoke ? 50 : STREAMS
-  const events = bench.smoke ? 10 : Math.ceil(bench.rounds * bench.seconds * FACTS_A_SECOND)
+  const events = bench.smoke ? 10 : Math.ceil(bench.rounds * bench.seconds * EVENTS_PER_SECOND)
   const url = await bench.postgres.createMigrated('streams')
   await seedService(url, { users: count, notifications: count })
   const service = await startService(url)
@@ -45,9 +45,9 @@ export async function streams(bench: Bench): Promise<Part> {
       // Nobody knows these games yet.
       const gameId = 1_000_000 + index
       sent.set(gameId, performance.now())
-      const answer = await reporter.send(event(gameId, index, count))
+      const answer = await reporter.send(eventRequest(gameId, index, count))
       assert.equal(answer.status, 202, answer.body.toString())
-      await delay(1000 / FACTS_A_SECOND)
+      await delay(1000 / EVENTS_PER_SECOND)
     }
     for (const until = performance.now() + 5_000; took.length < events * 3 && performance.now() < until; )
       await delay(10)
@@ -56,11 +56,11 @@ export async function streams(bench: Bench): Promise<Part> {
     const p99 = quantile(took, 0.99)
     return {
       rows: [
-        row(`${count} idle streams, megabytes more`, more, { most: 300 }),
-        row(`from report to reader beside ${count} streams, p99 ms`, p99, { most: 200 }),
+        goalRow(`${count} idle streams, megabytes more`, more, { most: 300 }),
+        goalRow(`from report to reader beside ${count} streams, p99 ms`, p99, { most: 200 }),
       ],
       notes: [
-        `Streams: ${took.length} notifications came ${number(quantile(took, 0.5))} ms after their fact was reported (median), 99 % of them within ${number(p99)} ms, the last after ${number(Math.max(...took))} ms. A stream took ${number((more / count) * 1000)} kB.`,
+        `Streams: ${took.length} notifications came ${formatNumber(quantile(took, 0.5))} ms after their fact was reported (median), 99 % of them within ${formatNumber(p99)} ms, the last after ${formatNumber(Math.max(...took))} ms. A stream took ${formatNumber((more / count) * 1000)} kB.`,
       ],
     }
   } finally {
@@ -95,7 +95,7 @@ function openStream(port: number, token: string): Stream {
 }
 
 /** A player leaves a game of four: the three who stay are told. */
-function event(gameId: number, index: number, users: number): string {
+function eventRequest(gameId: number, index: number, users: number): string {
   const [creator, actor, ...others] = [0, 1, 2, 3].map(player => 1 + ((index * 4 + player) % users))
   return post(
     '/internal/v1/events',
