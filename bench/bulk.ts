@@ -1,8 +1,8 @@
 import { administer } from './postgres.ts'
 
 /**
- * Fills a table with what would be kept at every row put aside and made anew at the end: its constraints and indexes. Ten
- * million rows take minutes that way, not hours.
+ * Fills a table without its constraints and indexes, and creates these again at the end. Ten million rows take minutes
+ * in this way, not hours.
  */
 export async function fillInBulk(url: string, table: string, fill: () => Promise<unknown>): Promise<void> {
   const constraints = await administer(

@@ -12,18 +12,20 @@ const COLOURS: Record<string, string> = {
   'better-auth': '#8a5fb0',
 }
 
-/** Answers a second of all programs, work by work, each work on a scale of its own: what counts is who is how far from whom. */
+/**
+ * Draws the answers per second of all programs as SVG. Each work has a separate scale, because only the ratios matter.
+ */
 export function drawChart(parts: Part[]): string {
-  const works = parts
-    .flatMap(part => part.figures ?? [])
-    .filter(({ of }) => of.length > 1 && of.every(({ name }) => name in COLOURS))
+  const comparisons = parts
+    .flatMap(part => part.comparisons ?? [])
+    .filter(({ figures }) => figures.length > 1 && figures.every(({ name }) => name in COLOURS))
   let y = 30
   const shapes: string[] = []
-  for (const { work, of } of works) {
+  for (const { work, figures } of comparisons) {
     shapes.push(`<text x="0" y="${y + 13}" font-weight="bold">${work}</text>`)
-    const most = Math.max(...of.map(({ perSecond }) => perSecond))
-    for (const { name, perSecond } of of) {
-      const width = Math.max(1, Math.round((perSecond / most) * (WIDTH - LABEL - 220)))
+    const max = Math.max(...figures.map(({ perSecond }) => perSecond))
+    for (const { name, perSecond } of figures) {
+      const width = Math.max(1, Math.round((perSecond / max) * (WIDTH - LABEL - 220)))
       shapes.push(
         `<rect x="${LABEL}" y="${y}" width="${width}" height="${BAR}" fill="${COLOURS[name]}"/>`,
         `<text x="${LABEL + width + 8}" y="${y + 13}">${name} · ${Math.round(perSecond)}/s</text>`,
@@ -32,10 +34,10 @@ export function drawChart(parts: Part[]): string {
     }
     y += GROUP_GAP - GAP
   }
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" font-family="system-ui, sans-serif" font-size="13" role="img" aria-label="Answers a second, beside a ceiling and peers">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" font-family="system-ui, sans-serif" font-size="13" role="img" aria-label="Answers per second, compared with a ceiling and peers">
 <rect width="${WIDTH}" height="${y}" fill="#ffffff"/>
 <g fill="#22272e">
-<text x="0" y="14">Answers a second, side by side on one machine; longer is better</text>
+<text x="0" y="14">Answers per second, measured together on one machine. Longer is better.</text>
 ${shapes.join('\n')}
 </g>
 </svg>

@@ -1,14 +1,14 @@
 import { createConnection, type Socket } from 'node:net'
 
-/** `body` is good until the connection sends again. */
+/** `body` is valid until the connection sends again. */
 export type Answer = { status: number; body: Buffer }
 
 const READ_BYTES = 64 * 1024
 
 /**
- * A connection that sends one request after the other and reads no more of an answer than where it ends: whatever the
- * generator does is time that the programs on the same machine don't have. It reads into the same memory each time: fresh buffers
- * made V8 collect its old objects some three times a second, and each time the answers of 20 ms seemed to come late.
+ * A connection that sends one request after the other. It parses only as much as it needs to find the end of an answer,
+ * because the measured programs share the machine with the generator. It always reads into the same memory. With fresh
+ * buffers V8 collected old objects some three times a second, and each time the answers of 20 ms seemed to be late.
  */
 export class Connection {
   readonly #socket: Socket
@@ -30,7 +30,10 @@ export class Connection {
     this.#socket.on('close', () => this.#fail(new Error('the connection was closed')))
   }
 
-  /** Sends a whole request, head and body. One at a time. @throws when the connection breaks */
+  /**
+   * Sends a whole request, head and body. Only one request may be in flight.
+   * @throws Error when the connection breaks
+   */
   send(request: string): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#answered = resolve
@@ -67,7 +70,7 @@ export class Connection {
   }
 }
 
-/** The body, once all of it is there. */
+/** Returns the body, or undefined while a part of it is missing. */
 function findBody(head: string, received: Buffer, start: number): Buffer | undefined {
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
   if (length !== undefined) {

@@ -1,11 +1,14 @@
 import { INTAKE_KEY } from './programs.ts'
 import { post } from './requests.ts'
 
-// Beyond every game that a seed makes.
+// Higher than the id of every seeded game.
 let lastGameId = 1_000_000_000
 let lastEventNumber = 0
 
-/** A player has joined a game that nobody has heard of: three are told, the creator, who doesn't play, and two players. */
+/**
+ * Makes a `game_joined` event for a new game. It has three recipients: the creator, who does not play, and two players.
+ * @param users how many users the seed has
+ */
 export function makeEvent(users: number): Record<string, unknown> {
   lastGameId += 1
   lastEventNumber += 1

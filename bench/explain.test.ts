@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { collectJourneyPlans } from './explain/journey.ts'
-import { findFaults, type Plan, describeShape } from './explain/plans.ts'
+import { describeShape, findFaults, type Plan } from './explain/plans.ts'
 import { type Postgres, startPostgres } from './postgres.ts'
 import { seedService } from './seed.ts'
 
-// Large enough that to read a table from end to end is never the better plan.
+// Large enough that a sequential scan is never the better plan.
 const SEED = { users: 5_000, notifications: 50_000 }
 
-describe('no statement reads a table from end to end, or sorts more than was asked for', () => {
+describe('no statement reads a whole table or sorts more rows than requested', () => {
   let postgres: Postgres
   let url: string
 
@@ -20,22 +20,22 @@ describe('no statement reads a table from end to end, or sorts more than was ask
   after(() => postgres.stop())
 
   for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
-    test(mode, async () => {
+    test(`with plan_cache_mode ${mode}`, async () => {
       const plans = await collectJourneyPlans(url, SEED, mode)
-      // Else nothing was looked at.
+      // Fewer requests would mean that the journey ended early.
       assert.ok(new Set(plans.map(plan => plan.request)).size > 25)
-      assert.deepEqual(plans.flatMap(told), [])
+      assert.deepEqual(plans.flatMap(describeFaults), [])
     })
   }
 
-  test('what would be a fault is seen', () => {
+  test('a sequential scan and a large sort are reported as faults', () => {
     const scan = { 'Node Type': 'Seq Scan', 'Relation Name': 'notification', 'Actual Rows': 1, 'Actual Loops': 1 }
     const sort = { 'Node Type': 'Sort', 'Actual Rows': 10_000, 'Actual Loops': 1, Plans: [scan] }
     assert.deepEqual(findFaults({ root: sort }), ['sorts 10000 rows', 'reads all of notification'])
   })
 })
 
-function told(plan: Plan): string[] {
+function describeFaults(plan: Plan): string[] {
   const statement = plan.statement.replace(/\s+/g, ' ').slice(0, 90)
   return findFaults(plan).map(fault => `${plan.request}: ${statement} … ${fault}: ${describeShape(plan.root)}`)
 }

@@ -1,8 +1,8 @@
-// node bench/explain.ts [--data FOLDER]: the plan of every statement at 10 000 000 notifications (in the database that `growth`
-// has made in FOLDER, or makes it), and which of them reads a table from end to end or sorts.
+// node bench/explain.ts [--data FOLDER] prints the plan of every statement at 10 000 000 notifications, and marks plans
+// that read a whole table or sort. It uses the database that `growth` made in FOLDER, and makes it if it is missing.
 import { parseArgs } from 'node:util'
 import { collectJourneyPlans } from './explain/journey.ts'
-import { findFaults, describeShape } from './explain/plans.ts'
+import { describeShape, findFaults } from './explain/plans.ts'
 import { startPostgres } from './postgres.ts'
 import { findOrCreateDatabase, LARGE } from './work/growth.ts'
 

@@ -2,42 +2,43 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Answer, Connection } from './connection.ts'
 
 export type Load = {
-  /** Where the connections go, by turns. */
+  /** The ports of the programs. Connections are assigned to them in turn. */
   ports: number[]
   connections: number
-  /** For how long, or how many requests. */
+  /** How long the load lasts. */
   seconds?: number
+  /** How many requests to send. */
   count?: number
-  /** Requests a second; absent: as many as are answered. */
+  /** Requests per second. Without it each connection sends as soon as it has its answer. */
   rate?: number
-  /** The next request, head and body. */
+  /** Returns the next request, head and body. */
   next: () => string
-  /** What is to be done with an answer. @throws when it isn't the right one */
+  /** Inspects an answer. @throws when the answer is wrong */
   check?: (answer: Answer) => void
 }
 
 export type LoadResult = {
   perSecond: number
   requests: number
-  /** Milliseconds, of each request; in no order. */
+  /** Milliseconds of each request, in no order. */
   latencies: number[]
-  /** How much of one core the generator itself has used, 0 to 1. */
+  /** The share of one core that the generator used, 0 to 1. */
   busy: number
 }
 
 /**
- * Loads a program. Without a rate each connection sends as soon as it was answered: that finds the throughput. With one,
- * requests are due at their times whatever became of the earlier ones, and one that finds no connection free waits from
- * then on: so a program that stands still for a moment is charged with all who came meanwhile.
- * @throws when an answer is no 2xx, or `check` throws
+ * Loads a program. Without a rate each connection sends as soon as it has its answer, which measures the throughput.
+ * With a rate each request has a due time that does not depend on earlier requests. If no connection is free then, its
+ * waiting time counts as latency. So a program that pauses is charged for every request of the pause.
+ * @throws Error when an answer is not a 2xx, or `check` throws
  */
 export async function load(options: Load): Promise<LoadResult> {
   const { ports, connections, seconds = Number.POSITIVE_INFINITY, count = Number.POSITIVE_INFINITY } = options
   const pool = Array.from({ length: connections }, (_, index) => new Connection(ports[index % ports.length]!))
   const latencies: number[] = []
   const used = process.cpuUsage()
-  const began = performance.now()
-  const end = began + seconds * 1000
+  const startedAt = performance.now()
+  const period = { startedAt, endsAt: startedAt + seconds * 1000 }
   const exchange = async (connection: Connection, since: number) => {
     const answer = await connection.send(options.next())
     latencies.push(performance.now() - since)
@@ -45,11 +46,13 @@ export async function load(options: Load): Promise<LoadResult> {
     options.check?.(answer)
   }
   try {
-    await (options.rate ? runAtRate(pool, exchange, options.rate, began, end) : runClosedLoop(pool, exchange, end, count))
+    await (options.rate
+      ? runAtRate(pool, exchange, options.rate, period)
+      : runClosedLoop(pool, exchange, period.endsAt, count))
   } finally {
     for (const connection of pool) connection.close()
   }
-  const elapsed = performance.now() - began
+  const elapsed = performance.now() - startedAt
   const { user, system } = process.cpuUsage(used)
   const busy = (user + system) / 1000 / elapsed
   return { perSecond: (latencies.length / elapsed) * 1000, requests: latencies.length, latencies, busy }
@@ -57,13 +60,16 @@ export async function load(options: Load): Promise<LoadResult> {
 
 type Exchange = (connection: Connection, since: number) => Promise<void>
 
-async function runClosedLoop(pool: Connection[], exchange: Exchange, end: number, count: number): Promise<void> {
+/** In milliseconds of `performance.now()`. */
+type Period = { startedAt: number; endsAt: number }
+
+async function runClosedLoop(pool: Connection[], exchange: Exchange, endsAt: number, count: number): Promise<void> {
   let sent = 0
   await Promise.all(
     pool.map(async connection => {
       while (sent < count) {
         const now = performance.now()
-        if (now >= end) return
+        if (now >= endsAt) return
         sent += 1
         await exchange(connection, now)
       }
@@ -71,8 +77,11 @@ async function runClosedLoop(pool: Connection[], exchange: Exchange, end: number
   )
 }
 
-/** Looks every millisecond at what is due: finer than that no timer is, and a request is due when it was looked at. */
-async function runAtRate(pool: Connection[], exchange: Exchange, rate: number, began: number, end: number): Promise<void> {
+/**
+ * Sends the requests that are due, once a millisecond, because timers are no finer. The latency of a request starts at
+ * the check that finds it due.
+ */
+async function runAtRate(pool: Connection[], exchange: Exchange, rate: number, period: Period): Promise<void> {
   const idle = [...pool]
   const waiting: number[] = []
   const running = new Set<Promise<void>>()
@@ -91,8 +100,8 @@ async function runAtRate(pool: Connection[], exchange: Exchange, rate: number, b
     running.add(done)
   }
   let due = 0
-  for (let now = began; now < end && !fault; now = performance.now()) {
-    for (const target = Math.floor(((now - began) / 1000) * rate); due < target; due += 1) {
+  for (let now = period.startedAt; now < period.endsAt && !fault; now = performance.now()) {
+    for (const target = Math.floor(((now - period.startedAt) / 1000) * rate); due < target; due += 1) {
       const connection = idle.pop()
       if (connection) send(connection, now)
       else waiting.push(now)

@@ -5,39 +5,40 @@ import type { Program } from './programs.ts'
 
 export type Bench = {
   postgres: Postgres
-  /** Of each figure the median of so many runs is taken. */
+  /** Each figure is the median of this many runs. */
   rounds: number
-  /** How long a run takes. */
+  /** The length of a run. */
   seconds: number
-  /** Without times: a handful of requests, whose answers are looked at. */
+  /** Measures nothing: sends a few requests and checks their answers. */
   smoke: boolean
-  /** Of a part with several works, this one alone. */
+  /** The only work to measure of a part with several works. */
   just: string | undefined
-  /** Another checkout, to be measured beside this one. */
+  /** Another checkout to compare this one with. */
   against: string | undefined
 }
 
-/** A program, or several of one kind, with the requests it gets. */
+/** A program, or several of one kind, and the requests for it. */
 export type Contender = {
   name: string
   programs: Program[]
   next: () => string
-  /** How many at once; by default CONNECTIONS. */
+  /** By default CONNECTIONS. */
   connections?: number
-  /** Looks at an answer of the smoke bench. @throws when it isn't right */
+  /** Inspects an answer of the smoke bench. @throws when the answer is wrong */
   check: (answer: any) => void
 }
 
 export type Figures = {
   name: string
   perSecond: number
-  /** CPU microseconds a request: of the programs themselves, and of PostgreSQL. */
+  /** CPU microseconds of the programs per request. */
   cpu: number
+  /** CPU microseconds of PostgreSQL per request. */
   databaseCpu: number
-  /** Milliseconds at the common rate, if that was measured. */
+  /** Milliseconds at the common rate, or NaN. */
   p50: number
   p99: number
-  /** How much of a core the generator used at its busiest, 0 to 1. */
+  /** The share of a core that the generator used in its busiest run, 0 to 1. */
   busy: number
 }
 
@@ -46,25 +47,27 @@ export const CONNECTIONS = 32
 const LEAD_IN_SECONDS = 0.5
 const WARM_UP_SECONDS = 2
 
-/** A tail differs from run to run more than a throughput does: its median is taken of so many times as many runs. */
-const RUNS_FOR_TAIL = 3
+/** Latencies vary more from run to run than throughputs do, so their median takes this many times as many runs. */
+const LATENCY_RUNS_FACTOR = 3
 
 /**
- * Measures contenders side by side: A B C A B C …, of each the median. First as much as they can answer, then, with all at
- * the same rate, how long it takes: half of what `paceSetter`, or 'the slowest' of them, can do.
+ * Measures contenders in turn (A B C A B C …) and takes the median of each. First it measures their throughput, then
+ * their latencies at one common rate.
+ * @param paceSetter the contender whose throughput sets the rate, which is half of it; or 'the slowest'; undefined for
+ * no latencies
  */
 export async function compare(bench: Bench, contenders: Contender[], paceSetter?: string): Promise<Figures[]> {
   if (bench.smoke) {
     for (const contender of contenders) await smoke(contender)
     return contenders.map(({ name }) => ({ name, perSecond: 0, cpu: 0, databaseCpu: 0, p50: 0, p99: 0, busy: 0 }))
   }
-  // Each process has its own code to get warm.
+  // Each process must compile its code first.
   for (const contender of contenders) {
     await run(bench, contender, { seconds: WARM_UP_SECONDS * contender.programs.length })
   }
-  const most = await interleave(bench, contenders, bench.rounds, {})
+  const runsByName = await interleave(bench, contenders, bench.rounds, {})
   const figures = contenders.map(({ name }) => {
-    const runs = most.get(name)!
+    const runs = runsByName.get(name)!
     return {
       name,
       perSecond: median(runs.map(each => each.perSecond)),
@@ -78,13 +81,13 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
   if (paceSetter === undefined) return figures
   const paces = figures.filter(({ name }) => paceSetter === 'the slowest' || name === paceSetter)
   const rate = Math.min(...paces.map(({ perSecond }) => perSecond)) / 2
-  const paced = await interleave(bench, contenders.filter(keepsUp), bench.rounds * RUNS_FOR_TAIL, { rate })
+  const paced = await interleave(bench, contenders.filter(keepsUp), bench.rounds * LATENCY_RUNS_FACTOR, { rate })
   return figures.map(each => {
     const runs = paced.get(each.name) ?? []
     return { ...each, p50: medianQuantile(runs, 0.5), p99: medianQuantile(runs, 0.99) }
   })
 
-  /** Who can't answer at that rate has no percentiles at it, only a queue. */
+  /** A contender that cannot keep up with the rate has no percentiles, only a growing queue. */
   function keepsUp({ name }: Contender): boolean {
     return figures.find(each => each.name === name)!.perSecond > rate * 1.2
   }
@@ -96,11 +99,11 @@ async function interleave(
   bench: Bench,
   contenders: Contender[],
   rounds: number,
-  more: Partial<Load>,
+  loadOptions: Partial<Load>,
 ): Promise<Map<string, Run[]>> {
   const runs = new Map<string, Run[]>(contenders.map(({ name }) => [name, []]))
   for (let round = 0; round < rounds; round += 1) {
-    for (const contender of contenders) runs.get(contender.name)!.push(await run(bench, contender, more))
+    for (const contender of contenders) runs.get(contender.name)!.push(await run(bench, contender, loadOptions))
   }
   return runs
 }
@@ -108,19 +111,20 @@ async function interleave(
 async function run(
   bench: Bench,
   { programs, next, connections = CONNECTIONS }: Contender,
-  more: Partial<Load>,
+  loadOptions: Partial<Load>,
 ): Promise<Run> {
   const ports = programs.map(({ port }) => port)
-  // It has stood idle while the others were measured: what it had in memory has gone cold, and sessions are forgotten after 5 s.
-  await load({ ports, connections, next, ...more, seconds: LEAD_IN_SECONDS * programs.length })
-  const cpu = async () => (await Promise.all(programs.map(each => each.cpuSeconds()))).reduce((sum, used) => sum + used)
+  // The program was idle while others were measured. Its caches are cold, and it caches sessions for only 5 s.
+  await load({ ports, connections, next, ...loadOptions, seconds: LEAD_IN_SECONDS * programs.length })
+  const cpu = async () =>
+    (await Promise.all(programs.map(each => each.cpuSeconds()))).reduce((sum, seconds) => sum + seconds)
   const before = [await cpu(), await bench.postgres.cpuSeconds()] as const
-  const loaded = await load({ ports, connections, seconds: bench.seconds, next, ...more })
-  const [own, database] = [(await cpu()) - before[0], (await bench.postgres.cpuSeconds()) - before[1]]
-  return { ...loaded, cpu: (own / loaded.requests) * 1e6, databaseCpu: (database / loaded.requests) * 1e6 }
+  const result = await load({ ports, connections, seconds: bench.seconds, next, ...loadOptions })
+  const [used, databaseUsed] = [(await cpu()) - before[0], (await bench.postgres.cpuSeconds()) - before[1]]
+  return { ...result, cpu: (used / result.requests) * 1e6, databaseCpu: (databaseUsed / result.requests) * 1e6 }
 }
 
-/** A few requests, four at a time, each answer looked at. */
+/** Sends a few requests, four at a time, and checks each answer. */
 async function smoke({ programs, next, check }: Contender): Promise<void> {
   const ports = programs.map(({ port }) => port)
   await load({ ports, connections: 4, count: 12, next, check: answer => check(parseBody(answer)) })

@@ -8,21 +8,21 @@ import { startEmbedded } from '../src/embedded/server.ts'
 import { readTreeCpuSeconds } from './resources.ts'
 
 export type Postgres = {
-  /** Makes an empty database, anew if there is one. @returns its URL */
+  /** Creates an empty database and replaces an existing one. @returns its URL */
   createDatabase(name: string): Promise<string>
-  /** The same with the service's schema: a copy of one that was migrated once. */
+  /** Creates a database with the service's schema, as a copy of a migrated template. @returns its URL */
   createMigrated(name: string): Promise<string>
-  /** The URL of a database that is there, or undefined. */
+  /** Returns the URL of a database, or undefined if it does not exist. */
   findDatabase(name: string): Promise<string | undefined>
-  /** @returns its URL */
+  /** @returns the new URL */
   renameDatabase(name: string, to: string): Promise<string>
-  /** CPU seconds that all its processes have used so far. */
+  /** Returns the CPU seconds that all its processes have used so far. */
   cpuSeconds(): Promise<number>
   stop(): Promise<void>
 }
 
-// As durable as it is in production, with memory enough that nothing waits for the disk but a commit. A checkpoint in the
-// middle would fall upon whoever is measured just then.
+// PostgreSQL is as durable as in production and has so much memory that only commits wait for the disk. Checkpoints are
+// rare, because a checkpoint would slow down the program that is measured at that moment.
 const SETTINGS = {
   max_connections: '200',
   shared_buffers: '1GB',
@@ -32,8 +32,8 @@ const SETTINGS = {
 }
 
 /**
- * Starts a PostgreSQL of the bench's own: the embedded one, or that of TEST_PG_BIN.
- * @param folder where its data is kept; by default a folder that goes with it
+ * Starts a PostgreSQL for the bench: the embedded one, or the one in TEST_PG_BIN.
+ * @param folder the folder of its data; by default a temporary folder
  */
 export async function startPostgres(folder?: string, settings: Record<string, string> = {}): Promise<Postgres> {
   const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'courtside-bench-')))
@@ -71,7 +71,7 @@ export async function startPostgres(folder?: string, settings: Record<string, st
   }
 }
 
-/** Runs one statement on a connection of its own. */
+/** Runs one statement on a separate connection. */
 export async function administer(url: string, statement: string): Promise<Record<string, any>[]> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

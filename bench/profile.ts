@@ -1,5 +1,5 @@
-// node bench/profile.ts WORK [--rounds N] [--seconds N]: runs one part of the bench with the service under Node's profiler, and
-// says where its time goes. BENCH_PROFILE_OF names another of the programs.
+// node bench/profile.ts PART [--rounds N] [--seconds N] runs one part of the bench with the service under Node's
+// profiler and prints where the time goes. BENCH_PROFILE_PROGRAM names another program to profile.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -14,12 +14,12 @@ type Profile = {
   timeDeltas: number[]
 }
 
-const [work, ...more] = process.argv.slice(2)
+const [part, ...options] = process.argv.slice(2)
 const folder = await mkdtemp(join(tmpdir(), 'courtside-profile-'))
 try {
   const run = new URL('./run.ts', import.meta.url).pathname
   const env = { ...process.env, BENCH_PROFILE_DIR: folder }
-  await once(spawn(process.execPath, [run, '--only', work!, ...more], { env, stdio: 'inherit' }), 'exit')
+  await once(spawn(process.execPath, [run, '--only', part!, ...options], { env, stdio: 'inherit' }), 'exit')
   const files = await readdir(folder)
   for (const file of files) print(JSON.parse(await readFile(join(folder, file), 'utf8')))
 } finally {
@@ -27,33 +27,33 @@ try {
 }
 
 function print({ nodes, samples, timeDeltas }: Profile): void {
-  const own = new Map<number, number>()
-  for (const [index, id] of samples.entries()) add(own, id, timeDeltas[index]!)
+  const selfTimes = new Map<number, number>()
+  for (const [index, id] of samples.entries()) add(selfTimes, id, timeDeltas[index]!)
   const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map(child => [child, id] as const)))
   const names = new Map(nodes.map(node => [node.id, describeFrame(node.callFrame)]))
   const byPackage = new Map<string, number>()
   const byFunction = new Map<string, number>()
-  const within = new Map<string, number>()
+  const totals = new Map<string, number>()
   let busy = 0
   for (const { id, callFrame } of nodes) {
-    const time = own.get(id) ?? 0
+    const time = selfTimes.get(id) ?? 0
     const callers = [...callChain(id, parents)].map(each => names.get(each)!)
-    // Reading the code at the start is no part of an answer.
+    // Loading the code at the start is not part of an answer.
     if (/^\((idle|root)\)/.test(names.get(id)!) || callers.some(name => /internal\/modules|bootstrap/.test(name)))
       continue
     busy += time
     add(byPackage, callFrame.url === '' ? callFrame.functionName : findPackage(callFrame.url), time)
     add(byFunction, names.get(id)!, time)
-    for (const name of new Set(callers)) add(within, name, time)
+    for (const name of new Set(callers)) add(totals, name, time)
   }
   console.log(`\n${(busy / 1e6).toFixed(1)} s of work`)
-  show('by package, each alone', byPackage, 15)
-  show('by function, each alone', byFunction, 25)
-  show('by function, with all it calls', within, 70)
+  show('by package, without callees', byPackage, 15)
+  show('by function, without callees', byFunction, 25)
+  show('by function, with callees', totals, 70)
 
-  function show(title: string, times: Map<string, number>, most: number): void {
+  function show(title: string, times: Map<string, number>, limit: number): void {
     console.log(`\n${title}\n`)
-    const sorted = [...times].toSorted(([, one], [, other]) => other - one).slice(0, most)
+    const sorted = [...times].toSorted(([, one], [, other]) => other - one).slice(0, limit)
     for (const [name, time] of sorted) console.log(`${((time / busy) * 100).toFixed(1).padStart(5)} %  ${name}`)
   }
 }

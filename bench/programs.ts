@@ -7,15 +7,15 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { readCpuSeconds, readMemoryMegabytes } from './resources.ts'
 
-/** A program that is measured, as a process of its own. */
+/** A program to measure, in a separate process. */
 export type Program = {
   name: string
   port: number
-  /** CPU seconds it has used so far. */
+  /** Returns the CPU seconds that it has used so far. */
   cpuSeconds(): Promise<number>
-  /** Resident memory, megabytes. */
+  /** Returns its resident memory in megabytes. */
   memory(): Promise<number>
-  /** From the start of the process to its first good answer, seconds. */
+  /** Seconds from the start of the process to its first 2xx answer. */
   startSeconds: number
   /** @param signal SIGTERM by default */
   stop(signal?: NodeJS.Signals): Promise<void>
@@ -27,18 +27,18 @@ export const INTAKE_KEY = 'Qe8Rt2Yu6Io0Pa4Sd9Fg3Hj7Kl1Zx5Cv'
 const CHECKOUT = new URL('..', import.meta.url).pathname
 const READY_TIMEOUT_MS = 60_000
 
-// What the programs print. It stays where a program doesn't start.
+// The output of the programs. It stays on the disk if the bench fails.
 const logs = mkdtempSync(join(tmpdir(), 'courtside-bench-logs-'))
 const running = new Set<ChildProcess>()
 process.once('exit', code => {
-  // In good order: the service that has a PostgreSQL of its own then ends that too.
+  // SIGTERM, because a service with an embedded PostgreSQL must stop that too.
   for (const child of running) child.kill('SIGTERM')
   if (code === 0) rmSync(logs, { recursive: true, force: true })
 })
 
 /**
- * This service as it runs in production: it logs every answer, to a file; its clients stand behind a proxy.
- * @param checkout where its code is: another one, to compare a change with what was before
+ * Starts the service as it runs in production: it logs every answer to a file, and its clients stand behind a proxy.
+ * @param checkout the folder of its code; another checkout allows to compare a change with the code before it
  */
 export function startService(
   databaseUrl: string,
@@ -49,10 +49,10 @@ export function startService(
     DATABASE_URL: databaseUrl,
     JWT_SECRET,
     INTAKE_KEYS: INTAKE_KEY,
-    // Mails stay in the outbox where nobody works at it, which is what "discarded" means here.
+    // No worker runs, so the mails stay in the outbox. In this way the bench discards them.
     ROLE: 'web',
     SMTP_URL: 'smtp://127.0.0.1:9',
-    // The load comes as if from many clients, through a proxy on this machine.
+    // The load simulates many clients behind a proxy on this machine.
     TRUST_PROXY: '127.0.0.1/32',
     THROTTLE_REQUEST_OTP: '1000000',
     THROTTLE_VERIFY_OTP: '1000000',
@@ -63,25 +63,27 @@ export function startService(
   return start('courtside', readStartArguments(checkout), '/readyz', settings)
 }
 
-/** This service with no setting at all, as `npm start` has it: it brings up a PostgreSQL of its own. */
+/** Starts the service without any setting, like `npm start`, so it starts an embedded PostgreSQL. */
 export function startEmbeddedService(dataDir: string): Promise<Program> {
   return start('courtside', readStartArguments(CHECKOUT), '/readyz', { DATA_DIR: dataDir })
 }
 
-/** What `npm start` gives to `node`. */
+/** Returns the arguments that `npm start` gives to `node`. */
 function readStartArguments(checkout: string): string[] {
   const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'))
   const [, ...args] = scripts.start.split(' ') as string[]
   return args.map(arg => (arg.startsWith('bin/') ? join(checkout, arg) : arg))
 }
 
-/** Node's profiler, where `profile.ts` asks for it; what it saw is written when the process ends. */
+/**
+ * Returns the environment that turns on Node's profiler, if `profile.ts` asks for it. Node writes the profile at exit.
+ */
 function profilerEnvironment(name: string): Record<string, string> {
-  const { BENCH_PROFILE_DIR: folder, BENCH_PROFILE_OF: of = 'courtside' } = process.env
-  return folder && of === name ? { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${folder}` } : {}
+  const { BENCH_PROFILE_DIR: folder, BENCH_PROFILE_PROGRAM: profiledName = 'courtside' } = process.env
+  return folder && profiledName === name ? { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${folder}` } : {}
 }
 
-/** One of the programs in `programs/`. */
+/** Starts one of the programs in `programs/`. */
 export function startProgram(name: string, databaseUrl: string): Promise<Program> {
   const path = new URL(`./programs/${name}.ts`, import.meta.url).pathname
   return start(name, [path], '/readyz', {
@@ -94,11 +96,11 @@ export function startProgram(name: string, databaseUrl: string): Promise<Program
 
 async function start(name: string, args: string[], path: string, env: Record<string, string>): Promise<Program> {
   const port = await freePort()
-  // Of the surroundings only what a program needs to run.
+  // Pass only the environment variables that every program needs.
   const { PATH, HOME } = process.env
   const log = join(logs, `${name}-${port}.log`)
   const output = openSync(log, 'w', 0o600)
-  const began = performance.now()
+  const startedAt = performance.now()
   const child = spawn(process.execPath, [...process.execArgv, ...args], {
     env: { PATH, HOME, PORT: String(port), ...env },
     stdio: ['ignore', output, output],
@@ -106,7 +108,7 @@ async function start(name: string, args: string[], path: string, env: Record<str
   running.add(child)
   child.once('exit', () => running.delete(child))
   await waitUntilReady(child, `http://127.0.0.1:${port}${path}`, log)
-  const startSeconds = (performance.now() - began) / 1000
+  const startSeconds = (performance.now() - startedAt) / 1000
   return {
     name,
     port,
@@ -131,10 +133,10 @@ async function waitUntilReady(child: ChildProcess, url: string, log: string): Pr
     await delay(5)
   }
   child.kill('SIGTERM')
-  throw new Error(`It did not become ready; ${log} says why.`)
+  throw new Error(`The program did not become ready. See ${log}.`)
 }
 
-/** A port of this machine that nobody listens at just now. */
+/** Finds a port of this machine that is free at the moment. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,14 +1,19 @@
 import type { Figures } from './measure.ts'
 
-/** A row of the table: what was measured beside what was to be reached. */
+/** A row of the table of goals. */
 export type Row = { work: string; goal: string; measured: string; reached: boolean }
 
-/** What one part of the bench has found: the rows, and the figures behind them. */
-export type Part = { rows: Row[]; figures?: { work: string; of: Figures[] }[]; notes?: string[] }
+/** One work and the figures of each program that did it. */
+export type Comparison = { work: string; figures: Figures[] }
 
-/** A row whose figure is to be at least, or at most, the goal: to as many digits as are shown, or both would read the same. */
-export function goalRow(work: string, value: number, goal: { least: number } | { most: number }, show = formatNumber): Row {
-  const [sign, bound] = 'least' in goal ? ['≥', goal.least] : ['≤', goal.most]
+/** The result of one part of the bench: the rows of goals, and the figures behind them. */
+export type Part = { rows: Row[]; comparisons?: Comparison[]; notes?: string[] }
+
+export type Goal = { min: number } | { max: number }
+
+/** Makes a row. It compares the figure and the goal as they are shown, so a row never contradicts its digits. */
+export function goalRow(work: string, value: number, goal: Goal, show = formatNumber): Row {
+  const [sign, bound] = 'min' in goal ? ['≥', goal.min] : ['≤', goal.max]
   const measured = show(value)
   const reached = measured === show(bound) || (sign === '≥' ? value > bound : value < bound)
   return { work, goal: `${sign} ${show(bound)}`, measured, reached }
@@ -24,24 +29,26 @@ export function formatNumber(value: number): string {
   return value >= 10 ? value.toFixed(1) : value.toFixed(2)
 }
 
+function formatFigures({ perSecond, p50, p99, cpu, databaseCpu, busy }: Figures): string[] {
+  return [...[perSecond, p50, p99, cpu, databaseCpu].map(formatNumber), `${Math.round(busy * 100)} %`]
+}
+
+/** Returns the tables and notes of the parts as Markdown. */
 export function markdown(parts: Part[]): string {
   const rows = parts.flatMap(part => part.rows)
   const table = [
-    '| work | to reach | measured | |',
+    '| work | goal | measured | reached |',
     '|---|---|---|---|',
     ...rows.map(
       ({ work, goal, measured, reached }) => `| ${work} | ${goal} | ${measured} | ${reached ? 'yes' : '**no**'} |`,
     ),
   ]
-  const figures = parts.flatMap(part => part.figures ?? [])
+  const comparisons = parts.flatMap(part => part.comparisons ?? [])
   const detail = [
-    '| work | program | answers/s | p50 ms | p99 ms | CPU µs an answer | PostgreSQL CPU µs | generator busy |',
+    '| work | program | answers/s | p50 ms | p99 ms | CPU µs per answer | PostgreSQL CPU µs | generator busy |',
     '|---|---|--:|--:|--:|--:|--:|--:|',
-    ...figures.flatMap(({ work, of }) =>
-      of.map(
-        each =>
-          `| ${work} | ${each.name} | ${[each.perSecond, each.p50, each.p99, each.cpu, each.databaseCpu].map(formatNumber).join(' | ')} | ${Math.round(each.busy * 100)} % |`,
-      ),
+    ...comparisons.flatMap(({ work, figures }) =>
+      figures.map(each => `| ${[work, each.name, ...formatFigures(each)].join(' | ')} |`),
     ),
   ]
   const notes = parts.flatMap(part => part.notes ?? []).map(note => `- ${note}`)

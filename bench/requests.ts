@@ -1,14 +1,19 @@
-/** Requests as bytes, made once where they can be: making them anew would be the generator's own work. */
+// Callers build requests once if they can, because building them costs the generator CPU time.
+
+/** Returns a whole GET request. */
 export function get(path: string, token: string): string {
   return `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`
 }
 
-/** @param token undefined for none */
+/**
+ * Returns a whole POST request.
+ * @param token undefined for a request without one
+ */
 export function post(
   path: string,
   body: unknown,
   token: string | undefined,
-  more: Record<string, string> = {},
+  moreHeaders: Record<string, string> = {},
 ): string {
   const text = body === undefined ? '' : JSON.stringify(body)
   const headers = {
@@ -16,13 +21,13 @@ export function post(
     ...(token !== undefined && { Authorization: `Bearer ${token}` }),
     ...(body !== undefined && { 'Content-Type': 'application/json' }),
     'Content-Length': String(Buffer.byteLength(text)),
-    ...more,
+    ...moreHeaders,
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   return `POST ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${text}`
 }
 
-/** An address out of the sixteen million of 10/8, as a proxy would tell it. */
+/** Returns the header by which a proxy reports a random client of 10/8. */
 export function randomClientHeader(): Record<string, string> {
   const byte = () => Math.floor(Math.random() * 256)
   return { 'X-Forwarded-For': `10.${byte()}.${byte()}.${byte()}` }

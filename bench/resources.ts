@@ -1,22 +1,25 @@
 import { readdir, readFile } from 'node:fs/promises'
 
-// What a process has used, from Linux's /proc. The unit of its times is USER_HZ, a hundredth of a second on every Linux.
+// Reads the resources of processes from Linux's /proc. Its times are in units of 1/USER_HZ, a hundredth of a second on
+// every Linux.
 const USER_HZ = 100
 
-/** CPU seconds that a process has used so far, in its own code and in the kernel on its behalf. */
+/** Reads the CPU seconds that a process has used so far, in user and kernel mode. */
 export async function readCpuSeconds(pid: number): Promise<number> {
   const { own } = await readTimes(pid)
   return own
 }
 
-/** CPU seconds of a process and of all its children, living and waited for. */
+/** Reads the CPU seconds of a process and of all its children, both living and waited for. */
 export async function readTreeCpuSeconds(pid: number): Promise<number> {
   const { own, waitedFor } = await readTimes(pid)
-  const living = (await listProcesses()).filter(({ parent }) => parent === pid).reduce((sum, child) => sum + child.own, 0)
+  const living = (await listProcesses())
+    .filter(({ parent }) => parent === pid)
+    .reduce((sum, child) => sum + child.own, 0)
   return own + waitedFor + living
 }
 
-/** The processes that this one has started. */
+/** Returns the ids of the children of a process. */
 export async function listChildren(pid: number): Promise<number[]> {
   return (await listProcesses()).filter(({ parent }) => parent === pid).map(child => child.pid)
 }
@@ -24,11 +27,11 @@ export async function listChildren(pid: number): Promise<number[]> {
 async function listProcesses() {
   const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
   const gone = { parent: 0, own: 0, waitedFor: 0 }
-  // A process may end while we look.
+  // A process may end while we read it.
   return Promise.all(pids.map(async pid => ({ pid, ...(await readTimes(pid).catch(() => gone)) })))
 }
 
-/** Resident memory of a process in megabytes (10^6 bytes). */
+/** Reads the resident memory of a process in megabytes (10^6 bytes). */
 export async function readMemoryMegabytes(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   return (Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)![1]) * 1024) / 1e6
@@ -36,7 +39,7 @@ export async function readMemoryMegabytes(pid: number): Promise<number> {
 
 async function readTimes(pid: number): Promise<{ parent: number; own: number; waitedFor: number }> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-  // The name, in parentheses, may hold anything; what follows is numbers, the state being the third field.
+  // The name in parentheses may contain any character. The fields after it begin with the third, the state.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const field = (number: number) => Number(fields[number - 3])
   return { parent: field(4), own: (field(14) + field(15)) / USER_HZ, waitedFor: (field(16) + field(17)) / USER_HZ }

@@ -1,5 +1,6 @@
-// npm run bench [-- --only PART] [--just WORK] [--against CHECKOUT] [--rounds N] [--seconds N] [--data FOLDER] [--write] [--smoke]
-// `growth` takes minutes and some 10 GB to make its ten million rows: it runs only when named, and keeps them in FOLDER.
+// npm run bench [-- --only PART] [--just WORK] [--against CHECKOUT] [--rounds N] [--seconds N] [--data FOLDER]
+//   [--write] [--smoke]
+// `growth` runs only when it is named: its ten million rows take minutes and some 10 GB. FOLDER keeps them.
 import { execFile } from 'node:child_process'
 import { totalmem } from 'node:os'
 import { parseArgs, promisify } from 'node:util'
@@ -45,8 +46,8 @@ const { values: options } = parseArgs({
 })
 
 if (options.write && options.only !== undefined && options.only !== 'growth')
-  throw new Error('--write is for all of it, or for growth')
-// As PostgreSQL's manual has it for a server of some size: a quarter of the machine's memory.
+  throw new Error('--write needs all parts, or --only growth')
+// PostgreSQL's manual advises a quarter of the machine's memory for a large server.
 const growthSettings = { shared_buffers: `${Math.round(totalmem() / 4 / 2 ** 20)}MB` }
 const postgres = await startPostgres(options.data, options.only === 'growth' ? growthSettings : {})
 try {
@@ -59,17 +60,17 @@ try {
     against: options.against,
   }
   const parts: Part[] = []
-  const wanted = (name: string) =>
+  const isWanted = (name: string) =>
     options.only === name || (options.only === undefined && (options.smoke || name !== 'growth'))
-  const works = Object.entries(PARTS).filter(([name]) => wanted(name))
-  if (works.some(([name]) => name === 'reads')) await generatePrismaClient()
-  // Without times two may well disturb one another.
-  const next = works.values()
+  const selected = Object.entries(PARTS).filter(([name]) => isWanted(name))
+  if (selected.some(([name]) => name === 'reads')) await generatePrismaClient()
+  // The smoke bench measures no times, so two parts may run at once.
+  const next = selected.values()
   await Promise.all(
     Array.from({ length: options.smoke ? 2 : 1 }, async () => {
-      for (const [name, work] of next) {
+      for (const [name, measure] of next) {
         console.error(`${name} …`)
-        parts.push(await work(bench))
+        parts.push(await measure(bench))
       }
     }),
   )
@@ -77,12 +78,14 @@ try {
     const place = options.only === 'growth' ? 'growth' : 'measured'
     await writeDocument(place, parts, `medians of ${bench.rounds} runs of ${bench.seconds} s`)
   }
-  console.log(options.smoke ? 'The bench runs, and all answers were right.' : markdown(parts))
+  console.log(options.smoke ? 'The bench runs, and all answers were correct.' : markdown(parts))
 } finally {
   await postgres.stop()
 }
 
-/** Prisma's client is code that it generates from the schema. Its engine takes no part in that, though it looks for one. */
+/**
+ * Generates Prisma's client from the schema. Prisma looks for its engine here but does not use it, so any path will do.
+ */
 async function generatePrismaClient(): Promise<void> {
   const cli = new URL('./node_modules/prisma/build/index.js', import.meta.url).pathname
   const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }

@@ -7,10 +7,10 @@ import { JWT_SECRET } from './programs.ts'
 
 export type Seed = { users: number; notifications: number }
 
-/** Somebody who is signed in. */
+/** A signed-in user. */
 export type Caller = { userId: number; token: string }
 
-/** A notification of a usual length. What it says varies as little as it does in life. */
+/** Returns the columns of a notification of usual length, for the row number `i`. */
 function notificationColumns(users: number): string {
   return `1 + (i - 1) % ${users} as user_id, 'game_joined' as type, 'Un joueur a rejoint la partie' as title,
     'Marie a rejoint la partie du samedi 16 janvier 2027 à 18 h 00 (3/4).' as message,
@@ -20,8 +20,9 @@ function notificationColumns(users: number): string {
 }
 
 /**
- * Fills a migrated database: users 1 to n, notifications dealt out to them in turn, so that those of one lie far
- * apart, as in life; every fourth round is unread. Each user has a session. An event and a game stand for every three.
+ * Fills a migrated database with users 1 to n and their notifications. Users get notifications in turn, so the rows of
+ * one user lie far apart, as in production. Every fourth round is unread. Each user has a session. There is an event
+ * and a game for every three notifications.
  */
 export async function seedService(url: string, { users, notifications }: Seed): Promise<void> {
   await administer(
@@ -35,7 +36,8 @@ export async function seedService(url: string, { users, notifications }: Seed): 
   await administer(
     url,
     `insert into session (id, user_id, created_at, expires_at, issued_at, presented)
-    select md5('session ' || i)::uuid, i, now(), now() + interval '7 days', now(), 1 from generate_series(1, ${users}) as i`,
+    select md5('session ' || i)::uuid, i, now(), now() + interval '7 days', now(), 1
+    from generate_series(1, ${users}) as i`,
   )
   await fillInBulk(url, 'notification', () =>
     administer(
@@ -56,8 +58,8 @@ export async function seedService(url: string, { users, notifications }: Seed): 
   )
   await administer(
     url,
-    `vacuum analyze notification, app_user, session, event, game, game_schedule, game_notice, sign_in_address, sign_in_code,
-      throttle`,
+    `vacuum analyze notification, app_user, session, event, game, game_schedule, game_notice, sign_in_address,
+      sign_in_code, throttle`,
   )
 }
 
@@ -77,11 +79,12 @@ async function seedGames(url: string, users: number, games: number): Promise<voi
       now() - interval '1 day', now() - interval '2 days', now()
     from generate_series(1, ${games}) as i`,
   )
-  // Half of them are still to be played.
+  // Half of the games are in the future.
   await administer(
     url,
     `insert into game_schedule (game_id, starts_at, type, due_at)
-    select i, now() + interval '5 days', 'game_started', now() + interval '5 days' from generate_series(1, ${games}, 2) as i`,
+    select i, now() + interval '5 days', 'game_started', now() + interval '5 days'
+    from generate_series(1, ${games}, 2) as i`,
   )
   await administer(
     url,
@@ -90,28 +93,30 @@ async function seedGames(url: string, users: number, games: number): Promise<voi
   )
 }
 
-/** Who is about to sign in, or thought of it today. */
+/** Adds addresses with a code that is waiting or has expired, and their throttle rows. */
 async function seedCodes(url: string, addresses: number): Promise<void> {
   await administer(
     url,
     `with address as (
       insert into sign_in_address (email, sent_at, mailed)
-      select 'waiting' || i || '@example.com', now() - interval '1 hour', true from generate_series(1, ${addresses}) as i
+      select 'waiting' || i || '@example.com', now() - interval '1 hour', true
+      from generate_series(1, ${addresses}) as i
       returning email
     ), code as (
       insert into sign_in_code (id, email, purpose, mac, sent_at, expires_at)
-      select gen_random_uuid(), email, 'sign_in', 'mac', now() - interval '1 hour', now() - interval '45 minutes' from address
+      select gen_random_uuid(), email, 'sign_in', 'mac', now() - interval '1 hour', now() - interval '45 minutes'
+      from address
     )
     insert into throttle (key, points, expire) select email, 1, 0 from address`,
   )
 }
 
-/** The same notifications in the table of the usual inbox, as Prisma's migrations make it. */
+/** Creates the table of the usual inbox, as Prisma's migrations do, with the same notifications. */
 export async function seedInbox(url: string, { users, notifications }: Seed): Promise<void> {
   await administer(
     url,
-    `create table notifications (id serial primary key, user_id integer not null, type text not null, title text not null,
-      message text not null, data jsonb, read_at timestamptz, created_at timestamptz not null default current_timestamp,
+    `create table notifications (id serial primary key, user_id integer not null, type text not null,
+      title text not null, message text not null, data jsonb, read_at timestamptz, created_at timestamptz not null default current_timestamp,
       updated_at timestamptz not null)`,
   )
   await administer(
@@ -125,10 +130,13 @@ export async function seedInbox(url: string, { users, notifications }: Seed): Pr
 
 const tokens = createTokens(deriveKeys([JWT_SECRET]))
 
-/** Tokens of the first users, or of these, as the service would have issued them. */
-export function callers(of: number | number[]): Caller[] {
+/**
+ * Makes tokens as the service would issue them.
+ * @param users how many of the first users, or the ids of the users
+ */
+export function callers(users: number | number[]): Caller[] {
   const iat = Math.floor(Date.now() / 1000)
-  const userIds = typeof of === 'number' ? Array.from({ length: of }, (_, index) => index + 1) : of
+  const userIds = typeof users === 'number' ? Array.from({ length: users }, (_, index) => index + 1) : users
   return userIds.map(userId => {
     const hex = createHash('md5').update(`session ${userId}`).digest('hex')
     const sid = hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
@@ -136,7 +144,7 @@ export function callers(of: number | number[]): Caller[] {
   })
 }
 
-/** One of a user's notifications, whichever. */
+/** Returns the id of a random notification of a user. */
 export function pickNotificationId(userId: number, { users, notifications }: Seed): number {
   return userId + users * Math.floor(Math.random() * Math.floor(notifications / users))
 }

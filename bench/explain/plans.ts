@@ -1,7 +1,7 @@
 import type { EventEmitter } from 'node:events'
 import type pg from 'pg'
 
-/** What PostgreSQL says of one statement that has run (`auto_explain`, as JSON). */
+/** The JSON that `auto_explain` logs for one executed statement. */
 type ExplainedStatement = { 'Query Text': string; Plan: Node }
 
 type Node = {
@@ -17,28 +17,28 @@ type Node = {
 }
 
 export type Plan = {
-  /** Which request ran it. */
+  /** The name of the request that ran the statement. */
   request: string
   statement: string
   ms: number
-  /** Pages of 8 kB that were looked at. */
+  /** Pages of 8 kB that the statement read. */
   pages: number
   root: Node
 }
 
-/** What makes each statement of a connection tell its plan, as a notice to the client. */
+/** Settings that make PostgreSQL send the plan of each statement of a connection as a notice to the client. */
 export const AUTO_EXPLAIN_SETTINGS = [
   'session_preload_libraries=auto_explain',
   'auto_explain.log_min_duration=0',
   'auto_explain.log_analyze=on',
   'auto_explain.log_buffers=on',
   'auto_explain.log_format=json',
-  // What the queue's functions do inside counts too.
+  // Statements inside the queue's functions count too.
   'auto_explain.log_nested_statements=on',
   'client_min_messages=log',
 ]
 
-/** Collects the plans of all that new connections run, those of a pool or of a pipeline. */
+/** Calls `collected` with the plan of each statement that new connections of a pool or a pipeline run. */
 export function collectPlans(connections: EventEmitter, collected: (explained: Omit<Plan, 'request'>) => void): void {
   connections.on('connect', (client: pg.Client) => {
     client.on('notice', ({ message }) => {
@@ -51,22 +51,29 @@ export function collectPlans(connections: EventEmitter, collected: (explained: O
   })
 }
 
-// A handful of rows that never become more, the queue's tables, which are empty but for what is to be mailed just now, and
-// the list of migrations.
-const SMALL_TABLES = ['game_level', 'missed_guess', 'migration', '_private_jobs', '_private_job_queues', '_private_tasks']
+// These tables stay small: a fixed handful of rows, the queue's tables with the mails of this moment, and the list of
+// migrations.
+const SMALL_TABLES = [
+  'game_level',
+  'missed_guess',
+  'migration',
+  '_private_jobs',
+  '_private_job_queues',
+  '_private_tasks',
+]
 
-// So many a page or a batch asks for, and three are told of each fact of a batch: to put those in order is no search.
-const MAX_ROWS = 300
+// The rows that a page or a batch needs: a batch of 100 events has 300 recipients. Sorting these is no fault.
+const MAX_SORTED_ROWS = 300
 
-/** What is wrong with a plan: it reads a table from end to end, or sorts more than was asked for. */
+/** Lists the faults of a plan: it reads a whole table, sorts more rows than requested, or filters out too many rows. */
 export function findFaults({ root }: Pick<Plan, 'root'>): string[] {
   return [...walk(root)].flatMap(node => {
     const name = node['Relation Name']
     const rows = node['Actual Rows'] * node['Actual Loops']
     if (node['Node Type'] === 'Seq Scan' && !SMALL_TABLES.includes(name!)) return [`reads all of ${name}`]
-    if (node['Node Type'].includes('Sort') && rows > MAX_ROWS) return [`sorts ${rows} rows`]
-    if ((node['Rows Removed by Filter'] ?? 0) * node['Actual Loops'] > MAX_ROWS) {
-      return [`looks at ${node['Rows Removed by Filter']} rows of ${name} in vain`]
+    if (node['Node Type'].includes('Sort') && rows > MAX_SORTED_ROWS) return [`sorts ${rows} rows`]
+    if ((node['Rows Removed by Filter'] ?? 0) * node['Actual Loops'] > MAX_SORTED_ROWS) {
+      return [`filters out ${node['Rows Removed by Filter']} rows of ${name}`]
     }
     return []
   })
@@ -77,7 +84,7 @@ function* walk(node: Node): Generator<Node> {
   for (const child of node.Plans ?? []) yield* walk(child)
 }
 
-/** A plan in a line: what is done with which table, from the outside in. */
+/** Describes a plan in one line: the node types and tables, from the outside in. */
 export function describeShape(node: Node): string {
   const name = node['Relation Name'] ? ` ${node['Relation Name']}` : ''
   const inside = (node.Plans ?? []).map(describeShape).join(', ')

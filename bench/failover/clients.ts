@@ -3,7 +3,7 @@ import { makeEvent } from '../events.ts'
 import { INTAKE_KEY } from '../programs.ts'
 import type { Caller } from '../seed.ts'
 
-/** What the service has acknowledged, and when (`performance.now()`). */
+/** The writes that the service has acknowledged, and their times in milliseconds of `performance.now()`. */
 export type Acknowledged = {
   events: string[]
   reads: Map<number, number>
@@ -14,42 +14,43 @@ export type Acknowledged = {
 const USERS = 100
 
 /**
- * Three clients that write without end, one answer after the other, and write down what was acknowledged: a fact, a
- * notification read, a code asked for. What fails they try no second time.
- * @returns what ends them
+ * Starts three clients that write without pause and record what the service acknowledged. One reports events, one marks
+ * notifications as read, one requests codes. Each waits for an answer before its next request, and does not retry
+ * failures.
+ * @returns a function that stops them
  */
 export function startWriting(address: string, people: Caller[], acknowledged: Acknowledged): () => Promise<void> {
   const stopping = new AbortController()
   let turn = 0
-  const clients = { events: reportEvent, reads: read, codes: ask }
+  const clients = { events: reportEvent, reads: markRead, codes: requestCode }
   const running = Object.entries(clients).map(async ([name, act]) => {
     acknowledged.times[name] = []
     while (!stopping.signal.aborted) {
-      const done = await act().catch(() => false)
-      if (done) acknowledged.times[name]!.push(performance.now())
+      const isAcknowledged = await act().catch(() => false)
+      if (isAcknowledged) acknowledged.times[name]!.push(performance.now())
       else await delay(50)
     }
   })
 
   async function reportEvent(): Promise<boolean> {
-    // Few enough that whoever listens is told often.
+    // Few users, so the user of the stream is often a recipient.
     const event = makeEvent(20)
     const answer = await send('/internal/v1/events', INTAKE_KEY, event)
     if (answer.status === 202) acknowledged.events.push(String(event.id))
     return answer.status === 202
   }
 
-  async function read(): Promise<boolean> {
+  async function markRead(): Promise<boolean> {
     turn += 1
     const { userId, token } = people[turn % people.length]!
-    // The seed has dealt them out in turn, a hundred to everybody; every fourth round is unread.
+    // The seed gave each user a hundred notifications in turn. Every fourth round is unread.
     const id = userId + USERS * (3 + 4 * (Math.floor(turn / people.length) % 25))
     const answer = await send(`/api/v1/notifications/${id}/read`, token)
     if (answer.status === 200) acknowledged.reads.set(id, userId)
     return answer.status === 200
   }
 
-  async function ask(): Promise<boolean> {
+  async function requestCode(): Promise<boolean> {
     turn += 1
     const email = `newcomer${turn}@example.com`
     const body = { email, first_name: 'Marie', last_name: 'Durand', accept_cgu: true }
@@ -67,7 +68,7 @@ export function startWriting(address: string, people: Caller[], acknowledged: Ac
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      // A phone gives up too.
+      // A phone gives up after some time too.
       signal: AbortSignal.timeout(5_000),
     })
     await answer.arrayBuffer()
@@ -80,27 +81,30 @@ export function startWriting(address: string, people: Caller[], acknowledged: Ac
   }
 }
 
-/** Reads a user's stream, and opens it again when it ends. @returns when each notification came, and what ends it */
+/**
+ * Reads a user's stream and opens it again when it ends.
+ * @returns the arrival times of the notifications, and a function that stops reading
+ */
 export function startListening(address: string, { token }: Caller) {
   const stopping = new AbortController()
-  const heard: number[] = []
+  const receivedAt: number[] = []
   const running = (async () => {
     while (!stopping.signal.aborted) {
-      await follow().catch(() => {})
+      await readStream().catch(() => {})
       await delay(100)
     }
   })()
 
-  async function follow(): Promise<void> {
+  async function readStream(): Promise<void> {
     const headers = { authorization: `Bearer ${token}` }
     const answer = await fetch(`${address}/api/v1/notifications/stream`, { headers, signal: stopping.signal })
     for await (const text of answer.body!.pipeThrough(new TextDecoderStream())) {
-      if (text.includes('event: notification')) heard.push(performance.now())
+      if (text.includes('event: notification')) receivedAt.push(performance.now())
     }
   }
 
   return {
-    heard,
+    receivedAt,
     async stop() {
       stopping.abort()
       await running

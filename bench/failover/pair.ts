@@ -11,18 +11,18 @@ import { freePort } from '../programs.ts'
 import { listChildren } from '../resources.ts'
 
 export type Pair = {
-  /** Names both, the primary first. */
+  /** Names both servers, the primary first. */
   url: string
   primaryUrl: string
   standbyUrl: string
-  /** Ends every process of the primary at once, as a lost machine would. */
+  /** Kills every process of the primary at once, like the loss of a machine. */
   killPrimary(): Promise<void>
   promote(): Promise<void>
   stop(): Promise<void>
 }
 
 /**
- * A primary and a streaming standby on this machine.
+ * Starts a primary and a streaming standby on this machine.
  * @param bin the folder of PostgreSQL's programs, `pg_basebackup` among them
  * @param synchronous whether a commit is acknowledged only when the standby has it on its disk
  */
@@ -30,7 +30,7 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
   const folder = await mkdtemp(join(tmpdir(), 'courtside-failover-'))
   const programs = await findPrograms(bin)
   const [primaryPort, standbyPort] = [await freePort(), await freePort()]
-  const url = (port: number, database = 'courtside') => `postgres://postgres@127.0.0.1:${port}/${database}`
+  const urlFor = (port: number, database = 'courtside') => `postgres://postgres@127.0.0.1:${port}/${database}`
   const primaryData = join(folder, 'primary')
   await programs.run('initdb', [
     '--pgdata',
@@ -42,23 +42,24 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
     '--encoding',
     'UTF8',
   ])
-  const primary = await startServer(programs, primaryData, primaryPort, url(primaryPort, 'postgres'))
-  await administer(url(primaryPort, 'postgres'), 'create database courtside')
+  const primary = await startServer(programs, primaryData, primaryPort, urlFor(primaryPort, 'postgres'))
+  await administer(urlFor(primaryPort, 'postgres'), 'create database courtside')
   const standbyData = join(folder, 'standby')
   const source = ['--host', '127.0.0.1', '--port', String(primaryPort), '--username', 'postgres']
   const backup = ['--pgdata', standbyData, '--wal-method', 'stream', '--checkpoint', 'fast', '--write-recovery-conf']
   await promisify(execFile)(join(bin, 'pg_basebackup'), [...source, ...backup])
-  const standby = await startServer(programs, standbyData, standbyPort, url(standbyPort, 'postgres'))
-  await waitUntilStreaming(url(primaryPort))
-  // Now that the standby has its copy of the settings: it must wait for nobody once it is the primary.
+  const standby = await startServer(programs, standbyData, standbyPort, urlFor(standbyPort, 'postgres'))
+  await waitUntilStreaming(urlFor(primaryPort))
+  // Set only now, after the standby has copied the settings. It must not wait for a standby when it becomes the
+  // primary.
   if (synchronous) {
-    await administer(url(primaryPort), `alter system set synchronous_standby_names = '*'`)
-    await administer(url(primaryPort), 'select pg_reload_conf()')
+    await administer(urlFor(primaryPort), `alter system set synchronous_standby_names = '*'`)
+    await administer(urlFor(primaryPort), 'select pg_reload_conf()')
   }
   return {
     url: `postgres://postgres@127.0.0.1:${primaryPort},127.0.0.1:${standbyPort}/courtside`,
-    primaryUrl: url(primaryPort),
-    standbyUrl: url(standbyPort),
+    primaryUrl: urlFor(primaryPort),
+    standbyUrl: urlFor(standbyPort),
     async killPrimary() {
       const exited = once(primary, 'exit')
       for (const pid of await listChildren(primary.pid!)) process.kill(pid, 'SIGKILL')
@@ -66,13 +67,13 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
       await exited
     },
     async promote() {
-      await administer(url(standbyPort, 'postgres'), 'select pg_promote(wait => false)')
+      await administer(urlFor(standbyPort, 'postgres'), 'select pg_promote(wait => false)')
     },
     async stop() {
       for (const server of [primary, standby]) {
         if (server.exitCode !== null || server.signalCode !== null) continue
         const exited = once(server, 'exit')
-        // "Immediate": nothing of it is kept.
+        // SIGQUIT is an "immediate" shutdown. The data is deleted anyway.
         server.kill('SIGQUIT')
         await exited
       }
@@ -102,5 +103,5 @@ async function waitUntilStreaming(primaryUrl: string): Promise<void> {
     if (rows.length > 0) return
     await delay(100)
   }
-  throw new Error('the standby does not follow')
+  throw new Error('the standby does not stream from the primary')
 }

@@ -1,13 +1,13 @@
 import pg from 'pg'
 import type { Sql } from '../../src/db/sql.ts'
 
-/** What runs a statement: a pool, or one connection of it inside a transaction. */
+/** Runs statements: a pool, or one of its connections inside a transaction. */
 type Target = pg.Pool | pg.PoolClient
 
 /**
- * The service's statements, run with nothing between them and `pg`: the same texts, sent as named prepared statements, and
- * the same plain transactions. What the service's own `sql` does besides (faults told apart, savepoints, fail-over) is part of
- * what is measured against this.
+ * Runs the service's statements directly on `pg`: the same texts as named prepared statements, and plain transactions.
+ * The service's `sql` does more (it classifies errors, has savepoints and fails over). The bench measures the cost of
+ * that.
  */
 export function createBareSql(databaseUrl: string, max: number, options: string): Sql {
   pg.types.setTypeParser(pg.types.builtins.INT8, Number)
@@ -40,10 +40,10 @@ function runOn(target: Target): Sql {
 const statements = new Map<TemplateStringsArray, { name: string; text: string }>()
 
 function prepare(strings: TemplateStringsArray): { name: string; text: string } {
-  let known = statements.get(strings)
-  if (!known) {
-    known = { name: `s${statements.size}`, text: strings.reduce((sql, part, index) => `${sql}$${index}${part}`) }
-    statements.set(strings, known)
+  let statement = statements.get(strings)
+  if (!statement) {
+    statement = { name: `s${statements.size}`, text: strings.reduce((sql, part, index) => `${sql}$${index}${part}`) }
+    statements.set(strings, statement)
   }
-  return known
+  return statement
 }

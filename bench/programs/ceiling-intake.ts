@@ -5,8 +5,8 @@ import type { GameEvent } from '../../src/games/parse-event.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
 
 /**
- * "The same inserts in a bare transaction": the event, the game, what is planned for it, and the notifications. Nothing is
- * checked, looked up, updated or composed: the texts are always the same ones.
+ * Makes the same inserts as the intake, in a bare transaction: the event, the game, its schedule and the notifications.
+ * It checks and looks up nothing, and its texts are constant.
  */
 export function createIntakeCeiling(sql: Sql) {
   return async (body: any): Promise<unknown> => {
@@ -16,13 +16,13 @@ export function createIntakeCeiling(sql: Sql) {
       await eventLog.record(tx, [event], now)
       await games.lock(tx, [event], now)
       await schedule(tx, event)
-      const told = [event.creatorId, ...event.playerIds].filter(userId => userId !== event.actorId)
+      const recipients = [event.creatorId, ...event.playerIds].filter(userId => userId !== event.actorId)
       await notifications.store(
         tx,
-        told.map(userId => makeNotification(userId, event)),
+        recipients.map(userId => makeNotification(userId, event)),
         now,
       )
-      return { id: event.id, status: 'accepted', notifications: told.length }
+      return { id: event.id, status: 'accepted', notifications: recipients.length }
     })
   }
 }

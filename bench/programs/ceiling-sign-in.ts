@@ -4,11 +4,14 @@ import { openSession } from '../../src/auth/sign-in.ts'
 import type { Sql } from '../../src/db/sql.ts'
 import { deriveKeys } from '../../src/keys.ts'
 
-/** The two exchanges of a sign-up: the throttle's statement, those of the flow, the code's hash and seal, the token. */
+/**
+ * Answers the two requests of a sign-up with the statements of the throttle and the flow, the code's hash and seal, and
+ * the token.
+ */
 export function createSignInCeiling(sql: Sql) {
   const keys = deriveKeys([process.env.JWT_SECRET!])
 
-  // The statement of the library that the service counts with.
+  // This is the statement of the rate limit library that the service uses.
   async function count(key: string): Promise<void> {
     const now = Date.now()
     await sql`

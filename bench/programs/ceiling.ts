@@ -1,5 +1,5 @@
-// The ceiling: node:http and pg, with the service's own statements and the same JSON, and nothing else. No checks, no log, no
-// errors, no headers beyond what HTTP asks for; the token is read, not verified.
+// The ceiling: node:http and pg with the service's statements and the same JSON. It has no checks, no log, no error
+// handling and only the headers that HTTP requires. It reads the token but does not verify it.
 import { createServer, type IncomingMessage } from 'node:http'
 import { toUser } from '../../src/accounts/schema.ts'
 import * as users from '../../src/accounts/users.ts'
@@ -9,7 +9,7 @@ import { createBareSql } from './bare-sql.ts'
 import { createIntakeCeiling } from './ceiling-intake.ts'
 import { createSignInCeiling } from './ceiling-sign-in.ts'
 
-// With as many connections as the service has for each, and its settings for them.
+// Each pool has the number of connections and the settings of the service.
 const sql = createBareSql(process.env.DATABASE_URL!, 5, PLANNER_OPTIONS)
 const signIn = createSignInCeiling(createBareSql(process.env.DATABASE_URL!, 5, KEY_LOOKUPS))
 const intake = createIntakeCeiling(createBareSql(process.env.DATABASE_URL!, 2, KEY_LOOKUPS))
@@ -58,5 +58,5 @@ createServer(async (request, response) => {
   response.end(body)
 }).listen(Number(process.env.PORT), '127.0.0.1')
 
-// So that a profile gets written.
+// Node writes a profile only when the process exits by itself.
 process.on('SIGTERM', () => process.exit())

@@ -1,4 +1,4 @@
-// The inbox as one usually writes it: Express, Prisma, a signed token, three queries a page.
+// The inbox as developers usually write it: Express, Prisma, a signed token, three queries per page.
 import { PrismaPg } from '@prisma/adapter-pg'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import jwt from 'jsonwebtoken'
@@ -46,10 +46,10 @@ app.get('/api/v1/notifications/unread-count', async (_request, response) => {
 
 app.post('/api/v1/notifications/:id/read', async (request, response) => {
   const id = Number(request.params.id)
-  const found = await prisma.notification.findUnique({ where: { id } })
-  if (!found) return response.status(404).json({ message: 'Not Found' })
-  if (found.userId !== response.locals.userId) return response.status(403).json({ message: 'Forbidden' })
-  const row = await prisma.notification.update({ where: { id }, data: { readAt: found.readAt ?? new Date() } })
+  const existing = await prisma.notification.findUnique({ where: { id } })
+  if (!existing) return response.status(404).json({ message: 'Not Found' })
+  if (existing.userId !== response.locals.userId) return response.status(403).json({ message: 'Forbidden' })
+  const row = await prisma.notification.update({ where: { id }, data: { readAt: existing.readAt ?? new Date() } })
   return response.json({ data: present(row) })
 })
 

@@ -1,4 +1,4 @@
-// The least a server can do: the same answer to everybody. How often it can be asked is what the generator can do at most.
+// A server that always gives the same answer. Its throughput is the limit of the load generator.
 import { createServer } from 'node:http'
 
 const body = JSON.stringify({ unread_count: 12 })

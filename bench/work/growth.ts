@@ -1,43 +1,43 @@
 import assert from 'node:assert/strict'
-import { reportRequest, makeEvent } from '../events.ts'
+import { makeEvent, reportRequest } from '../events.ts'
 import { type Bench, type Contender, compare } from '../measure.ts'
 import { administer } from '../postgres.ts'
 import { type Program, startService } from '../programs.ts'
-import { type Part, formatRatio, goalRow } from '../report.ts'
+import { formatRatio, goalRow, type Part } from '../report.ts'
 import { get, pickRandom, post } from '../requests.ts'
-import { callers, type Seed, seedService, pickNotificationId } from '../seed.ts'
+import { callers, pickNotificationId, type Seed, seedService } from '../seed.ts'
 
 const SMALL: Seed = { users: 1_000, notifications: 10_000 }
 export const LARGE: Seed = { users: 1_000_000, notifications: 10_000_000 }
 
-// Who asks: as many in the small club as in the large, or it would be their number that is compared.
+// Both services have the same number of callers, because otherwise the measurement would compare these numbers.
 const CALLER_COUNT = 1_000
-// Five people of each have enough for a page 50.
+// In both databases these users have enough notifications for a page 50.
 const HEAVY_USERS = 5
 const HEAVY_NOTIFICATIONS = 1_000
 
-/** The same requests to two services: one whose database is nearly empty, and one with 1 000 times as much. */
+/** Sends the same requests to two services: one has a nearly empty database, the other 1 000 times as many rows. */
 export async function growth(bench: Bench): Promise<Part> {
   const [few, many] = bench.smoke ? [SMALL, { users: 2_000, notifications: 20_000 }] : [SMALL, LARGE]
-  // The small one would be small no more: what a run adds is many times what it has.
+  // The small database is always new, because each run adds many times its rows.
   const urls = [await createSeededDatabase(bench, 'small', few), await findOrCreateDatabase(bench, 'large', many)]
   const programs = await Promise.all(urls.map(url => startService(url)))
-  for (const url of urls) await warm(url)
-  const part: Part = { rows: [], figures: [] }
+  for (const url of urls) await warmCaches(url)
+  const part: Part = { rows: [], comparisons: [] }
   try {
-    const works = [contendersFor(few, programs[0]!, '10 000 notifications'), contendersFor(many, programs[1]!, '10 000 000')]
+    const works = [
+      contendersFor(few, programs[0]!, '10 000 notifications'),
+      contendersFor(many, programs[1]!, '10 000 000'),
+    ]
     for (const work of Object.keys(works[0]!)) {
       if (bench.just !== undefined && bench.just !== work) continue
-      const of = await compare(
-        bench,
-        works.map(each => each[work]!),
-        'the slowest',
-      )
-      const [small, large] = of
-      part.figures!.push({ work, of })
+      const contenders = works.map(each => each[work]!)
+      const figures = await compare(bench, contenders, 'the slowest')
+      const [small, large] = figures
+      part.comparisons!.push({ work, figures })
       part.rows.push(
-        goalRow(`${work} at 10 000 000, p50 of that at 10 000`, large!.p50 / small!.p50, { most: 1.3 }, formatRatio),
-        goalRow(`${work} at 10 000 000, p99 of that at 10 000`, large!.p99 / small!.p99, { most: 1.3 }, formatRatio),
+        goalRow(`${work}: p50 at 10 000 000 relative to 10 000`, large!.p50 / small!.p50, { max: 1.3 }, formatRatio),
+        goalRow(`${work}: p99 at 10 000 000 relative to 10 000`, large!.p99 / small!.p99, { max: 1.3 }, formatRatio),
       )
     }
   } finally {
@@ -46,15 +46,15 @@ export async function growth(bench: Bench): Promise<Part> {
   return part
 }
 
-/** A database of that size; one that is there already is taken as it is. */
+/** Returns the URL of a database of that size, and creates it if it is missing. */
 export async function findOrCreateDatabase(bench: Pick<Bench, 'postgres'>, name: string, seed: Seed): Promise<string> {
-  const known = await bench.postgres.findDatabase(name)
-  if (known) return known
+  const existing = await bench.postgres.findDatabase(name)
+  if (existing) return existing
   await createSeededDatabase(bench, `${name}_draft`, seed)
   return bench.postgres.renameDatabase(`${name}_draft`, name)
 }
 
-/** A new database of that size. */
+/** Creates a new database of that size. @returns its URL */
 async function createSeededDatabase(bench: Pick<Bench, 'postgres'>, name: string, seed: Seed): Promise<string> {
   const url = await bench.postgres.createMigrated(name)
   await seedService(url, seed)
@@ -70,10 +70,10 @@ async function createSeededDatabase(bench: Pick<Bench, 'postgres'>, name: string
 }
 
 /**
- * What a server has in memory that has run for a while: the tables in the system's, the indexes in PostgreSQL's own. Else it is
- * the disk that is measured, and for hours, until all pages have been asked for once.
+ * Loads into memory what a server has there after a while: tables into the system's cache, indexes into PostgreSQL's.
+ * Otherwise the bench would measure the disk, for hours, until every page has been read once.
  */
-async function warm(url: string): Promise<void> {
+async function warmCaches(url: string): Promise<void> {
   await administer(url, 'create extension if not exists pg_prewarm')
   for (const [kind, into] of [
     ['r', 'read'],
@@ -81,14 +81,17 @@ async function warm(url: string): Promise<void> {
   ]) {
     await administer(
       url,
-      `select pg_prewarm(oid, '${into}') from pg_class where relkind = '${kind}' and relnamespace = 'public'::regnamespace`,
+      `select pg_prewarm(oid, '${into}') from pg_class
+      where relkind = '${kind}' and relnamespace = 'public'::regnamespace`,
     )
   }
 }
 
 function contendersFor(seed: Seed, program: Program, name: string): Record<string, Contender> {
   const spread = Math.floor((seed.users - HEAVY_USERS) / CALLER_COUNT)
-  const people = callers(Array.from({ length: CALLER_COUNT - HEAVY_USERS }, (_, index) => HEAVY_USERS + 1 + index * Math.max(1, spread)))
+  const people = callers(
+    Array.from({ length: CALLER_COUNT - HEAVY_USERS }, (_, index) => HEAVY_USERS + 1 + index * Math.max(1, spread)),
+  )
   const heavy = callers(HEAVY_USERS)
   const contender = (next: () => string, check: (body: any) => void) => ({ name, programs: [program], next, check })
   return {

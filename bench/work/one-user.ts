@@ -3,13 +3,13 @@ import { connect, type Sql } from '../../src/db/sql.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
 import { type Bench, median } from '../measure.ts'
 import { administer } from '../postgres.ts'
-import { type Part, goalRow } from '../report.ts'
+import { goalRow, type Part } from '../report.ts'
 import { seedService } from '../seed.ts'
 
 const OWNED = 10_000
 const UNREAD = 1_000
 
-/** One user with 10 000 notifications, 1 000 of them unread, among others: what the database takes for them. */
+/** Measures the time of statements for one of many users, who has 10 000 notifications, 1 000 of them unread. */
 export async function oneUser(bench: Bench): Promise<Part> {
   const url = await bench.postgres.createMigrated('one_user')
   await seedService(url, { users: 2_000, notifications: bench.smoke ? 20_000 : 200_000 })
@@ -23,50 +23,55 @@ export async function oneUser(bench: Bench): Promise<Part> {
   const sql = connect(url, { max: 1 })
   try {
     const rounds = bench.smoke ? 1 : 50
-    const unread = await time(sql, rounds, async tx => {
+    const unread = await measureTime(sql, rounds, async tx => {
       assert.ok((await notifications.countUnread(tx, 1)) >= UNREAD)
       return undefined
     })
-    const page = await time(sql, rounds, async tx => {
+    const page = await measureTime(sql, rounds, async tx => {
       const { json, total } = await notifications.list(tx, 1, { page: 1, perPage: 20 })
       assert.ok(JSON.parse(json).length === 20 && total > OWNED)
       return undefined
     })
-    const readAll = await time(sql, bench.smoke ? 1 : 5, async tx => {
+    const readAll = await measureTime(sql, bench.smoke ? 1 : 5, async tx => {
       await tx`update notification set read_at = null where user_id = 1`
-      const began = performance.now()
+      const startedAt = performance.now()
       assert.ok((await notifications.markAllRead(tx, 1, undefined, new Date())) > OWNED)
-      return performance.now() - began
+      return performance.now() - startedAt
     })
     const ms = (value: number) => `${value.toFixed(2)} ms`
     if (bench.smoke) return { rows: [] }
     return {
       rows: [
-        goalRow('one user with 10 000, unread count', unread, { most: 1 }, ms),
-        goalRow('one user with 10 000, page 1 with its totals', page, { most: 3 }, ms),
-        goalRow('one user with 10 000 unread, read-all', readAll, { most: 500 }, ms),
+        goalRow('one user with 10 000: unread count', unread, { max: 1 }, ms),
+        goalRow('one user with 10 000: page 1 with its totals', page, { max: 3 }, ms),
+        goalRow('one user with 10 000 unread: read-all', readAll, { max: 500 }, ms),
       ],
-      notes: ['The rows on one user are times at the database, from the driver, medians; read-all without its commit.'],
+      notes: [
+        'The rows on one user are median times of the statements, measured at the driver. read-all is without its commit.',
+      ],
     }
   } finally {
     await sql.close()
   }
 }
 
-/** The median of so many times, each in a transaction that is taken back. `work` may say itself how long it took. */
-async function time(sql: Sql, rounds: number, work: (tx: Sql) => Promise<number | undefined>): Promise<number> {
+/**
+ * Returns the median time of several runs in milliseconds. Each run is a transaction that is rolled back.
+ * @param work may return its time, if only a part of it counts
+ */
+async function measureTime(sql: Sql, rounds: number, work: (tx: Sql) => Promise<number | undefined>): Promise<number> {
   const times: number[] = []
   for (let round = 0; round <= rounds; round += 1) {
-    const undone = new Error('as it was')
+    const rollback = new Error('rollback')
     await sql
       .begin(async tx => {
-        const began = performance.now()
-        const said = await work(tx)
-        times.push(said ?? performance.now() - began)
-        throw undone
+        const startedAt = performance.now()
+        const ownTime = await work(tx)
+        times.push(ownTime ?? performance.now() - startedAt)
+        throw rollback
       })
       .catch(error => {
-        if (error !== undone) throw error
+        if (error !== rollback) throw error
       })
   }
   return median(times.slice(1))

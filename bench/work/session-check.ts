@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { type Bench, compare, type Figures } from '../measure.ts'
 import { administer } from '../postgres.ts'
 import { startProgram, startService } from '../programs.ts'
-import { type Part, formatRatio, goalRow } from '../report.ts'
+import { formatRatio, goalRow, type Part } from '../report.ts'
 import { get, pickRandom } from '../requests.ts'
 import { callers, seedService } from '../seed.ts'
 
 const USERS = 5_000
 const SMOKE_USERS = 1_000
 
-/** "Who am I", with a valid token: beside the ceiling, and beside better-auth's session check. */
+/** Measures `GET /auth/me` with a valid token, against the ceiling and against better-auth's session check. */
 export async function sessionCheck(bench: Bench): Promise<Part> {
   const users = bench.smoke ? SMOKE_USERS : USERS
   const url = await bench.postgres.createMigrated('session_check')
@@ -27,17 +27,22 @@ export async function sessionCheck(bench: Bench): Promise<Part> {
   const checkOwn = ({ data }: any) => assert.equal(data.email, `user${data.id}@example.com`)
   const checkPeer = ({ user }: any) => assert.equal(user.email, `user${user.id}@example.com`)
   try {
-    const of = await compare(bench, [
+    const figures = await compare(bench, [
       { name: 'courtside', programs: [programs[0]], next: () => pickRandom(own), check: checkOwn },
       { name: 'ceiling', programs: [programs[1]], next: () => pickRandom(own), check: checkOwn },
       { name: 'better-auth', programs: [programs[2]], next: () => pickRandom(peer), check: checkPeer },
     ])
-    const [mine, , theirs] = of as [Figures, Figures, Figures]
+    const [courtside, , betterAuth] = figures as [Figures, Figures, Figures]
     return {
       rows: [
-        goalRow("auth/me, of the throughput of better-auth's", mine.perSecond / theirs.perSecond, { least: 10 }, formatRatio),
+        goalRow(
+          'auth/me: throughput relative to better-auth',
+          courtside.perSecond / betterAuth.perSecond,
+          { min: 10 },
+          formatRatio,
+        ),
       ],
-      figures: [{ work: 'auth/me', of }],
+      comparisons: [{ work: 'auth/me', figures }],
     }
   } finally {
     await Promise.all(programs.map(program => program.stop()))

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Connection } from '../connection.ts'
 import { type Bench, quantile } from '../measure.ts'
 import { INTAKE_KEY, startService } from '../programs.ts'
-import { formatNumber, type Part, goalRow } from '../report.ts'
+import { formatNumber, goalRow, type Part } from '../report.ts'
 import { get, post } from '../requests.ts'
 import { callers, seedService } from '../seed.ts'
 
@@ -12,8 +12,8 @@ const STREAMS = 5_000
 const EVENTS_PER_SECOND = 25
 
 /**
- * What idle streams cost in memory, and how soon a notification is at its reader's. A fact is told to three people, and each
- * telling is timed from before the fact is reported: so its commit is in the figure, and more than that.
+ * Measures the memory of idle streams, and the time until a notification reaches its reader. Each event has three
+ * recipients. The time starts before the report of the event, so it includes the commit.
  */
 export async function streams(bench: Bench): Promise<Part> {
   const count = bench.smoke ? 50 : STREAMS
@@ -25,43 +25,41 @@ export async function streams(bench: Bench): Promise<Part> {
   try {
     const people = callers(count)
     await warmUp(service.port, people)
-    const before = await service.memory()
+    const memoryBefore = await service.memory()
     for (let first = 0; first < count; first += 100) {
       const some = people.slice(first, first + 100).map(({ token }) => openStream(service.port, token))
       await Promise.all(some.map(stream => stream.synced))
       opened.push(...some)
     }
     if (!bench.smoke) await delay(5_000)
-    const more = (await service.memory()) - before
+    const addedMegabytes = (await service.memory()) - memoryBefore
 
     const reporter = new Connection(service.port)
-    const sent = new Map<number, number>()
-    const took: number[] = []
-    const hear = (gameId: number) => {
-      if (sent.has(gameId)) took.push(performance.now() - sent.get(gameId)!)
+    const reportedAt = new Map<number, number>()
+    const latencies: number[] = []
+    const onNotification = (gameId: number) => {
+      if (reportedAt.has(gameId)) latencies.push(performance.now() - reportedAt.get(gameId)!)
     }
-    for (const stream of opened) stream.hear = hear
+    for (const stream of opened) stream.onNotification = onNotification
     for (let index = 0; index < events; index += 1) {
-      // Nobody knows these games yet.
+      // No seeded game has such an id.
       const gameId = 1_000_000 + index
-      sent.set(gameId, performance.now())
+      reportedAt.set(gameId, performance.now())
       const answer = await reporter.send(eventRequest(gameId, index, count))
       assert.equal(answer.status, 202, answer.body.toString())
       await delay(1000 / EVENTS_PER_SECOND)
     }
-    for (const until = performance.now() + 5_000; took.length < events * 3 && performance.now() < until; )
+    for (const until = performance.now() + 5_000; latencies.length < events * 3 && performance.now() < until; )
       await delay(10)
-    assert.equal(took.length, events * 3, 'each is told once')
+    assert.equal(latencies.length, events * 3, 'each recipient gets one notification')
     reporter.close()
-    const p99 = quantile(took, 0.99)
+    const p99 = quantile(latencies, 0.99)
     return {
       rows: [
-        goalRow(`${count} idle streams, megabytes more`, more, { most: 300 }),
-        goalRow(`from report to reader beside ${count} streams, p99 ms`, p99, { most: 200 }),
+        goalRow(`${count} idle streams: additional memory, MB`, addedMegabytes, { max: 300 }),
+        goalRow(`report to reader with ${count} open streams: p99, ms`, p99, { max: 200 }),
       ],
-      notes: [
-        `Streams: ${took.length} notifications came ${formatNumber(quantile(took, 0.5))} ms after their fact was reported (median), 99 % of them within ${formatNumber(p99)} ms, the last after ${formatNumber(Math.max(...took))} ms. A stream took ${formatNumber((more / count) * 1000)} kB.`,
-      ],
+      notes: [describeStreams(latencies, addedMegabytes / count)],
     }
   } finally {
     for (const stream of opened) stream.close()
@@ -69,7 +67,18 @@ export async function streams(bench: Bench): Promise<Part> {
   }
 }
 
-/** So that what is measured is the streams, and not code that is compiled meanwhile. */
+function describeStreams(latencies: number[], megabytes: number): string {
+  const [p50, p99, max] = [quantile(latencies, 0.5), quantile(latencies, 0.99), Math.max(...latencies)].map(
+    formatNumber,
+  )
+  return [
+    `Streams: ${latencies.length} notifications arrived ${p50} ms after the report of their event (median),`,
+    `99 % of them within ${p99} ms, the last after ${max} ms.`,
+    `A stream took ${formatNumber(megabytes * 1000)} kB of memory.`,
+  ].join(' ')
+}
+
+/** Makes V8 compile the service's code before the measurement. */
 async function warmUp(port: number, people: { token: string }[]): Promise<void> {
   const connection = new Connection(port)
   for (let index = 0; index < 2_000; index += 1) {
@@ -78,23 +87,23 @@ async function warmUp(port: number, people: { token: string }[]): Promise<void> 
   connection.close()
 }
 
-type Stream = { synced: Promise<void>; hear: (gameId: number) => void; close(): void }
+type Stream = { synced: Promise<void>; onNotification: (gameId: number) => void; close(): void }
 
 function openStream(port: number, token: string): Stream {
   const socket: Socket = createConnection({ port, host: '127.0.0.1' })
   const { promise: synced, resolve, reject } = Promise.withResolvers<void>()
-  const stream: Stream = { synced, hear: () => {}, close: () => socket.destroy() }
+  const stream: Stream = { synced, onNotification: () => {}, close: () => socket.destroy() }
   socket.setEncoding('latin1')
   socket.on('error', reject)
   socket.on('data', (text: string) => {
     if (text.includes('event: sync')) resolve()
-    for (const [, gameId] of text.matchAll(/"game_id":(\d+)/g)) stream.hear(Number(gameId))
+    for (const [, gameId] of text.matchAll(/"game_id":(\d+)/g)) stream.onNotification(Number(gameId))
   })
   socket.write(get('/api/v1/notifications/stream', token))
   return stream
 }
 
-/** A player leaves a game of four: the three who stay are told. */
+/** A player leaves a game of four. The three others are the recipients. */
 function eventRequest(gameId: number, index: number, users: number): string {
   const [creator, actor, ...others] = [0, 1, 2, 3].map(player => 1 + ((index * 4 + player) % users))
   return post(
