@@ -10,12 +10,12 @@ import type { Context } from './context.ts'
 import { playRoutes } from './games/play-routes.ts'
 import { intakeRoutes } from './games/routes.ts'
 import { countOverdue } from './games/schedule.ts'
-import { trustedProxies, watchUndeclaredProxy } from './http/client-address.ts'
-import { closePromptly } from './http/closing.ts'
+import { watchUndeclaredProxy } from './http/client-address.ts'
+import { closeConnectionsOnShutdown } from './http/closing.ts'
 import { healthRoutes } from './http/health.ts'
 import { recordRoutes } from './http/openapi/document.ts'
 import { referenceRoutes } from './http/openapi/reference.ts'
-import { pathTable } from './http/paths.ts'
+import { createPathTable } from './http/paths.ts'
 import type { App } from './http/route.ts'
 import { createServer } from './http/server.ts'
 import { mailboxRoutes } from './mail/mailbox-routes.ts'
@@ -24,26 +24,27 @@ import { notificationRoutes } from './notifications/routes.ts'
 import { Streams } from './notifications/stream.ts'
 import { webRoutes } from './web/routes.ts'
 
-/** The HTTP app with its real options, the same in tests and in production. It listens to nothing yet. */
+/** Creates the HTTP app with its real options, the same in tests and in production. It does not listen yet. */
 export async function createApp(ctx: Context): Promise<App> {
-  const app = createServer(ctx)
-  const paths = pathTable()
+  const app = createServer({ config: ctx.config, log: ctx.log, observer: ctx.metrics })
+  const paths = createPathTable()
   const tokens = createTokens(ctx.keys)
   const cache = createSessionCache(ctx, tokens, ctx.listener)
   const guards = createGuards(ctx, cache)
-  const undeclaredProxy = watchUndeclaredProxy(trustedProxies(ctx.config.trustProxy), ctx.metrics.undeclaredProxy)
+  const undeclaredProxy = watchUndeclaredProxy(ctx.config.trustProxy, ctx.metrics.undeclaredProxy)
 
-  closePromptly(app)
+  closeConnectionsOnShutdown(app)
   app.addHook('onRequest', async request => {
-    undeclaredProxy.onceKey(request, ctx.now())
+    undeclaredProxy.check(request, ctx.now())
   })
   if (ctx.config.corsOrigins.length > 0) {
     await app.register(cors, {
       origin: [...ctx.config.corsOrigins],
-      methods: ['GET', 'POST', 'DELETE'],
+      // The plugin reads this list at each preflight, when it holds the methods of every route.
+      methods: paths.allMethods,
       exposedHeaders: EXPOSED_HEADERS,
       maxAge: 600,
-      // Else an OPTIONS that is no preflight is a 400, which here only the HTTP parser gives.
+      // In strict mode an OPTIONS that is no preflight is a 400. The contract leaves 400 to the HTTP parser.
       strictPreflight: false,
     })
   }
@@ -54,7 +55,7 @@ export async function createApp(ctx: Context): Promise<App> {
   })
   recordRoutes(app)
   app.setNotFoundHandler(request => {
-    throw paths.refusal(request.url)
+    throw paths.toError(request.url)
   })
 
   healthRoutes(app, ctx.readSql, undeclaredProxy)
@@ -84,9 +85,9 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
     count: metrics.stream,
   })
   sessions.onEnded(listener!, ended => streams.end(ended))
-  // From here on the listener knows all that is to be heard.
+  // The listener starts only now, when all its handlers are registered.
   app.addHook('onReady', async () => listener!.start())
-  // Nothing else would end them.
+  // `app.close()` waits for open answers, and a stream would otherwise stay open.
   app.addHook('preClose', async () => streams.close())
   return streams
 }

@@ -1,4 +1,4 @@
-import { isIP } from 'node:net'
+import { isLoopback } from './loopback.ts'
 import { SETTINGS, type Setting } from './settings.ts'
 
 export type Config = Readonly<ReturnType<typeof toConfig>>
@@ -111,8 +111,4 @@ function contradictions(
     faults.push('SMTP_URL: required with ROLE=web or ROLE=worker; the development mailbox needs ROLE=all')
   }
   return faults
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }

@@ -1,6 +1,6 @@
 import type { Text } from './language.ts'
 
-/** Every `code` an error body can carry. The list is closed: a new one is a change of the contract. */
+/** Every `code` of an error body. The list is closed: a new code is a change of the contract. */
 export const CODES = [
   'validation_failed',
   'otp_invalid',
@@ -19,17 +19,17 @@ export const CODES = [
 
 export type Code = (typeof CODES)[number]
 
-/** What was wrong, field by field; `body` stands for a body that could not be read at all. */
+/** The faults of an input by field. `body` stands for a body that could not be read at all. */
 export type Fields = Record<string, Text[]>
 
 type Options = {
   fields?: Fields
   headers?: Record<string, string>
-  /** For the log only; it never reaches the caller. */
+  /** For the log only. The caller never sees it. */
   cause?: unknown
 }
 
-/** A refusal the caller may read. Anything else that is thrown is a fault of ours: 500, its cause in the log only. */
+/** An error whose text the caller may read. Every other error is a 500, with its cause in the log only. */
 export class AppError extends Error {
   readonly code: Code
   readonly text: Text
@@ -46,31 +46,31 @@ export class AppError extends Error {
   }
 }
 
-/** A 422 about named fields; its message is the first text. */
+/** Returns a 422 that names the fields. Its message is the first text. */
 export function invalid(fields: Fields, code: Code = 'validation_failed'): AppError {
   const first = Object.values(fields)[0]?.[0]
-  if (!first) throw new Error('an invalid() needs at least one text')
+  if (!first) throw new Error('invalid() needs at least one text')
   return new AppError(code, first, { fields })
 }
 
-/** One and the same 401, whatever was wrong with the token. The sentence is a literal of the specification. */
+/** Returns the 401, the same for every fault of a token. The sentence is a literal of the specification. */
 export function unauthenticated(tokenSent: boolean): AppError {
   return new AppError('unauthenticated', same('Unauthenticated.'), {
     headers: { 'www-authenticate': tokenSent ? 'Bearer error="invalid_token"' : 'Bearer' },
   })
 }
 
-/** A valid token that may not do this. */
+/** Returns the 403 for a caller whose valid token does not permit the operation. */
 export function forbidden(text: Text): AppError {
   return new AppError('forbidden', text)
 }
 
-/** A path or identifier that is unknown, or can be no identifier at all. */
+/** Returns the 404 for an unknown path or identifier, and for a text that cannot be an identifier. */
 export function notFound(): AppError {
   return new AppError('not_found', { fr: 'Introuvable.', en: 'Not found.' })
 }
 
-/** The database cannot be reached just now. */
+/** Returns the 503 for a database that cannot be reached. */
 export function unavailable(cause: unknown): AppError {
   return new AppError(
     'unavailable',
@@ -82,7 +82,7 @@ export function unavailable(cause: unknown): AppError {
   )
 }
 
-/** A text that is the same in every language. */
+/** Returns a text that is the same in every language. */
 export function same(text: string): Text {
   return { fr: text, en: text }
 }

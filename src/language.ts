@@ -2,11 +2,11 @@ import Negotiator from 'negotiator'
 
 export type Language = 'fr' | 'en'
 
-/** A sentence in every language we speak. */
+/** A text in every language of the service. */
 export type Text = Readonly<Record<Language, string>>
 
-/** `en` if the header prefers English to French, else `fr`, also for no header and for `*` (contract §2, verify-otp). */
+/** Returns `en` if Accept-Language prefers English to French, `fr` otherwise, also without the header and for `*`. */
 export function preferredLanguage(acceptLanguage: string | undefined): Language {
-  const wanted = new Negotiator({ headers: { 'accept-language': acceptLanguage } }).language(['fr', 'en'])
-  return wanted === 'en' ? 'en' : 'fr'
+  const preferred = new Negotiator({ headers: { 'accept-language': acceptLanguage } }).language(['fr', 'en'])
+  return preferred === 'en' ? 'en' : 'fr'
 }

@@ -91,6 +91,7 @@ describe('faults', () => {
     ['JWT_SECRET', 'changeme-changeme-changeme-changeme'],
     ['INTAKE_KEYS', `${SECRET},short`],
     ['TRUST_PROXY', '10.0.0.0/33'],
+    ['TRUST_PROXY', '0.0.0.0/0'],
     ['TRUST_PROXY', 'proxy.example'],
     ['CORS_ORIGINS', '*'],
     ['CORS_ORIGINS', 'https://a.example/path'],

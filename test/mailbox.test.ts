@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { notFound } from '../src/errors.ts'
-import { answerFailure } from '../src/http/failure.ts'
+import { sendFailure } from '../src/http/failure.ts'
 import { createMailbox } from '../src/mail/mailbox.ts'
 import { mailboxRoutes } from '../src/mail/mailbox-routes.ts'
 
@@ -14,7 +14,7 @@ suite('the development mailbox', () => {
   // Trusting every proxy is the worst case: `request.ip` then is whatever a header says.
   const app: FastifyInstance = Fastify({ trustProxy: true })
   before(async () => {
-    app.setErrorHandler(answerFailure)
+    app.setErrorHandler(sendFailure)
     app.setNotFoundHandler(() => {
       throw notFound()
     })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
+import { createApp } from '../src/app.ts'
 import { harness } from './support/app.ts'
 import { signUp } from './support/scenario.ts'
 
@@ -64,6 +65,26 @@ describe('headers', () => {
     assert.match(preflight.headers['access-control-allow-methods']!, /DELETE/)
     const other = await h.call('GET', '/api/v1/game-levels', { headers: { origin: 'https://evil.example' } })
     assert.equal(other.headers['access-control-allow-origin'], undefined)
+  })
+
+  test('a CORS preflight allows the methods of every registered route', async () => {
+    const allowed = async () => {
+      const { headers } = await h.call('OPTIONS', '/api/v1/auth/me', {
+        headers: { origin: 'https://app.example.com', 'access-control-request-method': 'PUT' },
+      })
+      return headers['access-control-allow-methods']!.split(', ').sort()
+    }
+    assert.deepEqual(await allowed(), ['DELETE', 'GET', 'HEAD', 'POST'])
+    const app = await createApp(h.ctx)
+    app.route({ method: 'PUT', url: '/api/v1/later', handler: async () => ({}) })
+    await app.ready()
+    const { headers } = await app.inject({
+      method: 'OPTIONS',
+      url: '/api/v1/later',
+      headers: { origin: 'https://app.example.com', 'access-control-request-method': 'PUT' },
+    })
+    assert.match(String(headers['access-control-allow-methods']), /\bPUT\b/)
+    await app.close()
   })
 })
 

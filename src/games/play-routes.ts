@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Context } from '../context.ts'
 import { AppError, notFound } from '../errors.ts'
-import { isLocal } from '../http/local.ts'
+import { isLocalRequest } from '../http/local.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
 import { ingestEvents } from './intake.ts'
@@ -25,7 +25,7 @@ export async function playRoutes(
   const app = plugin as unknown as App
   // A hook of the plugin comes before the guard of its route: to everybody else there is nothing here.
   app.addHook('onRequest', async request => {
-    if (!isLocal(request)) throw notFound()
+    if (!isLocalRequest(request)) throw notFound()
   })
 
   app.route({

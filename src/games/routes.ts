@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { AppError, invalid } from '../errors.ts'
-import { type BodyRule, mediaType, tooLarge, unstorable } from '../http/body.ts'
-import { failure } from '../http/failure.ts'
+import { type BodyRule, forbiddenCharacterError, mediaType, tooLarge } from '../http/body.ts'
+import { toFailure } from '../http/failure.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
 import { type Language, preferredLanguage } from '../language.ts'
@@ -107,7 +107,7 @@ function itemsOf(body: unknown): unknown[] {
 
 function readItem(item: unknown, now: Date): GameEvent | AppError {
   if (bytesOf(item) > EVENT_BYTES) return tooLarge(EVENT_BYTES)
-  return unstorable(item) ?? parseEvent(item, now)
+  return forbiddenCharacterError(item) ?? parseEvent(item, now)
 }
 
 /** As compact JSON; of what nests deeper than calls may, Infinity. */
@@ -121,6 +121,6 @@ function bytesOf(item: unknown): number {
 
 function rejected(item: unknown, error: AppError, language: Language) {
   const id = (item as { id?: unknown } | null)?.id
-  const usable = typeof id === 'string' && id !== '' && unstorable(id) === undefined
-  return { id: usable ? id : null, status: 'rejected' as const, ...failure(error, language) }
+  const usable = typeof id === 'string' && id !== '' && forbiddenCharacterError(id) === undefined
+  return { id: usable ? id : null, status: 'rejected' as const, ...toFailure(error, language) }
 }

@@ -2,14 +2,14 @@ import type { FastifyRequest } from 'fastify'
 import { AppError, invalid } from '../errors.ts'
 import type { Text } from '../language.ts'
 
-/** How a route reads its body; a route without one ignores body and content type. */
+/** How a route reads its body. A route without such a rule ignores body and content type. */
 export type BodyRule = {
   maxBytes: number
   /** Media types in lower case, without parameters. */
   types: readonly string[]
   /**
-   * The one of `types` whose body is a list that the route answers item by item. It has a limit of its own, and the route
-   * itself asks `unstorable` of each item, so that one bad item costs the others nothing.
+   * The one of `types` whose body is a list that the route answers item by item. It has its own limit. The route itself
+   * calls `forbiddenCharacterError` for each item, so one bad item does not affect the others.
    */
   batch?: { type: string; maxBytes: number }
 }
@@ -17,14 +17,14 @@ export type BodyRule = {
 export const JSON_BODY: BodyRule = { maxBytes: 64 * 1024, types: ['application/json'] }
 
 /**
- * Reads a JSON body. Resolves to undefined for a zero-length one, which is no body.
- * Throws 413 over the limit, which comes first; 415 for another media type; 422 on `body` for what is not UTF-8, not
- * JSON, or holds NUL or a lone surrogate anywhere (PostgreSQL cannot store the one, UTF-8 cannot carry the other).
+ * Reads a JSON body. Resolves to undefined for a zero-length body, which counts as no body.
+ * @throws AppError 413 over the limit, before any other check; 415 for another media type; 422 for a body that is not
+ * UTF-8 or not JSON, or that holds NUL (PostgreSQL cannot store it) or a lone surrogate (UTF-8 cannot carry it)
  */
 export async function readBody(request: FastifyRequest, payload: NodeJS.ReadableStream, rule: BodyRule) {
   const type = mediaType(request.headers['content-type'])
   const batch = type === rule.batch?.type ? rule.batch : undefined
-  const bytes = await collect(request, payload, (batch ?? rule).maxBytes)
+  const bytes = await readBytes(request, payload, (batch ?? rule).maxBytes)
   if (bytes.length === 0) return undefined
   if (!rule.types.includes(type)) {
     throw new AppError('unsupported_media_type', {
@@ -33,27 +33,27 @@ export async function readBody(request: FastifyRequest, payload: NodeJS.Readable
     })
   }
   const { text, value } = parse(bytes)
-  // UTF-8 that decoded holds neither in the clear, so only an escape can bring them in.
-  const refusal = !batch && text.includes('\\u') ? unstorable(value) : undefined
-  if (refusal) throw refusal
-  // To the validation null is a body that wasn't sent.
+  // The decoder and the parser reject both characters themselves, so only an escape can bring them in.
+  const error = !batch && text.includes('\\u') ? forbiddenCharacterError(value) : undefined
+  if (error) throw error
+  // For the validation, null would be an absent body.
   if (value === null && !batch) throw invalid({ body: [NOT_AN_OBJECT] })
   return value
 }
 
 export const NOT_AN_OBJECT: Text = { fr: 'Le corps doit être un objet JSON.', en: 'The body must be a JSON object.' }
 
-/** The media type that a Content-Type names: in lower case, without parameters; empty for none. */
+/** Returns the media type of a Content-Type in lower case, without parameters. Empty without the header. */
 export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase()
 }
 
-/** Whether it reads as a media type at all, `type/subtype` with or without parameters. */
+/** Returns whether a Content-Type has the form `type/subtype`, with or without parameters. */
 export function isMediaType(contentType: string | undefined): boolean {
   return /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+$/.test(mediaType(contentType))
 }
 
-async function collect(request: FastifyRequest, payload: NodeJS.ReadableStream, maxBytes: number): Promise<Buffer> {
+async function readBytes(request: FastifyRequest, payload: NodeJS.ReadableStream, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers['content-length']) > maxBytes) throw tooLarge(maxBytes)
   const chunks: Buffer[] = []
   let size = 0
@@ -64,8 +64,8 @@ async function collect(request: FastifyRequest, payload: NodeJS.ReadableStream, 
       chunks.push(chunk)
     }
   } catch (error) {
-    // The client went away within its body, or took too long over it. Nobody reads the answer, but the log and the counts
-    // must not call it a fault of ours.
+    // The client closed the connection within its body, or took too long. No client reads the answer, but log and metrics
+    // must not count it as a fault of the service.
     throw error instanceof AppError ? error : malformed()
   }
   return Buffer.concat(chunks)
@@ -86,9 +86,9 @@ function malformed(): AppError {
   return invalid({ body: [{ fr: 'Le corps n’est pas du JSON valide.', en: 'The body is not valid JSON.' }] })
 }
 
-/** The 422 for a value with NUL or a lone surrogate in any string, a key included; undefined when it has none. */
-export function unstorable(value: unknown): AppError | undefined {
-  const field = unstorableAt(value)
+/** Returns the 422 for a value with NUL or a lone surrogate in any string or key, undefined for any other value. */
+export function forbiddenCharacterError(value: unknown): AppError | undefined {
+  const field = findForbiddenCharacter(value)
   if (field === undefined) return undefined
   return invalid({
     [field]: [
@@ -101,10 +101,10 @@ export function unstorable(value: unknown): AppError | undefined {
 }
 
 /**
- * Where a string holds NUL or a lone surrogate: `data.place`, or `body` at the top; undefined when none does. It walks with
- * a stack of its own, since a body of nothing but brackets nests deeper than calls may.
+ * Returns where a string or key holds NUL or a lone surrogate: `data.place`, or `body` at the top. Undefined if none does.
+ * It walks with an explicit stack, because a body of nothing but brackets nests deeper than the call stack.
  */
-function unstorableAt(value: unknown): string | undefined {
+function findForbiddenCharacter(value: unknown): string | undefined {
   const rest: { at: string; item: unknown }[] = [{ at: '', item: value }]
   for (let next = rest.pop(); next; next = rest.pop()) {
     const { at, item } = next
@@ -119,7 +119,7 @@ function unstorableAt(value: unknown): string | undefined {
   return undefined
 }
 
-/** The 413. @param maxBytes the limit, told in KiB */
+/** Returns the 413. Its text gives the limit in KiB. */
 export function tooLarge(maxBytes: number): AppError {
   return new AppError('payload_too_large', {
     fr: `Le corps dépasse ${maxBytes / 1024} Kio.`,

@@ -1,54 +1,61 @@
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
+import { compile } from '@fastify/proxy-addr'
 import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 
-const FORWARDING = ['x-forwarded-for', 'forwarded', 'x-real-ip'] as const
+const LOG_INTERVAL_MS = 60_000
 
 /**
- * What a client is throttled by: its IPv4 address, or the /64 of its IPv6 one, since a household owns a whole /64.
- * `request.ip` has already read `X-Forwarded-For` from the right, past the trusted proxies only.
+ * Returns the key under which a client is throttled: its IPv4 address, or the /64 of its IPv6 address, because one household
+ * owns a whole /64. `request.ip` has already read `X-Forwarded-For` from the right, past trusted proxies only.
  */
 export function clientKey(request: FastifyRequest): string {
-  // A trusted proxy may still pass on rubbish; then the peer's own address is what we know.
+  // A trusted proxy may pass on a header that holds no address. Then only the peer's own address is known.
   const forwarded = withoutPort(request.ip)
-  const written = isIP(forwarded) ? forwarded : (request.socket.remoteAddress ?? '0.0.0.0')
-  const address = ipaddr.process(written)
+  const text = isIP(forwarded) ? forwarded : (request.socket.remoteAddress ?? '0.0.0.0')
+  const address = ipaddr.process(text)
   if (address.kind() === 'ipv4') return address.toString()
   const network = (address as ipaddr.IPv6).parts.slice(0, 4)
   return `${network.map(part => part.toString(16)).join(':')}::/64`
 }
 
-/** Some proxies write `192.0.2.1:5000` or `[2001:db8::1]:443`; taken for rubbish, that would make all the world one client. */
-function withoutPort(written: string): string {
-  const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(written) ?? []
-  return bracketed ?? plain ?? written
+/** Some proxies add the port: `192.0.2.1:5000`, `[2001:db8::1]:443`. Unread, such texts would make all clients one. */
+function withoutPort(text: string): string {
+  const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? []
+  return bracketed ?? plain ?? text
 }
 
-function sendsForwardedHeader(request: FastifyRequest): boolean {
-  return FORWARDING.some(name => request.headers[name] !== undefined)
+/** Returns whether the request carries a header by which a proxy names the client. */
+export function sendsForwardedHeader({ headers }: FastifyRequest): boolean {
+  for (const name in headers) {
+    if (name.startsWith('x-forwarded-') || name === 'forwarded' || name === 'x-real-ip') return true
+  }
+  return false
 }
 
 /**
- * Notices a forwarded header from a peer that is no declared proxy. It is ignored, but an operator must hear of it: a
- * proxy that nobody declared throttles the whole world as one address.
- * @param count is called for each
+ * Watches for forwarded headers from peers that are no declared proxy. The service ignores such a header, but the operator
+ * must know: behind an undeclared proxy, the throttle takes all clients for one.
+ * @param trusted addresses and CIDR ranges of the declared proxies
+ * @param count is called for each such request
  */
-export function watchUndeclaredProxy(isTrusted: (address: string) => boolean, count: () => void) {
-  let seen = 0
+export function watchUndeclaredProxy(trusted: readonly string[], count: () => void) {
+  const isTrusted = compile([...trusted])
+  let total = 0
   let loggedAt = Number.NEGATIVE_INFINITY
   return {
-    /** How many such requests there were since the start. */
-    get seen() {
-      return seen
+    /** The number of such requests since the start. */
+    get total() {
+      return total
     },
-    onceKey(request: FastifyRequest, now: Date): void {
-      if (!sendsForwardedHeader(request) || isTrusted(request.socket.remoteAddress ?? '')) return
-      seen += 1
+    check(request: FastifyRequest, now: Date): void {
+      if (!sendsForwardedHeader(request) || isTrusted(request.socket.remoteAddress ?? '', 0)) return
+      total += 1
       count()
-      if (now.getTime() - loggedAt < 60_000) return
+      if (now.getTime() - loggedAt < LOG_INTERVAL_MS) return
       loggedAt = now.getTime()
       request.log.error(
-        { seen },
+        { total },
         'a forwarded header came from a peer that is not in TRUST_PROXY and was ignored: is there a proxy to declare?',
       )
     },
@@ -56,20 +63,3 @@ export function watchUndeclaredProxy(isTrusted: (address: string) => boolean, co
 }
 
 export type UndeclaredProxyWatch = ReturnType<typeof watchUndeclaredProxy>
-
-/** Whether an address is within one of the declared proxies' addresses or CIDR ranges. */
-export function trustedProxies(ranges: readonly string[]): (address: string) => boolean {
-  const list = new BlockList()
-  for (const range of ranges) {
-    const [address, bits] = range.split('/')
-    const family = isIP(address!) === 6 ? 'ipv6' : 'ipv4'
-    if (bits === undefined) list.addAddress(address!, family)
-    else list.addSubnet(address!, Number(bits), family)
-  }
-  // A dual-stack socket shows an IPv4 peer as ::ffff:a.b.c.d.
-  return address => isIP(address) !== 0 && list.check(ipaddr.process(address).toString(), family(address))
-}
-
-function family(address: string): 'ipv4' | 'ipv6' {
-  return ipaddr.process(address).kind()
-}

@@ -1,27 +1,27 @@
 import type { Socket } from 'node:net'
 import type { App } from './route.ts'
 
-/** How long a request that runs may still take once the process is told to stop. */
-const FINISH_MS = 5_000
+/** How long a running request may still take after the process was asked to stop. */
+const CLOSE_GRACE_MS = 5_000
 
 /**
- * Lets no connection hold up `app.close()`: Node by itself waits for those on which nothing was asked yet (browsers and
- * load balancers open some ahead), for those that fall silent after a late answer, and for bodies that never end.
+ * Bounds the time that `app.close()` takes. Node by itself waits for connections that have sent no request yet (browsers and
+ * load balancers open some ahead), for connections that stay open after a late answer, and for bodies that never end.
  */
-export function closePromptly(app: App): void {
-  const unasked = new Set<Socket>()
+export function closeConnectionsOnShutdown(app: App): void {
+  const unusedSockets = new Set<Socket>()
   app.server.on('connection', (socket: Socket) => {
-    unasked.add(socket)
-    socket.once('close', () => unasked.delete(socket))
+    unusedSockets.add(socket)
+    socket.once('close', () => unusedSockets.delete(socket))
   })
-  app.server.prependListener('request', request => unasked.delete(request.socket))
+  app.server.prependListener('request', request => unusedSockets.delete(request.socket))
   app.addHook('preClose', async () => {
-    for (const socket of unasked) socket.destroy()
-    const sweeping = setInterval(() => app.server.closeIdleConnections(), 50)
-    const late = setTimeout(() => app.server.closeAllConnections(), FINISH_MS)
+    for (const socket of unusedSockets) socket.destroy()
+    const sweep = setInterval(() => app.server.closeIdleConnections(), 50)
+    const deadline = setTimeout(() => app.server.closeAllConnections(), CLOSE_GRACE_MS)
     app.server.once('close', () => {
-      clearInterval(sweeping)
-      clearTimeout(late)
+      clearInterval(sweep)
+      clearTimeout(deadline)
     })
   })
 }

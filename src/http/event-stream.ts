@@ -1,74 +1,75 @@
 import type { FastifyReply } from 'fastify'
 
-/** "Heartbeat every 20 s": the least that keeps proxies and phones from taking a quiet connection for a dead one. */
+/** "A heartbeat follows every 20 s": proxies and phones take a quiet connection for a dead one after little more. */
 const HEARTBEAT_MS = 20_000
 
-/** How long a reader may take for the rest of a stream that has ended. */
+/** How long a client may take to read the rest of a stream that has ended. */
 const CLOSE_GRACE_MS = 5_000
 
-/** Bytes that may still be waiting for a reader when there is more to say. */
+/** The bytes that a client may leave unread before the next event. */
 const MAX_BUFFERED_BYTES = 64 * 1024
 
 export type EventStream = {
-  /** Sends what `eventOf` made, one or several. A reader that hasn't taken what went before is dropped instead. */
+  /** Sends one or several texts of `formatEvent`. Drops a client that leaves more than `MAX_BUFFERED_BYTES` unread. */
   write(text: string): void
-  /** Ends it in an orderly way; what was written is still sent. */
+  /** Ends the stream after the client has received what was written. */
   end(): void
 }
 
-/** One server-sent event. @param json its data, which as JSON has no line breaks */
+/** Formats a server-sent event. @param json its data; JSON has no line breaks */
 export function formatEvent(name: string, json: string): string {
   return `event: ${name}\ndata: ${json}\n\n`
 }
 
 /**
- * Takes an answer over and makes it a stream of server-sent events, until an instant at most.
- * @param ended called once, however it ends: the client's going is the usual way
+ * Turns an answer into a stream of server-sent events.
+ * @param until the instant at which the stream ends, at the latest
+ * @param ended is called once, however the stream ends; usually the client closes it
  */
 export function openEventStream(
   reply: FastifyReply,
-  { until, now, ended }: { until: Date; now: () => Date; ended: () => void },
+  { until, now, ended: onEnd }: { until: Date; now: () => Date; ended: () => void },
 ): EventStream {
   const response = reply.hijack().raw
   let timer: NodeJS.Timeout
 
   function write(text: string): void {
     if (response.writableEnded || response.destroyed) return
-    // Looked at before and not after: a burst waits a moment even for the fastest reader.
+    // Checked before the write: right after a burst, even the fastest client has unread bytes.
     if (response.writableLength > MAX_BUFFERED_BYTES) response.destroy()
     else response.write(text)
   }
 
-  function beat(): void {
-    // The clock is asked again, since it may have been set, or the machine been asleep.
+  function sendHeartbeat(): void {
+    // Read the clock each time: somebody may have set it, or the machine may have slept.
     const left = until.getTime() - now().getTime()
     if (left <= 0) return void end()
     write(':\n\n')
-    timer = setTimeout(beat, Math.min(left, HEARTBEAT_MS))
+    timer = setTimeout(sendHeartbeat, Math.min(left, HEARTBEAT_MS))
   }
 
   function end(): void {
     response.end()
-    // One who takes nothing any more would keep the connection, and what waits in it, for as long as it pleases.
+    // A client that reads nothing more would keep the connection and its buffer forever.
     setTimeout(() => response.destroy(), CLOSE_GRACE_MS).unref()
   }
 
-  // Written to although the client has just gone.
+  // A write may follow after the client has just closed the connection.
   response.on('error', () => {})
   response.once('close', () => {
     clearTimeout(timer)
-    ended()
+    onEnd()
   })
   response.writeHead(200, {
     ...(reply.getHeaders() as Record<string, string>),
     ...EVENT_STREAM_HEADERS,
-    // It isn't to wait for another request once this one is over, least of all at shutdown.
+    // The connection must not wait for another request after the stream, least of all at shutdown.
     connection: 'close',
   })
-  // The comment also makes proxies and clients see the head at once.
-  beat()
+  // The first heartbeat also makes proxies pass on the head at once.
+  sendHeartbeat()
   return { write, end }
 }
 
-/** Asks nginx, and whoever took its habit over, not to hold the events back. */
+/** `x-accel-buffering` asks nginx, and proxies that follow it, to pass on each event at once. */
 export const EVENT_STREAM_HEADERS = { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }

@@ -22,23 +22,23 @@ export const STATUS: Record<Code, number> = {
   server_error: 500,
 }
 
-/** What every error looks like on the wire. */
+/** The body of every error answer. */
 export type Failure = { message: string; code: Code; errors?: Record<string, string[]> }
 
-/** Answers an error. A fault of ours is logged with its cause and told as "Server Error", no more. @returns its code */
-export function answerFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply): Code {
+/** Sends an error. The caller of a 500 reads "Server Error" only; its cause goes into the log. @returns the code */
+export function sendFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply): Code {
   const error = toAppError(thrown)
   if (error.code === 'server_error') request.log.error({ err: thrown }, 'request failed')
   if (error.code === 'unavailable') request.log.warn({ err: error.cause }, 'database unavailable')
   reply
     .code(STATUS[error.code])
     .headers(error.headers)
-    .send(failure(error, preferredLanguage(request.headers['accept-language'])))
+    .send(toFailure(error, preferredLanguage(request.headers['accept-language'])))
   return error.code
 }
 
-/** An error as it goes over the wire. */
-export function failure(error: AppError, language: Language): Failure {
+/** Turns an error into the body of its answer. */
+export function toFailure(error: AppError, language: Language): Failure {
   if (!error.fields) return { message: error.text[language], code: error.code }
   const errors = Object.fromEntries(
     Object.entries(error.fields).map(([field, texts]) => [field, texts.map(text => text[language])]),
@@ -47,12 +47,12 @@ export function failure(error: AppError, language: Language): Failure {
   return { message: error.text[language] + (more > 0 ? ` ${andMore(more)[language]}` : ''), code: error.code, errors }
 }
 
-/** The contract writes this one out, its "(s)" included. */
+/** "(et N erreur(s) de plus)" is a literal of the contract. */
 function andMore(count: number): Text {
   return { fr: `(et ${count} erreur(s) de plus)`, en: `(and ${count} more error(s))` }
 }
 
-/** Turns Fastify's own refusals into ours; whatever else it is becomes a 500. */
+/** Turns Fastify's own errors into ours. Every other error becomes a 500. */
 function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
   switch ((thrown as FastifyError).code) {
@@ -66,10 +66,10 @@ function toAppError(thrown: unknown): AppError {
 }
 
 /**
- * 400, 408 and 431 come from the HTTP parser itself, before there is a request; they keep the shape of every error.
- * @returns what was answered, undefined when nobody is there to be answered
+ * Answers 400, 408 and 431 for the HTTP parser, which fails before there is a request. The body has the shape of every error.
+ * @returns status and code of the answer, undefined if the client has closed the connection
  */
-export function answerParserFailure(
+export function sendParserFailure(
   error: NodeJS.ErrnoException,
   socket: Socket,
 ): { status: number; code: Code } | undefined {

@@ -23,15 +23,15 @@ export function healthRoutes(app: App, readSql: Query, undeclaredProxy: Undeclar
       if (!(await isMigrated(readSql))) throw unavailable(new NotMigrated())
       return {
         status: 'ready',
-        ...(undeclaredProxy.seen > 0 && {
-          warning: `${undeclaredProxy.seen} request(s) with a forwarded header came from a peer that is not in TRUST_PROXY`,
+        ...(undeclaredProxy.total > 0 && {
+          warning: `${undeclaredProxy.total} request(s) with a forwarded header came from a peer that is not in TRUST_PROXY`,
         }),
       }
     },
   })
 }
 
-/** For the log; the answer is that of a database which cannot be reached. */
+/** The cause for the log. The answer is the same 503 as for a database that cannot be reached. */
 class NotMigrated extends Error {
   override name = 'NotMigrated'
 }

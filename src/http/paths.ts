@@ -1,21 +1,28 @@
 import type { RouteOptions } from 'fastify'
 import { AppError, notFound } from '../errors.ts'
 
-/** Every path with its methods, to tell an unknown path (404) from an unknown method (405 with `Allow`). */
-export function pathTable() {
-  const known = new Map<string, { pattern: RegExp; methods: Set<string> }>()
+/** Collects every path with its methods, to tell an unknown path (404) from an unknown method (405 with `Allow`). */
+export function createPathTable() {
+  const entries = new Map<string, { pattern: RegExp; methods: Set<string> }>()
+  const allMethods: string[] = []
   return {
+    /** The methods of all paths, for CORS. The list grows with each `add`. */
+    allMethods,
+
     add({ url, method, config }: Pick<RouteOptions, 'url' | 'method' | 'config'>): void {
       if (config?.unlisted) return
-      const entry = known.get(url) ?? { pattern: patternOf(url), methods: new Set() }
-      for (const name of [method].flat()) entry.methods.add(name)
-      known.set(url, entry)
+      const entry = entries.get(url) ?? { pattern: toPattern(url), methods: new Set() }
+      for (const name of [method].flat()) {
+        entry.methods.add(name)
+        if (!allMethods.includes(name)) allMethods.push(name)
+      }
+      entries.set(url, entry)
     },
 
-    /** What to say to a request that met no route. */
-    refusal(url: string): AppError {
-      const path = decoded(url.split('?', 1)[0]!)
-      const methods = [...known.values()]
+    /** Returns the error for a request that matches no route. */
+    toError(url: string): AppError {
+      const path = decode(url.split('?', 1)[0]!)
+      const methods = [...entries.values()]
         .filter(({ pattern }) => pattern.test(path))
         .flatMap(entry => [...entry.methods])
       if (methods.length === 0) return notFound()
@@ -28,13 +35,13 @@ export function pathTable() {
   }
 }
 
-function patternOf(url: string): RegExp {
+function toPattern(url: string): RegExp {
   const escaped = url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
   return new RegExp(`^${escaped.replace(/:[^/]+/g, '[^/]+')}$`)
 }
 
-/** As the router reads it, so that a spelling it knows isn't an unknown path here. */
-function decoded(path: string): string {
+/** Decodes as the router does, so a path that the router knows under another spelling is known here too. */
+function decode(path: string): string {
   try {
     return decodeURI(path)
   } catch {

@@ -8,7 +8,7 @@ import type {
 } from 'fastify'
 import type { BodyRule } from './body.ts'
 
-/** The app as routes see it: handlers typed from their schemas. */
+/** The app as routes see it. The types of a handler follow from its schemas. */
 export type App = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,
@@ -21,19 +21,19 @@ export type App = FastifyInstance<
 export type Caller = { userId: number; sessionId: string; expiresAt: Date }
 
 /**
- * Who may call a route. Closed by default: a route that says nothing wants a user's token, and *public* is the word one
- * must write. A `producer` brings an intake key, an `operator` the token of the metrics.
+ * Who may call a route. Routes are closed by default: without `access` a route requires a user's token; only `public` opens
+ * it. A `producer` sends an intake key, an `operator` the metrics token.
  */
 export type Access = 'public' | 'user' | 'producer' | 'operator'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access
-    /** Its path must look unknown to those it doesn't answer, whatever their method. */
+    /** Callers that the route does not answer get the 404 of an unknown path, for every method. */
     unlisted?: boolean
-    /** How the body is read where it isn't the usual JSON object. */
+    /** How the route reads its body, unless the body is the usual JSON object. */
     body?: BodyRule
-    /** That `throttle` is among its hooks; for the OpenAPI document. */
+    /** Whether `throttle` is among the hooks of the route; for the OpenAPI document. */
     throttled?: boolean
   }
   interface FastifyRequest {

@@ -7,13 +7,13 @@ import Fastify, {
   LogController,
 } from 'fastify'
 import type { Config } from '../config.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { Code } from '../errors.ts'
 import { type BodyRule, isMediaType, JSON_BODY, readBody } from './body.ts'
-import { answerFailure, answerParserFailure } from './failure.ts'
+import { sendFailure, sendParserFailure } from './failure.ts'
 import type { App } from './route.ts'
 import { compileValidator } from './validation.ts'
 
-// "the usual security headers": what a JSON API should say by itself; pages say their own.
+// "The usual security headers" of a JSON API. The page and the reference set their own policy.
 const SECURITY_HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -21,79 +21,86 @@ const SECURITY_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'strict-transport-security': 'max-age=31536000',
-  // Whatever isn't public by nature says so itself.
+  // Routes with public content override this one.
   'cache-control': 'no-store',
 }
 
-/** Given to Fastify at its making, rather than set later, so that it doesn't read the compilers that it would bring. */
+/** Passed to the constructor, so Fastify does not load its own compilers. */
 const COMPILERS = {
   compilersFactory: {
     buildValidator: () => compileValidator,
-    // What an answer holds is decided by each feature's `schema.ts`; to go by the documented schema once more would cost
-    // a tenth of what a page costs.
+    // `schema.ts` of each feature decides what an answer holds, and the tests compare every answer with its schema. To filter
+    // by the schema at run time too would cost a tenth of the time of a notification page.
     buildSerializer: () => () => (value: unknown) => JSON.stringify(value),
   },
 } as unknown as NonNullable<FastifyServerOptions['schemaController']>
 
-/** Fastify as everything here wants it: how it validates, reads bodies, logs, fails and counts. It has no route yet. */
+/** Gets every answer and every error, to count them. `route` is a pattern; undefined for an unknown path. */
+export type Observer = {
+  countAnswer(method: string, route: string | undefined, status: number, seconds: number): void
+  countRefusal(route: string | undefined, code: Code): void
+}
+
+/** Creates the Fastify instance: how it validates, reads bodies, logs, answers errors and counts. It has no route yet. */
 export function createServer({
   config,
   log,
-  metrics,
+  observer,
 }: {
   config: Config
   log: FastifyBaseLogger
-  metrics: Metrics
+  observer: Observer
 }): App {
-  const fail = (thrown: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    const code = answerFailure(thrown, request, reply)
-    metrics.refused(request.routeOptions?.url, code)
+  const handleError = (thrown: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const code = sendFailure(thrown, request, reply)
+    observer.countRefusal(request.routeOptions?.url, code)
   }
-  const answered = (request: FastifyRequest, reply: FastifyReply) => {
-    // nginx's status for a client that went before its answer.
+  const onAnswerEnd = (request: FastifyRequest, reply: FastifyReply) => {
+    // 499 is nginx's status for a client that closed the connection before its answer.
     const status = reply.raw.headersSent ? reply.statusCode : 499
-    metrics.answered(request.method, request.routeOptions?.url, status, reply.elapsedTime / 1000)
+    observer.countAnswer(request.method, request.routeOptions?.url, status, reply.elapsedTime / 1000)
     logAnswer(request, status, reply.elapsedTime)
   }
   const app = Fastify({
     loggerInstance: log,
     schemaController: COMPILERS,
-    // `logAnswer` below says all of it in one line.
+    // `logAnswer` below logs one line for each answer.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     requestIdHeader: false,
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
-    // Node by itself holds connections with slow headers for over a minute.
+    // By default, Node keeps connections with slow headers open for more than a minute.
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 5_000, requireHostHeader: false },
-    // While closing, a connection that is still open gets its answer, then `Connection: close`.
+    // During shutdown, an open connection still gets its answer, with `Connection: close`.
     return503OnClosing: false,
-    // Here no hook is called.
+    // Fastify calls no hook for these errors.
     frameworkErrors: (error, request, reply) => {
-      const [asked, answer] = [request as FastifyRequest, reply as FastifyReply]
-      answer.header('x-request-id', request.id).headers(SECURITY_HEADERS)
-      answer.raw.once('close', () => answered(asked, answer))
-      fail(error, asked, answer)
+      const [typedRequest, typedReply] = [request as FastifyRequest, reply as FastifyReply]
+      typedReply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
+      typedReply.raw.once('close', () => onAnswerEnd(typedRequest, typedReply))
+      handleError(error, typedRequest, typedReply)
     },
     clientErrorHandler: (error, socket) => {
-      const answer = answerParserFailure(error, socket)
+      const answer = sendParserFailure(error, socket)
       if (!answer) return
-      metrics.answered('unknown', undefined, answer.status, 0)
-      metrics.refused(undefined, answer.code)
+      observer.countAnswer('unknown', undefined, answer.status, 0)
+      observer.countRefusal(undefined, answer.code)
       log.info({ status: answer.status }, 'answered before there was a request')
     },
   }) as App
-  // An `Expect` that we don't know is ignored, rather than answered by Node in a shape of its own.
+  // Ignores an unknown `Expect`. By default, Node answers it with a 417 that lacks the shape of our errors.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
 
-  app.setErrorHandler(fail)
+  app.setErrorHandler(handleError)
   app.addHook('onRequest', async (request, reply) => {
-    // Not `onResponse`: it hears of no client that goes before its answer has ended, which is how most streams end.
-    reply.raw.once('close', () => answered(request, reply))
+    // Fastify calls `onResponse` only for complete answers. Most streams end when the client closes the connection.
+    reply.raw.once('close', () => onAnswerEnd(request, reply))
     reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
-    // "An endpoint without input ignores body and content type". Elsewhere `readBody` judges the type, after the size;
-    // Fastify's own look would come first, refuse an empty body with a type it can't read, and call QUERY without one a 400.
+    // "An endpoint without input ignores the body and its content type." Elsewhere `readBody` checks the type, after the
+    // size. Fastify's own check would come first, reject an empty body with an unknown type, and answer 400 to a QUERY
+    // without a type. So Fastify sees a type that it accepts.
     if (!bodyRule(request) || !isMediaType(request.headers['content-type'])) {
       request.headers['content-type'] = 'application/octet-stream'
     }
@@ -110,7 +117,7 @@ function bodyRule({ routeOptions }: FastifyRequest): BodyRule | undefined {
   return routeOptions.config?.body ?? (routeOptions.schema?.body ? JSON_BODY : undefined)
 }
 
-/** One line an answer. The route's pattern stands for the path, so that no identifier or address gets into the log. */
+/** Logs one line for each answer, with the route's pattern instead of the path: no identifier or address gets into the log. */
 function logAnswer(request: FastifyRequest, status: number, ms: number): void {
   request.log.info(
     {

@@ -1,6 +1,6 @@
 import type { Type as TypeBox } from 'typebox'
 
-type Words =
+type Names =
   | 'Array'
   | 'Boolean'
   | 'Enum'
@@ -22,9 +22,9 @@ function object(properties: Record<string, Schema>, options?: Schema): Schema {
 }
 
 /**
- * TypeBox's words for schemas, those that are used here, with TypeBox's types. What they do at run time is little: they write
- * down JSON Schema. Its package can do much more, in some 370 files that each start would read (decisions.md, "Running it").
- * A test holds each word against the original.
+ * The functions of TypeBox that this project uses, with TypeBox's types. At run time they only build JSON Schema. TypeBox
+ * itself has some 370 files, which every start would read (decisions.md, "Running it"). A test compares each function with
+ * TypeBox's.
  */
 export const Type = {
   Array: (items: Schema, options?: Schema) => ({ type: 'array', items, ...options }),
@@ -39,7 +39,7 @@ export const Type = {
     optional.add(copy)
     return copy
   },
-  /** With any text as its keys. */
+  /** Every text is a valid key. */
   Record: (_key: Schema, value: Schema, options?: Schema) => ({
     type: 'object',
     patternProperties: { '^.*$': value },
@@ -47,4 +47,4 @@ export const Type = {
   }),
   String: (options?: Schema) => ({ type: 'string', ...options }),
   Union: (parts: Schema[], options?: Schema) => ({ anyOf: parts, ...options }),
-} as unknown as Pick<typeof TypeBox, Words>
+} as unknown as Pick<typeof TypeBox, Names>

@@ -7,9 +7,9 @@ import { NOT_AN_OBJECT } from './body.ts'
 import { canonicalInstant } from './format/timestamp.ts'
 
 /**
- * What a schema may say beyond JSON Schema:
- * `verbatim`  a string that is not trimmed
- * `rule`      the text for a value of the right type that fails
+ * Our additions to JSON Schema:
+ * `verbatim`  the string is not trimmed
+ * `rule`      the text for a value that has the right type and breaks another rule
  */
 declare module 'typebox' {
   interface TSchemaOptions {
@@ -30,12 +30,12 @@ type Schema = {
 
 type Part = 'body' | 'querystring' | 'params' | 'headers'
 
-/** A pattern for letters, marks, digits, signs and spaces, but nothing that breaks or steers a line. */
+/** A pattern for text without line breaks and other control characters. */
 export const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$'
 
 let ajv: Ajv | undefined
 
-/** Compiled when the first input comes: all schemas together, and the library itself, took a start a third of its time. */
+/** Compiles a schema at its first use. At start, the library and all schemas would take a third of the start-up time. */
 function compile(schema: TSchema): ValidateFunction {
   ajv ??= createAjv()
   return ajv.compile(schema)
@@ -53,65 +53,65 @@ function createAjv(): Ajv {
 }
 
 /**
- * Fastify's validator compiler: tidies the input as the contract wants it (§1), then holds it against the schema.
- * A fault in the path is a 404, any other a 422 that names its fields.
+ * Fastify's validator compiler: normalizes the input by the rules of the contract (§1), then validates it.
+ * An invalid path parameter is a 404, any other invalid input a 422 that names the fields.
  */
 export function compileValidator({ schema, httpPart }: { schema: unknown; httpPart?: string | undefined }) {
   let check: ValidateFunction | undefined
   const part = httpPart as Part
   return (input: unknown): { value: unknown } | { error: AppError } => {
     check ??= compile(schema as TSchema)
-    const value = tidy(schema as Schema, input ?? (part === 'body' ? undefined : {}), part)
+    const value = normalize(schema as Schema, input ?? (part === 'body' ? undefined : {}), part)
     if (check(value)) return { value }
     if (part === 'params') return { error: notFound() }
     return { error: invalid(describeFields(check.errors ?? [])) }
   }
 }
 
-/** Holds one value against a schema, outside of a request; used where a body has several items. */
+/** Compiles a check of a single value, for a body that has several items. */
 export function compileCheck<T>(schema: TSchema): (input: unknown) => { value: T } | { fields: Fields } {
   let check: ValidateFunction | undefined
   return input => {
     check ??= compile(schema)
-    const value = tidy(schema as Schema, input, 'body')
+    const value = normalize(schema as Schema, input, 'body')
     return check(value) ? { value: value as T } : { fields: describeFields(check.errors ?? []) }
   }
 }
 
 /**
- * "Unknown keys are ignored (`__proto__` is one). `null` counts as absent. Strings are trimmed of spaces and tabs, an
- * empty one counts as absent." Only what the schema names is copied, so nothing else gets any further. Digits in a query
- * or path become the integer they spell.
+ * "The service ignores unknown keys (`__proto__` is one). `null` counts as absent." "The service trims spaces and tabs from
+ * strings. An empty string counts as absent." Copies only the keys of the schema, so no other key gets any further. Digits in
+ * a query or path become an integer.
  */
-function tidy(schema: Schema, input: unknown, part: Part): unknown {
+function normalize(schema: Schema, input: unknown, part: Part): unknown {
   if (input === null) return undefined
   if (schema.type === 'object' && schema.properties) {
     if (input === undefined && part === 'body') return {}
     if (typeof input !== 'object' || Array.isArray(input)) return input
-    const known: Record<string, unknown> = {}
+    const copy: Record<string, unknown> = {}
     for (const [key, property] of Object.entries(schema.properties)) {
       const value = Object.hasOwn(input, key)
-        ? tidy(property, (input as Record<string, unknown>)[key], part)
+        ? normalize(property, (input as Record<string, unknown>)[key], part)
         : undefined
-      if (value !== undefined) known[key] = value
+      if (value !== undefined) copy[key] = value
     }
-    return known
+    return copy
   }
   if (schema.type === 'array' && schema.items && Array.isArray(input)) {
-    // Inside a list null is a wrong item, not an absent one: dropping it would move the others.
-    // One item too many says that a list is too long; thousands of wrong ones need no text each.
+    // In a list null is a wrong item, not an absent one: without it the others would move.
+    // One item too many is enough to reject the list. Thousands of wrong items need no text each.
     const items = input.slice(0, (schema.maxItems ?? input.length) + 1)
-    return items.map(item => (item === null ? null : tidy(schema.items!, item, part)))
+    return items.map(item => (item === null ? null : normalize(schema.items!, item, part)))
   }
   if (typeof input !== 'string') return input
-  if (schema.type === 'integer' && part !== 'body') return spelledInteger(input)
+  if (schema.type === 'integer' && part !== 'body') return parseInteger(input)
   const text = schema.verbatim ? input : trim(input)
   return text === '' ? undefined : text
 }
 
-/** Of spaces and tabs only: a line break at the end is a fault to be told, not dirt to be wiped. */
+/** Trims spaces and tabs only. A line break at the end is an error that the caller must learn of. */
 export function trim(text: string): string {
-  // No regular expression: it looks for the end once from each blank, some seconds in a body that is full of them.
+  // A regular expression searches for the end from each blank again: seconds for a body full of blanks.
   let [start, end] = [0, text.length]
   while (start < end && isBlank(text[start])) start += 1
   while (end > start && isBlank(text[end - 1])) end -= 1
@@ -122,7 +122,7 @@ function isBlank(character: string | undefined): boolean {
   return character === ' ' || character === '\t'
 }
 
-function spelledInteger(text: string): number | string | undefined {
+function parseInteger(text: string): number | string | undefined {
   if (text === '') return undefined
   return /^(0|[1-9]\d{0,15})$/.test(text) ? Number(text) : text
 }
@@ -148,7 +148,7 @@ function describeError({ keyword, params, parentSchema }: ErrorObject, name: str
   return { fr: `Le champ ${name} ${fr}.`, en: `The ${name} field ${en}.` }
 }
 
-/** What is said of a field, in French and English. @param limit the keyword's value, where it is a number */
+/** Returns the predicate of the sentence about a field. @param limit the value of the keyword, if it is a number */
 function describeKeyword(keyword: string, limit: number): Predicate {
   switch (keyword) {
     case 'required':

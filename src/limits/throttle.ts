@@ -6,7 +6,7 @@ import type { Sql, Statements } from '../db/sql.ts'
 import { AppError } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
 
-// The package's front door reads the code for two dozen other databases.
+// The package's main file loads the code for two dozen other databases.
 const require = createRequire(import.meta.url)
 const RateLimiterPostgres: typeof Limiter = require('rate-limiter-flexible/lib/RateLimiterPostgres.js')
 const RateLimiterRes: typeof Outcome = require('rate-limiter-flexible/lib/RateLimiterRes.js')
@@ -14,10 +14,11 @@ const RateLimiterRes: typeof Outcome = require('rate-limiter-flexible/lib/RateLi
 const WINDOW_SECONDS = 60
 
 /**
- * A hook that counts a request against its client's window: fixed, from the first request on, in the database, so that it
- * holds over processes and restarts. Every answer of the route carries the headers; past the limit it throws 429.
- * @param name of the route, part of the counter's key
- * @param limit requests a window
+ * Creates a hook that counts each request in its client's window. The window is fixed and begins with the first request. The
+ * counters are in the database, so they hold over processes and restarts. Every answer of the route carries the headers.
+ * @param name the route's part of the counter's key
+ * @param limit requests per window
+ * @throws AppError (the hook) 429 past the limit, 503 if the database cannot be reached
  */
 export function throttle({ pipeline }: Statements, name: string, limit: number) {
   const limiter = new RateLimiterPostgres({
@@ -29,7 +30,7 @@ export function throttle({ pipeline }: Statements, name: string, limit: number) 
     keyPrefix: name,
     points: limit,
     duration: WINDOW_SECONDS,
-    // A client over its limit costs no statement any more, until its window ends.
+    // A client over its limit causes no statement until its window ends.
     inMemoryBlockOnConsumed: limit + 1,
   })
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
@@ -42,7 +43,7 @@ export function throttle({ pipeline }: Statements, name: string, limit: number) 
       ratelimit: `"otp";r=${remaining};t=${seconds}`,
       'ratelimit-policy': `"otp";q=${limit};w=${WINDOW_SECONDS}`,
     })
-    if (refused) throw tooMany(seconds, Date.now() + state.msBeforeNext)
+    if (refused) throw tooManyRequests(seconds, Date.now() + state.msBeforeNext)
   }
 }
 
@@ -55,7 +56,7 @@ async function consume(limiter: Limiter, key: string) {
   }
 }
 
-function tooMany(seconds: number, endsAtMs: number): AppError {
+function tooManyRequests(seconds: number, endsAtMs: number): AppError {
   return new AppError(
     'throttled',
     { fr: 'Trop de tentatives. Réessayez dans un instant.', en: 'Too many attempts. Try again shortly.' },
@@ -63,10 +64,10 @@ function tooMany(seconds: number, endsAtMs: number): AppError {
   )
 }
 
-/** Deletes counters whose window is over. @returns how many */
+/** Deletes at most `limit` counters whose window is over. @returns the number of deleted counters */
 export async function pruneThrottle(sql: Sql, now: Date, limit: number): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from throttle where key in (select key from throttle where expire < ${now.getTime()} limit ${limit})
     returning key`
-  return gone.length
+  return deleted.length
 }

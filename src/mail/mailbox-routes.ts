@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { notFound } from '../errors.ts'
 import { html, Markup, pagePolicy } from '../http/format/html.ts'
 import { timestamp } from '../http/format/timestamp.ts'
-import { isLocal } from '../http/local.ts'
+import { isLocalRequest } from '../http/local.ts'
 import type { KeptMail, Mailbox } from './mailbox.ts'
 
 const STYLE = `
@@ -18,12 +18,12 @@ const POLICY = pagePolicy(STYLE)
 const ROUTE = { config: { access: 'public', unlisted: true }, schema: { hide: true } } as const
 
 /**
- * The development mailbox: `/dev/mailbox` to read and `/dev/mailbox.json` for programs, newest first. It shows everybody's
- * codes, so that whoever isn't on this very machine gets the 404 of an unknown path.
+ * Adds the development mailbox: `/dev/mailbox` for people and `/dev/mailbox.json` for programs, newest mail first. It shows the
+ * codes of all users, so a caller on another machine gets the 404 of an unknown path.
  */
 export async function mailboxRoutes(app: FastifyInstance, { mailbox }: { mailbox: Mailbox }): Promise<void> {
   app.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply) => {
-    if (!isLocal(request)) throw notFound()
+    if (!isLocalRequest(request)) throw notFound()
     reply.header('cache-control', 'no-store')
   })
 
@@ -45,7 +45,7 @@ function page(mails: readonly KeptMail[]): Markup {
 <title>Mailbox (${mails.length})</title>
 <style>${new Markup(STYLE)}</style>
 <h1>Development mailbox</h1>
-<p>The latest mails, newest first; nothing here was really sent. <a href="/dev/mailbox">Reload</a> ·
+<p>The latest mails, newest first; none of them was sent. <a href="/dev/mailbox">Reload</a> ·
 <a href="/dev/mailbox.json">JSON</a></p>
 ${mails.length === 0 ? html`<p>No mail yet.</p>` : mails.map(entry)}
 </html>

@@ -1,24 +1,24 @@
-import { type Mail, type Mailer, refuseUnsafe } from './mailer.ts'
+import { type Mail, type Mailer, rejectUnsafeMail } from './mailer.ts'
 
-const KEPT = 100
+const MAX_KEPT_MAILS = 100
 
 export type KeptMail = Mail & { sentAt: Date }
 
-/** The development mailbox: mails stay in memory, to be read at `/dev/mailbox`. */
+/** The development mailbox. It keeps the mails in memory; `/dev/mailbox` shows them. */
 export type Mailbox = Mailer & {
-  /** The latest hundred, newest first. */
+  /** Returns the latest hundred mails, newest first. */
   latest(): readonly KeptMail[]
 }
 
-/** @param now dates what is kept */
+/** Creates an empty mailbox. @param now returns the time at which a mail is stored */
 export function createMailbox(now: () => Date): Mailbox {
   const mails: KeptMail[] = []
   return {
     async send(mail) {
-      refuseUnsafe(mail)
+      rejectUnsafeMail(mail)
       const { to, subject, text, html } = mail
       mails.unshift({ to, subject, text, html, sentAt: now() })
-      mails.splice(KEPT)
+      mails.splice(MAX_KEPT_MAILS)
     },
     latest: () => mails,
   }

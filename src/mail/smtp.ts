@@ -1,60 +1,60 @@
 import type { NodemailerError, Transporter } from 'nodemailer'
-import { type Mail, type Mailer, MailFailure, refuseUnsafe } from './mailer.ts'
+import { type Mail, type Mailer, MailFailure, rejectUnsafeMail } from './mailer.ts'
 
-// A server that accepts and stays silent is left after this long, at whatever step.
-const SILENCE_MS = 10_000
-// And one that drips a byte now and then, after this long in all.
-const DEADLINE_MS = 20_000
+// The longest wait for an answer of the server, at each step.
+const STEP_TIMEOUT_MS = 10_000
+// The longest time for a whole mail. It bounds a server that sends a byte now and then.
+const SEND_TIMEOUT_MS = 20_000
 
 /**
- * Sends through a mail server, a connection a mail: a pool's idle connections go stale unseen, and the outbox limits how
- * many mails are under way.
- * @param url `smtp://` or `smtps://`, with user and password where they are needed
+ * Creates a mailer that sends through a mail server. Each mail has its own connection: idle connections of a pool break
+ * unnoticed, and the outbox already limits the mails in flight.
+ * @param url `smtp://` or `smtps://`, with user and password if the server needs them
  * @param from the sender, as `Name <address>`
  */
 export function createSmtpMailer(url: string, from: string): Mailer {
   let transport: Promise<Transporter> | undefined
-  // The library takes its time to load; most starts with the development mailbox never need it.
+  // The library loads slowly, so it loads with the first mail.
   const load = async () => {
     const { createTransport } = await import('nodemailer')
     return createTransport({
       url,
-      dnsTimeout: SILENCE_MS,
-      connectionTimeout: SILENCE_MS,
-      greetingTimeout: SILENCE_MS,
-      socketTimeout: SILENCE_MS,
+      dnsTimeout: STEP_TIMEOUT_MS,
+      connectionTimeout: STEP_TIMEOUT_MS,
+      greetingTimeout: STEP_TIMEOUT_MS,
+      socketTimeout: STEP_TIMEOUT_MS,
       disableFileAccess: true,
       disableUrlAccess: true,
     })
   }
   return {
     async send(mail: Mail): Promise<void> {
-      refuseUnsafe(mail)
+      rejectUnsafeMail(mail)
       const { to, subject, text, html } = mail
       try {
         transport ??= load()
         await (await transport).sendMail({
           from,
-          // Never a string: that would be read as a list, and mail everybody on it.
+          // Never a string: nodemailer reads a string as a list and mails every address on it.
           to: { name: '', address: to },
           subject,
           text,
           html,
-          // RFC 3834: keeps out-of-office answers from coming back.
+          // RFC 3834: asks other servers not to send out-of-office answers.
           headers: { 'Auto-Submitted': 'auto-generated' },
-          signal: AbortSignal.timeout(DEADLINE_MS),
+          signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
         })
       } catch (error) {
-        throw failure(error as NodemailerError)
+        throw toMailFailure(error as NodemailerError)
       }
     },
   }
 }
 
-/** Keeps the codes and drops the words, and with them the cause: a server's answer quotes the recipient. */
-function failure({ code, command, responseCode }: NodemailerError): MailFailure {
-  const said = [code ?? 'unknown fault', command, responseCode].filter(part => part).join(' ')
-  // Only what is said of the recipient or the message is final. A refused password or sender is the operator's to mend.
-  const about = command === 'RCPT TO' || command === 'DATA'
-  return new MailFailure(said, about && responseCode !== undefined && responseCode >= 500)
+/** Keeps the codes and drops text and cause, because a server's answer quotes the recipient. */
+function toMailFailure({ code, command, responseCode }: NodemailerError): MailFailure {
+  const message = [code ?? 'unknown fault', command, responseCode].filter(part => part).join(' ')
+  // Only a rejected recipient or message is final. The operator can correct a rejected password or sender.
+  const concernsMail = command === 'RCPT TO' || command === 'DATA'
+  return new MailFailure(message, concernsMail && responseCode !== undefined && responseCode >= 500)
 }

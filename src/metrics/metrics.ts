@@ -3,45 +3,45 @@ import type { Gauge } from 'prom-client'
 import type { PoolStats } from '../db/pipeline.ts'
 import type { Code } from '../errors.ts'
 
-/** What is counted, as plain functions, so that nobody who calls them knows a metrics library. Labels come from closed lists. */
+/** The counters of a process, as plain functions, so callers need no metrics library. Labels come from closed lists. */
 export type Metrics = {
-  /** @param route its pattern; undefined for a path that has none */
-  answered(method: string, route: string | undefined, status: number, seconds: number): void
-  refused(route: string | undefined, code: Code): void
-  /** `sent`: put into the outbox. A `decoy` is what an unknown address gets. */
+  /** @param route the route's pattern; undefined for an unknown path */
+  countAnswer(method: string, route: string | undefined, status: number, seconds: number): void
+  countRefusal(route: string | undefined, code: Code): void
+  /** `sent`: put into the outbox. `decoy`: the row of an unknown address, without a mail. */
   code(outcome: 'sent' | 'decoy' | 'spent' | 'failed'): void
-  /** @param type one of the known types; undefined where none could be read */
+  /** @param type one of the known types; undefined if the event has none */
   event(type: string | undefined, outcome: 'accepted' | 'duplicate' | 'mismatch' | 'rejected'): void
   skippedRecipients(count: number): void
   undeclaredProxy(): void
-  /** @param lateSeconds after its time */
+  /** @param lateSeconds how long after its due time the reminder or start fired */
   fired(type: 'game_reminder' | 'game_started', outcome: 'told' | 'dropped', lateSeconds: number): void
-  /** 1 when one opens, -1 when it ends. */
+  /** 1 for a stream that opens, -1 for one that ends. */
   stream(change: 1 | -1): void
 }
 
-const nothing = () => {}
+const ignore = () => {}
 
-/** For a process that nobody asks. */
+/** For a process without METRICS_TOKEN. */
 export const NO_METRICS: Metrics = {
-  answered: nothing,
-  refused: nothing,
-  code: nothing,
-  event: nothing,
-  skippedRecipients: nothing,
-  undeclaredProxy: nothing,
-  fired: nothing,
-  stream: nothing,
+  countAnswer: ignore,
+  countRefusal: ignore,
+  code: ignore,
+  event: ignore,
+  skippedRecipients: ignore,
+  undeclaredProxy: ignore,
+  fired: ignore,
+  stream: ignore,
 }
 
-/** How many wait, and for how long the oldest of them. */
-export type Waiting = { waiting: number; oldestSeconds: number }
+/** The number of waiting items and the age of the oldest. */
+export type Backlog = { waiting: number; oldestSeconds: number }
 
-/** What is read at a scrape rather than counted. */
+/** The values that are read at each scrape. */
 export type Gauges = {
   pools: { requests: PoolStats; reads: PoolStats; intake: PoolStats }
-  /** Undefined when the database cannot be asked. */
-  queues: { mails: Waiting; reminders: Waiting } | undefined
+  /** Undefined while the database cannot be reached. */
+  queues: { mails: Backlog; reminders: Backlog } | undefined
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
@@ -49,11 +49,11 @@ const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const LATE_SECONDS = [0.1, 0.5, 1, 2.5, 5, 15, 60, 300, 900, 3600, 21_600]
 
 /**
- * The metrics of one process, with a registry of their own.
- * @returns `metrics`, to be called by whoever has something to count, and `expose`, all of them in Prometheus' text format
+ * Creates the metrics of one process in a new registry.
+ * @returns `metrics`, which count, and `expose`, which returns all samples in Prometheus' text format
  */
 export function createMetrics() {
-  // Loaded only here: it takes its time, and most starts have no METRICS_TOKEN.
+  // The library loads slowly, and most starts have no METRICS_TOKEN.
   const client: typeof import('prom-client') = createRequire(import.meta.url)('prom-client')
   const registry = new client.Registry()
   const registers = [registry]
@@ -87,12 +87,12 @@ export function createMetrics() {
   }
 
   const metrics: Metrics = {
-    answered(method, route = 'unknown', status, elapsed) {
-      const known = METHODS.includes(method) ? method : 'other'
-      requests.inc({ method: known, route, status })
-      seconds.observe({ method: known, route }, elapsed)
+    countAnswer(method, route = 'unknown', status, elapsed) {
+      const label = METHODS.includes(method) ? method : 'other'
+      requests.inc({ method: label, route, status })
+      seconds.observe({ method: label, route }, elapsed)
     },
-    refused: (route = 'unknown', code) => refusals.inc({ route, code }),
+    countRefusal: (route = 'unknown', code) => refusals.inc({ route, code }),
     code: outcome => codes.inc({ outcome }),
     event: (type = 'unknown', outcome) => events.inc({ type, outcome }),
     skippedRecipients: count => skipped.inc(count),
@@ -105,24 +105,24 @@ export function createMetrics() {
   }
 
   async function expose({ pools, queues }: Gauges): Promise<{ type: string; text: string }> {
-    for (const [name, use] of Object.entries(pools)) {
-      for (const [state, count] of Object.entries(use)) pool.set({ pool: name, state }, count)
+    for (const [name, stats] of Object.entries(pools)) {
+      for (const [state, count] of Object.entries(stats)) pool.set({ pool: name, state }, count)
     }
     up.set(queues ? 1 : 0)
-    show(mails, queues?.mails)
-    show(reminders, queues?.reminders)
+    setBacklog(mails, queues?.mails)
+    setBacklog(reminders, queues?.reminders)
     return { type: registry.contentType, text: await registry.metrics() }
   }
 
   return { metrics, expose }
 }
 
-function show(gauges: { waiting: Gauge; oldest: Gauge }, now: Waiting | undefined): void {
+function setBacklog(gauges: { waiting: Gauge; oldest: Gauge }, now: Backlog | undefined): void {
   if (now) {
     gauges.waiting.set(now.waiting)
     gauges.oldest.set(now.oldestSeconds)
   } else {
-    // A figure of before would pass for one of now.
+    // An old value would look like a current one.
     gauges.waiting.remove()
     gauges.oldest.remove()
   }

@@ -1,17 +1,17 @@
 import type { PoolStats } from '../db/pipeline.ts'
 import type { Database, Statements } from '../db/sql.ts'
 import type { App } from '../http/route.ts'
-import type { Expose, Waiting } from './metrics.ts'
+import type { Backlog, Expose } from './metrics.ts'
 
 /**
- * `/metrics`, for who brings METRICS_TOKEN. It answers while the database is down too: then it is looked at most.
- * @param overdue asks how many reminders and starts wait beyond their time
+ * Adds `/metrics` for callers that send METRICS_TOKEN. It also answers while the database is down, when operators need it most.
+ * @param countOverdue counts the reminders and starts that are past their due time
  */
 export function metricsRoutes(
   app: App,
   { sql, readSql, intakeSql }: { sql: Database; readSql: Statements; intakeSql: Database },
   expose: Expose,
-  overdue: () => Promise<Waiting>,
+  countOverdue: () => Promise<Backlog>,
 ): void {
   app.route({
     method: 'GET',
@@ -19,12 +19,12 @@ export function metricsRoutes(
     config: { access: 'operator' },
     schema: { hide: true },
     handler: async (request, reply) => {
-      const queues = await Promise.all([mailsWaiting(sql), overdue()]).catch(error => {
-        request.log.warn({ err: error }, 'what waits could not be counted')
+      const queues = await Promise.all([countWaitingMails(sql), countOverdue()]).catch(error => {
+        request.log.warn({ err: error }, 'the waiting mails and reminders could not be counted')
         return undefined
       })
       const { type, text } = await expose({
-        pools: { requests: sql.pipeline.stats(), reads: readSql.pipeline.stats(), intake: poolUse(intakeSql) },
+        pools: { requests: sql.pipeline.stats(), reads: readSql.pipeline.stats(), intake: readPoolStats(intakeSql) },
         queues: queues && { mails: queues[0], reminders: queues[1] },
       })
       return reply.type(type).send(text)
@@ -32,12 +32,12 @@ export function metricsRoutes(
   })
 }
 
-/** The intake has nothing but transactions. */
-function poolUse({ pool }: Database): PoolStats {
+/** The intake only runs transactions, which use the pool instead of the pipeline. */
+function readPoolStats({ pool }: Database): PoolStats {
   return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }
 }
 
-async function mailsWaiting(sql: Database): Promise<Waiting> {
+async function countWaitingMails(sql: Database): Promise<Backlog> {
   const [row] = await sql<{ waiting: number; oldest_seconds: number }>`
     select count(*) as waiting,
       coalesce(greatest(0, extract(epoch from now() - min(created_at))), 0)::float8 as oldest_seconds

@@ -13,7 +13,7 @@ const TYPES: Record<string, string> = {
 const PAGE = new URL('page/', import.meta.url)
 const CLIENT = new URL('../../client/dist/', import.meta.url)
 
-/** Everything the page consists of, read once. A path that isn't in this list leads nowhere, whatever is on the disk. */
+/** Reads every file of the page once. Only these paths are served, whatever else is on the disk. */
 export async function readFiles(): Promise<File[]> {
   const [page, client, inbox] = await Promise.all([
     readFolder(PAGE, '/web/'),
@@ -23,16 +23,16 @@ export async function readFiles(): Promise<File[]> {
   return [...page, ...client, ...inbox].map(file => (file.path === '/web/index.html' ? { ...file, path: '/' } : file))
 }
 
-async function readFolder(folder: URL, under: string): Promise<File[]> {
-  const names = (await readdir(folder)).filter(name => typeOf(name) !== undefined)
+async function readFolder(folder: URL, prefix: string): Promise<File[]> {
+  const names = (await readdir(folder)).filter(name => findMediaType(name) !== undefined)
   return Promise.all(
     names.map(async name => {
       const content = await readFile(new URL(name, folder))
-      return { path: `${under}${name}`, type: typeOf(name)!, content, etag: computeEtag(content) }
+      return { path: `${prefix}${name}`, type: findMediaType(name)!, content, etag: computeEtag(content) }
     }),
   )
 }
 
-function typeOf(name: string): string | undefined {
+function findMediaType(name: string): string | undefined {
   return TYPES[name.split('.').at(-1)!]
 }

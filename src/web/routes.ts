@@ -3,7 +3,7 @@ import { sendWithEtag } from '../http/format/etag.ts'
 import type { App } from '../http/route.ts'
 import { type File, readFiles } from './files.ts'
 
-// Nothing from elsewhere and nothing inline; and no text can become markup or script, even by mistake of ours.
+// Nothing from another origin and nothing inline. Trusted Types keep text from becoming markup or script.
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -16,12 +16,12 @@ const POLICY = [
   "require-trusted-types-for 'script'",
 ].join('; ')
 
-/** The page at `/`, its files below `/web/`, and the client's modules, as they were built, below `/client/`. */
+/** Adds the page at `/`, its files below `/web/`, and the built modules of the client below `/client/`. */
 export async function webRoutes(app: App, log: FastifyBaseLogger): Promise<void> {
   const files = await readFiles().catch(error => {
-    // An installation without development dependencies has no built client. The API is of use without the page.
+    // An installation without development dependencies has no built client. The API works without the page.
     if (error.code !== 'ENOENT') throw error
-    log.warn('the client is not built (client/dist), so that there is no page at /')
+    log.warn('the client is not built (client/dist), so there is no page at /')
     return []
   })
   for (const file of files) serve(app, file)

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** The ETag of a content that is the same for everybody. */
+/** Returns the ETag of a content that is the same for every caller. */
 export function computeEtag(content: string | Buffer): string {
   return `"${createHash('sha256').update(content).digest('base64url')}"`
 }
 
 /**
- * Answers with a content, or with 304 to who has this very one. A copy may be kept (`no-cache` doesn't forbid that), but has to be
- * checked before each use.
+ * Sends a content, or 304 if the client has the current copy. The client may keep its copy (`no-cache` allows that) and must
+ * check it before each use.
  */
 export function sendWithEtag(request: FastifyRequest, reply: FastifyReply, content: string | Buffer, etag: string) {
   reply.headers({ 'cache-control': 'no-cache', etag })

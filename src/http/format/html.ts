@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Text that is markup already, because `html` made it. */
+/** Text that is already markup, so `html` does not escape it. */
 export class Markup {
   readonly text: string
   constructor(text: string) {
@@ -8,14 +8,14 @@ export class Markup {
   }
 }
 
-/** Markup from a template. Every value is escaped, but for what is `Markup` itself; a list is joined. */
+/** Builds markup from a template. Escapes every value except `Markup`, and joins lists. */
 export function html(strings: TemplateStringsArray, ...values: (string | number | Markup | Markup[])[]): Markup {
-  return new Markup(strings.reduce((page, part, index) => page + written(values[index - 1]!) + part))
+  return new Markup(strings.reduce((page, part, index) => page + toMarkup(values[index - 1]!) + part))
 }
 
-function written(value: string | number | Markup | Markup[]): string {
+function toMarkup(value: string | number | Markup | Markup[]): string {
   if (value instanceof Markup) return value.text
-  if (Array.isArray(value)) return value.map(written).join('')
+  if (Array.isArray(value)) return value.map(toMarkup).join('')
   return String(value).replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 }
 

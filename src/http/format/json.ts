@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 
-/** Sends what is JSON already. @returns what a handler returns that has answered */
+/** Sends text that is already JSON. @returns the reply, for the handler to return */
 export function sendJson(reply: FastifyReply, json: string): FastifyReply {
   return reply.type('application/json; charset=utf-8').send(json)
 }

@@ -1,4 +1,4 @@
-/** "Timestamps: `2026-01-17T14:30:00+00:00`" (contract §1), to the second. */
+/** Formats an instant to the second: "Timestamps have the form `2026-01-17T14:30:00+00:00`". */
 export function timestamp(instant: Date): string {
   return `${instant.toISOString().slice(0, 19)}+00:00`
 }
@@ -6,9 +6,9 @@ export function timestamp(instant: Date): string {
 const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/
 
 /**
- * An RFC 3339 instant in the one spelling `2026-01-17T14:30:00.000000Z`, so that the order of texts is the order of time;
- * finer than a microsecond, which PostgreSQL doesn't keep, is cut off. Undefined for any other text, for a day the calendar
- * hasn't, and outside of the years 1 to 9999.
+ * Rewrites an RFC 3339 instant as `2026-01-17T14:30:00.000000Z`, so texts sort in the order of time. Cuts off digits beyond
+ * PostgreSQL's microseconds. Returns undefined for any other text, for a day that the calendar does not have, and for years
+ * outside 1 to 9999.
  */
 export function canonicalInstant(text: string): string | undefined {
   const [, year, month, day, hour, minute, second, fraction = '', sign, offsetHours = 0, offsetMinutes = 0] =
