@@ -1,0 +1,116 @@
+import type { Import } from './graph.ts'
+
+/** A kind of import that is refused. `because` completes the sentence "A must not import B: …". */
+type Rule = { refuses: (edge: Import) => boolean; because: string }
+
+/** The folders and root files of src/, highest first. A file may import its own level and every lower one. */
+const LEVELS = [
+  ['main'],
+  ['cli'],
+  ['service'],
+  ['app', 'personal-data', 'retention'],
+  ['auth', 'accounts', 'notifications', 'games', 'reach', 'web'],
+  ['context'],
+  [
+    ...['http', 'db', 'embedded', 'mail', 'limits', 'delivery', 'jobs', 'metrics'],
+    ...['audit', 'config', 'errors', 'keys', 'language', 'log', 'loopback', 'secrets', 'settings'],
+  ],
+]
+const FEATURES = LEVELS[4]!
+
+/** Which other features a feature may import. */
+const FEATURE_IMPORTS: Record<string, string[]> = {
+  reach: ['auth', 'games', 'notifications', 'accounts'],
+  games: ['notifications', 'accounts'],
+  auth: ['accounts'],
+  notifications: ['accounts'],
+}
+
+export const RULES: Rule[] = [
+  {
+    refuses: ({ from, to }) => isIn('src', from) && isIn('src', to) && !(findLevel(from) >= 0 && findLevel(to) >= 0),
+    because: 'both must have a level in scripts/imports/rules.ts',
+  },
+  {
+    refuses: ({ from, to }) => findLevel(to) >= 0 && findLevel(to) < findLevel(from),
+    because:
+      'imports go down: main, cli, service, app and the files that join features, the features, context, the ground',
+  },
+  {
+    refuses: ({ from, to }) =>
+      isFeature(from) &&
+      isFeature(to) &&
+      findPlace(from) !== findPlace(to) &&
+      !FEATURE_IMPORTS[findPlace(from)]?.includes(findPlace(to)),
+    because:
+      'reach may import auth, games, notifications and accounts; games may import notifications; these may import accounts',
+  },
+  {
+    refuses: ({ from, to, typeOnly }) =>
+      isFeature(from) && to === 'src/context.ts' && !(typeOnly && /(routes|guard)\.ts$/.test(from)),
+    because:
+      'the context stops at the routes and the guard, which import its type; functions below take plain arguments',
+  },
+  {
+    refuses: ({ from, to, typeOnly }) =>
+      isFeature(from) && ['mail', 'config', 'settings', 'log'].includes(findPlace(to)) && !typeOnly,
+    because: 'a feature gets mailer, settings and log as arguments and imports their types only',
+  },
+  {
+    refuses: ({ from, to }) => isFeature(from) && ['metrics', 'jobs', 'embedded'].includes(findPlace(to)),
+    because: 'a feature gets plain functions to call; the process connects them to metrics and jobs',
+  },
+  {
+    refuses: ({ from, to }) => isIn('src', from) && to === 'src/mail/smtp.ts' && from !== 'src/context.ts',
+    because: 'only the context names implementations; other files import the port',
+  },
+  {
+    refuses: ({ from, to }) =>
+      isIn('src', from) && findPlace(to) === 'embedded' && !['embedded', 'cli'].includes(findPlace(from)),
+    because: 'a node with DATABASE_URL runs without the embedded server; only a command starts it',
+  },
+  {
+    refuses: ({ from, to }) =>
+      isIn('src/http/format', from) && !isIn('src/http/format', to) && !['errors', 'language'].includes(findPlace(to)),
+    because: 'a format knows no route, no SQL and no feature',
+  },
+  {
+    refuses: ({ from, to }) => isIn('src', from) && !isIn('src', to) && !isClientUseOfEmit(from, to),
+    because: 'the service stands alone; only `emit` shares code with the client, the grouping of events into batches',
+  },
+  {
+    refuses: ({ from, to }) => isIn('client/src', from) && !isIn('client/src', to),
+    because: 'the client is a package without dependencies',
+  },
+  {
+    refuses: ({ from, to }) => isIn('scripts', from) && (isIn('test', to) || isIn('bench', to)),
+    because: 'the scripts run the tests and know none of them',
+  },
+  {
+    refuses: ({ from, to }) => (isIn('test', from) && isIn('bench', to)) || (isIn('bench', from) && isIn('test', to)),
+    because:
+      'the bench has its own package.json, so the tests run without its packages, and the bench without the tests',
+  },
+]
+
+/** The folder directly below src/, or the name of a file there. Empty for a file outside src/. */
+export function findPlace(path: string): string {
+  return /^src\/([^/]+?)(?:\.ts)?(?:\/|$)/.exec(path)?.[1] ?? ''
+}
+
+/** The index in `LEVELS`, 0 the highest; -1 for a place without a level. */
+function findLevel(path: string): number {
+  return LEVELS.findIndex(places => places.includes(findPlace(path)))
+}
+
+function isFeature(path: string): boolean {
+  return FEATURES.includes(findPlace(path))
+}
+
+function isIn(folder: string, path: string): boolean {
+  return path.startsWith(`${folder}/`)
+}
+
+function isClientUseOfEmit(from: string, to: string): boolean {
+  return from === 'src/cli/emit.ts' && to === 'client/src/batches.ts'
+}

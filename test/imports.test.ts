@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { describe, test } from 'node:test'
+
+const SCRIPT = new URL('../scripts/imports.ts', import.meta.url).pathname
+
+type Tree = Record<string, string>
+
+/** Runs the check on a made-up project. @param tree the text of each file by its path */
+function check(tree: Tree): { status: number | null; output: string } {
+  const root = mkdtempSync(join(tmpdir(), 'courtside-imports-'))
+  try {
+    for (const [path, text] of Object.entries(tree)) {
+      mkdirSync(join(root, dirname(path)), { recursive: true })
+      writeFileSync(join(root, path), text)
+    }
+    const { status, stdout, stderr } = spawnSync(process.execPath, [SCRIPT, root], { encoding: 'utf8' })
+    return { status, output: stdout + stderr }
+  } finally {
+    rmSync(root, { recursive: true })
+  }
+}
+
+/** Builds a tree in which the first file imports the second. */
+function oneImport(from: string, to: string, statement = (path: string) => `import '${path}'`): Tree {
+  const path = `${'../'.repeat(from.split('/').length - 1) || './'}${to}`
+  return { [from]: `${statement(path)}\n`, [to]: 'export const x = 1\n' }
+}
+
+describe('npm run imports', () => {
+  test('accepts imports that go down and says what it checked', () => {
+    const { status, output } = check({
+      'src/main.ts': "import { serve } from './cli/serve.ts'\nserve()\n",
+      'src/cli/serve.ts': "import { x } from '../games/games.ts'\nexport const serve = () => x\n",
+      'src/games/games.ts': "import type { User } from '../accounts/users.ts'\nexport const x = 1 as unknown as User\n",
+      'src/accounts/users.ts': "export * from '../db/sql.ts'\nexport type User = 1\n",
+      'src/db/sql.ts': 'export const sql = 1\n',
+      'client/src/index.ts': "export { a } from './a.ts'\n",
+      'client/src/a.ts': 'export const a = 1\n',
+    })
+    assert.equal(status, 0, output)
+    assert.match(output, /^7 files, 5 imports in client, src, types included: no arrow up, no circle/)
+  })
+
+  const refused: [title: string, tree: Tree, reason: RegExp][] = [
+    ['an import upwards', oneImport('src/http/route.ts', 'src/auth/sessions.ts'), /imports go down/],
+    [
+      'an import upwards of a type',
+      oneImport('src/db/sql.ts', 'src/games/games.ts', path => `import type { x } from '${path}'`),
+      /imports go down/,
+    ],
+    [
+      'an import upwards over several lines',
+      oneImport('src/db/sql.ts', 'src/app.ts', path => `import {\n  x,\n} from '${path}'`),
+      /imports go down/,
+    ],
+    [
+      'a dynamic import upwards',
+      oneImport('src/games/games.ts', 'src/cli/serve.ts', path => `export const x = () => import('${path}')`),
+      /imports go down/,
+    ],
+    [
+      'a re-export upwards',
+      oneImport('src/auth/jwt.ts', 'src/service.ts', path => `export * as y from '${path}'`),
+      /imports go down/,
+    ],
+    ['a place without a level', oneImport('src/app.ts', 'src/helpers/x.ts'), /must have a level/],
+    [
+      'a feature that another feature may not import',
+      oneImport('src/accounts/users.ts', 'src/auth/jwt.ts'),
+      /these may import accounts/,
+    ],
+    [
+      'the context below a route',
+      oneImport('src/auth/sessions.ts', 'src/context.ts', path => `import type { x } from '${path}'`),
+      /stops at the routes/,
+    ],
+    ['the context as a value', oneImport('src/auth/routes.ts', 'src/context.ts'), /stops at the routes/],
+    ['a setting in a feature', oneImport('src/games/due.ts', 'src/settings.ts'), /as arguments/],
+    ['metrics in a feature', oneImport('src/auth/routes.ts', 'src/metrics/metrics.ts'), /plain functions/],
+    ['an implementation of a port', oneImport('src/service.ts', 'src/mail/smtp.ts'), /only the context/],
+    ['the embedded server in a node', oneImport('src/service.ts', 'src/embedded/server.ts'), /DATABASE_URL/],
+    ['a format that knows routes', oneImport('src/http/format/json.ts', 'src/http/route.ts'), /a format knows/],
+    ['the client in the service', oneImport('src/app.ts', 'client/src/index.ts'), /stands alone/],
+    ['a test in the service', oneImport('src/app.ts', 'test/support/app.ts'), /stands alone/],
+    ['the service in the client', oneImport('client/src/index.ts', 'src/errors.ts'), /without dependencies/],
+    ['a test in a script', oneImport('scripts/test.ts', 'test/support/app.ts'), /know none of them/],
+    ['the bench in a test', oneImport('test/a.test.ts', 'bench/load.ts'), /its own package\.json/],
+    [
+      'a circle of types',
+      {
+        'client/src/a.ts': "import type { B } from './b.ts'\nexport type A = B\n",
+        'client/src/b.ts': "import type { C } from './c.ts'\nexport type B = C\n",
+        'client/src/c.ts': "import type { A } from './a.ts'\nexport type C = A\n",
+      },
+      /client\/src\/a\.ts\n {2}→ client\/src\/b\.ts\n {2}→ client\/src\/c\.ts\n {2}→ client\/src\/a\.ts\n {2}is a circle/,
+    ],
+    [
+      'two folders that import each other without a circle of files',
+      {
+        ...oneImport('src/http/server.ts', 'src/metrics/metrics.ts'),
+        ...oneImport('src/metrics/routes.ts', 'src/http/route.ts'),
+      },
+      /http and metrics must not import each other/,
+    ],
+    ['node:http in the service', { 'src/app.ts': "import { get } from 'node:http'\n" }, /must not import node:http/],
+  ]
+  for (const [title, tree, reason] of refused) {
+    test(`refuses ${title}`, () => {
+      const { status, output } = check(tree)
+      assert.equal(status, 1, output)
+      assert.match(output, reason)
+    })
+  }
+
+  test('allows `emit` to group events with the code of the client', () => {
+    assert.equal(check(oneImport('src/cli/emit.ts', 'client/src/batches.ts')).status, 0)
+  })
+
+  test('ignores imports that stand in comments', () => {
+    const tree = oneImport(
+      'src/db/sql.ts',
+      'src/app.ts',
+      path => `// import('${path}')\n/**\n * import('${path}')\n */`,
+    )
+    assert.equal(check(tree).status, 0)
+  })
+})
