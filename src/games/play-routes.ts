@@ -13,6 +13,10 @@ const Played = Type.Object({
   step: Type.Integer({ minimum: 0 }),
 })
 
+const PlayedStep = Type.Object({
+  data: Type.Object({ type: Type.String(), step: Type.Integer(), steps: Type.Integer() }),
+})
+
 /**
  * `POST /dev/play`, only where the development mailbox is and for the same callers: reports one step of a story about the
  * signed-in user, as a games service would. So the page needs no intake key, and a page elsewhere, which can't send the
@@ -32,7 +36,7 @@ export async function playRoutes(
     method: 'POST',
     url: '/dev/play',
     config: { access: 'user', unlisted: true },
-    schema: { hide: true, body: Played },
+    schema: { hide: true, body: Played, response: { 200: PlayedStep } },
     handler: async request => {
       const { round, step } = request.body
       if (step >= STORY_LENGTH) throw notFound()

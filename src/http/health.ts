@@ -3,26 +3,29 @@ import type { Query } from '../db/sql.ts'
 import { unavailable } from '../errors.ts'
 import type { UndeclaredProxyWatch } from './client-address.ts'
 import type { App } from './route.ts'
+import { Type } from './type.ts'
 
-/** `/healthz`: the process is alive. `/readyz`: its database is reachable and migrated. Neither needs a token. */
+const Ready = Type.Object({ status: Type.Literal('ready'), warning: Type.Optional(Type.String()) })
+
+/** Adds `/healthz` (the process is alive) and `/readyz` (its database is reachable and migrated). Neither needs a token. */
 export function healthRoutes(app: App, readSql: Query, undeclaredProxy: UndeclaredProxyWatch): void {
   app.route({
     method: 'GET',
     url: '/healthz',
     config: { access: 'public' },
-    schema: { hide: true },
-    handler: async () => ({ status: 'ok' }),
+    schema: { hide: true, response: { 200: Type.Object({ status: Type.Literal('ok') }) } },
+    handler: async () => ({ status: 'ok' as const }),
   })
 
   app.route({
     method: 'GET',
     url: '/readyz',
     config: { access: 'public' },
-    schema: { hide: true },
+    schema: { hide: true, response: { 200: Ready } },
     handler: async () => {
       if (!(await isMigrated(readSql))) throw unavailable(new NotMigrated())
       return {
-        status: 'ready',
+        status: 'ready' as const,
         ...(undeclaredProxy.total > 0 && {
           warning: `${undeclaredProxy.total} request(s) with a forwarded header came from a peer that is not in TRUST_PROXY`,
         }),

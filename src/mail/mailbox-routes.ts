@@ -3,6 +3,7 @@ import { notFound } from '../errors.ts'
 import { html, Markup, pagePolicy } from '../http/format/html.ts'
 import { timestamp } from '../http/format/timestamp.ts'
 import { isLocalRequest } from '../http/local.ts'
+import { Type } from '../http/type.ts'
 import type { KeptMail, Mailbox } from './mailbox.ts'
 
 const STYLE = `
@@ -15,7 +16,17 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .95rem }`
 
 const POLICY = pagePolicy(STYLE)
 
-const ROUTE = { config: { access: 'public', unlisted: true }, schema: { hide: true } } as const
+const CONFIG = { access: 'public', unlisted: true } as const
+
+const Mails = Type.Array(
+  Type.Object({
+    to: Type.String(),
+    subject: Type.String(),
+    text: Type.String(),
+    html: Type.String(),
+    sent_at: Type.String({ format: 'date-time' }),
+  }),
+)
 
 /**
  * Adds the development mailbox: `/dev/mailbox` for people and `/dev/mailbox.json` for programs, newest mail first. It shows the
@@ -27,12 +38,12 @@ export async function mailboxRoutes(app: FastifyInstance, { mailbox }: { mailbox
     reply.header('cache-control', 'no-store')
   })
 
-  app.get('/dev/mailbox', ROUTE, async (_request, reply) => {
+  app.get('/dev/mailbox', { config: CONFIG, schema: { hide: true } }, async (_request, reply) => {
     reply.header('content-security-policy', POLICY).type('text/html; charset=utf-8')
     return page(mailbox.latest()).text
   })
 
-  app.get('/dev/mailbox.json', ROUTE, async () =>
+  app.get('/dev/mailbox.json', { config: CONFIG, schema: { hide: true, response: { 200: Mails } } }, async () =>
     mailbox.latest().map(({ sentAt, ...mail }) => ({ ...mail, sent_at: timestamp(sentAt) })),
   )
 }

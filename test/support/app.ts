@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { after, before } from 'node:test'
 import { pino } from 'pino'
 import { createApp } from '../../src/app.ts'
@@ -7,6 +8,7 @@ import type { App } from '../../src/http/route.ts'
 import { logOptions } from '../../src/log.ts'
 import { testClock } from './clock.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
+import { type AnswerCheck, checkAnswers } from './declared-answers.ts'
 
 export const JWT_SECRET = 'kuC4vBnmNwzIEYxX0mVQJ1y7s2dGgqLh'
 export const INTAKE_KEY = 'Zt8RkPp3aWvYxq1LmN7oBc5dEf9gHiJk'
@@ -16,16 +18,21 @@ export type Harness = {
   app: App
   database: TestDatabase
   clock: ReturnType<typeof testClock>
+  /** Every JSON answer is compared with the schema that its route declares. */
+  answers: AnswerCheck
   /** The lines that were logged, parsed. */
   logged: Record<string, unknown>[]
-  /** Goes through the whole HTTP stack, without a socket. `body` is sent as JSON unless it is a string. */
+  /**
+   * Sends a request through the whole HTTP stack, without a socket. `body` is sent as JSON unless it is a string.
+   * @throws if a JSON answer has a key that its route does not declare
+   */
   call(method: string, url: string, options?: Call): Promise<Answer>
 }
 
 type Answer = { status: number; headers: Record<string, string>; body: any; text: string }
 type Call = { token?: string | undefined; body?: unknown; headers?: Record<string, string>; remoteAddress?: string }
 
-/** The app with its real options on a database of its own; to be called at a file's or a suite's top. */
+/** Creates the app with its real options on a new database. To be called at the top of a file or suite. */
 export function harness(
   env: Record<string, string> = {},
   overrides: Parameters<typeof createContext>[3] = {},
@@ -33,39 +40,48 @@ export function harness(
   const h = {
     clock: testClock(),
     logged: [] as Record<string, unknown>[],
-    call: (method: string, url: string, options?: Call) => call(h.app, method, url, options),
+    call: (method: string, url: string, options?: Call) => call(h, method, url, options),
   } as Harness
   before(async () => {
     h.database = await testDatabase()
-    h.ctx = createContext(testConfig(h.database.url, env), captureLog(h.logged, env.LOG_LEVEL), found(h.database.url), {
-      now: h.clock.now,
-      ...overrides,
-    })
+    h.ctx = createContext(
+      testConfig(h.database.url, env),
+      captureLog(h.logged, env.LOG_LEVEL),
+      bootstrap(h.database.url),
+      {
+        now: h.clock.now,
+        ...overrides,
+      },
+    )
     h.app = await createApp(h.ctx)
+    h.answers = checkAnswers(h.app)
     await h.app.ready()
   })
   after(async () => {
     await h.app.close()
     await h.ctx.close()
     await h.database.drop()
+    assert.deepEqual(h.answers.violations, [])
   })
   return h
 }
 
-export type AnotherApp = Pick<Harness, 'ctx' | 'app' | 'call'> & { close(): Promise<void> }
+export type AnotherApp = Pick<Harness, 'ctx' | 'app' | 'answers' | 'call'> & { close(): Promise<void> }
 
-/** Another process, as far as anybody can tell: it shares a database with the first and nothing else but the clock and the log. */
+/** Another process of the service: it shares database, clock and log with the first, and no memory. */
 export async function anotherApp(
   { ctx: { log }, clock, database }: Harness,
   env: Record<string, string> = {},
   databaseUrl = database.url,
 ): Promise<AnotherApp> {
-  const ctx = createContext(testConfig(databaseUrl, env), log, found(databaseUrl), { now: clock.now })
+  const ctx = createContext(testConfig(databaseUrl, env), log, bootstrap(databaseUrl), { now: clock.now })
   const app = await createApp(ctx)
+  const answers = checkAnswers(app)
   return {
     ctx,
     app,
-    call: (method, url, options) => call(app, method, url, options),
+    answers,
+    call: (method, url, options) => call({ app, answers }, method, url, options),
     async close() {
       await app.close()
       await ctx.close()
@@ -73,7 +89,7 @@ export async function anotherApp(
   }
 }
 
-/** The settings that a process can't do without on a database of its own. It mails to a server, or else to its mailbox. */
+/** Returns the least settings of a process with an external database. Without an SMTP server it mails to its mailbox. */
 export function settingsFor(databaseUrl: string, smtpUrl?: string): Record<string, string> {
   const mail: Record<string, string> = smtpUrl === undefined ? { DEV_MAILBOX: 'on' } : { SMTP_URL: smtpUrl }
   return { DATABASE_URL: databaseUrl, ...mail, JWT_SECRET, INTAKE_KEYS: INTAKE_KEY }
@@ -88,12 +104,12 @@ function testConfig(databaseUrl: string, env: Record<string, string> = {}): Conf
   })
 }
 
-function found(databaseUrl: string) {
+function bootstrap(databaseUrl: string) {
   return { databaseUrl, jwtSecrets: [JWT_SECRET], intakeKeys: [INTAKE_KEY] }
 }
 
 async function call(
-  app: App,
+  { app, answers }: Pick<Harness, 'app' | 'answers'>,
   method: string,
   url: string,
   { token, body, headers, remoteAddress }: Call = {},
@@ -109,6 +125,7 @@ async function call(
     },
     ...(body !== undefined && { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
+  assert.deepEqual(answers.violations, [])
   const isJson = /json/.test(String(response.headers['content-type']))
   return {
     status: response.statusCode,

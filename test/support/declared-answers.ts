@@ -1,0 +1,74 @@
+import { Ajv, type ValidateFunction } from 'ajv'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+
+/**
+ * The service does not filter its answers by the schemas of its routes, so the tests compare every JSON answer with its schema.
+ * `checked` holds "METHOD pattern status" of each answer that was compared, `violations` one text for each that differs.
+ */
+export type AnswerCheck = { checked: Set<string>; violations: string[] }
+
+const ajv = new Ajv({ strict: false, formats: { 'date-time': true } })
+const compiled = new Map<unknown, ValidateFunction>()
+
+// The shape of every error, with its three keys and no other.
+const ERROR = {
+  type: 'object',
+  required: ['message', 'code'],
+  properties: {
+    message: { type: 'string', minLength: 1 },
+    code: { type: 'string' },
+    errors: { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } },
+  },
+}
+
+/** The document describes itself by a schema of 3000 lines; the tests validate it. */
+const WITHOUT_SCHEMA = ['GET /api/v1/openapi.json 200']
+
+/** Compares every JSON answer of an app with its schema. To be called before the app is ready. */
+export function checkAnswers(app: FastifyInstance<any, any, any, any, any>): AnswerCheck {
+  const check: AnswerCheck = { checked: new Set(), violations: [] }
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const isJson = /^application\/json/.test(String(reply.getHeader('content-type')))
+    if (isJson && typeof payload === 'string') compare(check, request, reply.statusCode, payload)
+    done(null, payload)
+  })
+  return check
+}
+
+function compare(check: AnswerCheck, request: FastifyRequest, status: number, payload: string): void {
+  const { url: pattern, schema } = request.routeOptions
+  const name = `${request.method} ${pattern} ${status}`
+  const declared = status >= 400 ? ERROR : (schema?.response as Record<number, unknown> | undefined)?.[status]
+  check.checked.add(name)
+  if (WITHOUT_SCHEMA.includes(name.replace(/^HEAD/, 'GET'))) return
+  if (declared === undefined) check.violations.push(`${name}: the route declares no schema`)
+  else {
+    const fault = findUndeclared(declared, JSON.parse(payload))
+    if (fault !== undefined) check.violations.push(`${name}: ${fault}`)
+  }
+}
+
+/** Returns how a value differs from its schema, undeclared keys included; undefined if it does not. */
+export function findUndeclared(schema: unknown, value: unknown): string | undefined {
+  const validate = compile(schema)
+  if (validate(value)) return undefined
+  return `${ajv.errorsText(validate.errors)} ${JSON.stringify(validate.errors?.map(error => error.params))}`
+}
+
+function compile(schema: unknown): ValidateFunction {
+  const known = compiled.get(schema)
+  if (known) return known
+  const validate = ajv.compile(refuseUndeclaredKeys(schema) as object)
+  compiled.set(schema, validate)
+  return validate
+}
+
+/** Copies a schema so each object accepts its declared keys only, unless the schema allows others by its own word. */
+function refuseUndeclaredKeys(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(refuseUndeclaredKeys)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const copy: Record<string, unknown> = Object.fromEntries(
+    Object.entries(schema).map(([key, part]) => [key, refuseUndeclaredKeys(part)]),
+  )
+  return copy.properties && copy.additionalProperties === undefined ? { ...copy, additionalProperties: false } : copy
+}
