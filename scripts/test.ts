@@ -1,5 +1,7 @@
-// npm test [-- files]: starts a throw-away PostgreSQL, migrates a template, runs the tests, stops it.
-// TEST_PG_BIN names the programs of another PostgreSQL; TEST_DATABASE_URL a server that is already there.
+// npm test [-- files] [--minutes=N] [options of node --test]: starts a throw-away PostgreSQL, migrates a template, runs the
+// tests, stops PostgreSQL. TEST_PG_BIN names the programs of another PostgreSQL, TEST_DATABASE_URL a running server.
+// Nothing hangs: a test or hook ends after TEST_TIMEOUT_MS, unless it sets its own `timeout`; a file ends after N minutes,
+// the whole run after six times N.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -10,24 +12,51 @@ import { pino } from 'pino'
 import { migrate } from '../src/db/migrate.ts'
 
 const TEMPLATE = process.env.TEST_TEMPLATE_NAME ?? 'courtside_template'
+const TEST_TIMEOUT_MS = 120_000
+const WATCHDOG = new URL('test-watchdog.ts', import.meta.url).href
 
-const options = process.argv.slice(2).filter(argument => argument.startsWith('--'))
-const files = process.argv.slice(2).filter(argument => !argument.startsWith('--'))
+const args = process.argv.slice(2)
+const minutes = Number(args.find(arg => arg.startsWith('--minutes='))?.slice('--minutes='.length) ?? 10)
+const options = args.filter(arg => arg.startsWith('--') && !arg.startsWith('--minutes='))
+const files = args.filter(arg => !arg.startsWith('--'))
+
 const cluster = process.env.TEST_DATABASE_URL ? undefined : await startCluster()
 const url = process.env.TEST_DATABASE_URL ?? cluster!.url
 let code = 1
 try {
   await prepareTemplate()
-  const runner = spawn(
-    process.execPath,
-    ['--test', '--test-concurrency=2', ...options, ...(files.length > 0 ? files : ['test/**/*.test.ts'])],
-    { stdio: 'inherit', env: { ...process.env, TEST_DATABASE_URL: url, TEST_TEMPLATE: TEMPLATE } },
-  )
-  ;[code] = await once(runner, 'exit')
+  code = await runTests()
 } finally {
   await cluster?.stop()
 }
-process.exit(code ?? 1)
+process.exit(code)
+
+/** @returns the exit code of the runner, 1 if the run took too long */
+async function runTests(): Promise<number> {
+  const runner = spawn(
+    process.execPath,
+    [
+      ...[`--import=${WATCHDOG}`, '--test', '--test-concurrency=2', `--test-timeout=${TEST_TIMEOUT_MS}`],
+      ...options,
+      ...(files.length > 0 ? files : ['test/**/*.test.ts']),
+    ],
+    {
+      stdio: 'inherit',
+      env: { ...process.env, TEST_DATABASE_URL: url, TEST_TEMPLATE: TEMPLATE, TEST_FILE_MINUTES: String(minutes) },
+    },
+  )
+  const deadline = setTimeout(
+    () => {
+      console.error(`The tests did not end within ${6 * minutes} minutes.`)
+      // On SIGTERM the runner stops its test files too.
+      runner.kill('SIGTERM')
+    },
+    6 * minutes * 60_000,
+  )
+  const [exitCode] = await once(runner, 'exit')
+  clearTimeout(deadline)
+  return exitCode ?? 1
+}
 
 async function startCluster(): Promise<{ url: string; stop(): Promise<void> }> {
   const { startThrowAway } = await import('../src/embedded/server.ts')

@@ -14,12 +14,13 @@ import { startService } from '../support/service.ts'
 import { smtpServer } from '../support/smtp.ts'
 
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 30)
+const TIMEOUT = { timeout: 300_000 + ROUNDS * 10_000 }
 // "a mail … that was being handled goes out within 15 s of a worker's being there again"; behind a backlog there is always one
 // that goes out.
 const MAIL_MS = 15_000
 
 describe('kill -9', () => {
-  test(`${ROUNDS} times, one of two processes under load`, async t => {
+  test(`${ROUNDS} times, one of two processes under load`, TIMEOUT, async t => {
     const database = await testDatabase()
     const smtp = await smtpServer()
     const env = {
@@ -68,7 +69,7 @@ describe('kill -9', () => {
     for (const service of services) assert.equal(await service.stop(), 0)
   })
 
-  test('the process and its embedded database, in turns; the next start needs no help', async () => {
+  test('the process and its embedded database, in turns; the next start needs no help', TIMEOUT, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'courtside-kill-'))
     const env = { DATA_DIR: join(folder, 'data'), THROTTLE_REQUEST_OTP: '1000000' }
     const asked: string[] = []

@@ -9,6 +9,7 @@ import { makePlayers } from '../support/load.ts'
 import { startService } from '../support/service.ts'
 
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 30)
+const TIMEOUT = { timeout: 300_000 + ROUNDS * 10_000 }
 const GAMES = 2_000
 // About what a round takes: a wait, a kill, a start.
 const ROUND_MS = 4_000
@@ -16,7 +17,7 @@ const FIRST_START_MS = 10_000
 // "a mail or reminder that was being handled goes out within 15 s of a worker's being there again"
 const LATE_MS = 15_000
 
-test(`${ROUNDS} times, while ${GAMES} games start`, async t => {
+test(`${ROUNDS} times, while ${GAMES} games start`, TIMEOUT, async t => {
   const database = await testDatabase()
   const env = { ...settingsFor(database.url), REMINDER_OFFSETS: '2s,4s', TZ: 'Asia/Tokyo' }
   const services = await Promise.all([startService(env), startService(env)])

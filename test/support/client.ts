@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Courtside, CourtsideError, type CourtsideOptions, memoryStorage, type TokenStorage } from 'courtside-client'
+import { within } from './until.ts'
 
 /** What a client has sent, oldest first. */
 export type Sent = { method: string; path: string; token: string | undefined }
@@ -70,9 +71,12 @@ export function ear<T>(): { hear: (said: T) => void; next(): Promise<T>; heard: 
     },
     async next() {
       while (heard.length <= taken) {
-        await new Promise<void>(resolve => {
-          arrived = resolve
-        })
+        await within(
+          'a call',
+          new Promise<void>(resolve => {
+            arrived = resolve
+          }),
+        )
       }
       return heard[taken++]!
     },

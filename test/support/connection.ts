@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { within } from './until.ts'
 
 export type Exchanged = { status: number; text: string }
 
 /**
- * Sends requests one after the other, on a connection that is kept as long as the server keeps it. Bytes beyond an answer
- * fail this exchange, or the next one, so that whoever ends with an answer they know has seen exactly one to each.
+ * Sends requests one after the other on one connection, until the server closes it; then on a new one. Bytes beyond an answer
+ * fail this exchange or the next one. So a test that ends with an expected answer has seen exactly one answer to each request.
  */
 export function httpConnection(port: number) {
   let wire: Awaited<ReturnType<typeof open>> | undefined
@@ -37,31 +38,34 @@ async function open(port: number) {
   const socket = connect(port, '127.0.0.1')
   await once(socket, 'connect')
   let received = Buffer.alloc(0)
-  let happened = () => {}
+  let wake = () => {}
   socket.on('data', chunk => {
     received = Buffer.concat([received, chunk])
-    happened()
+    wake()
   })
   // The server may close while a body that is too large is still being sent.
   socket.on('error', () => {})
   const closed = new Promise<void>(resolve => {
     socket.on('close', () => {
       resolve()
-      happened()
+      wake()
     })
   })
   return {
     socket,
     closed,
     rest: () => received.toString('utf8'),
-    /** @param measure how many of the bytes that are there to take, undefined to wait for more */
+    /** Takes received bytes as text. @param measure returns how many to take, or undefined to wait for more */
     async take(measure: (received: Buffer) => number | undefined): Promise<string> {
       let length = measure(received)
       while (length === undefined) {
         if (socket.destroyed) throw new Error(`no answer, but ${JSON.stringify(received.toString('utf8'))}`)
-        await new Promise<void>(resolve => {
-          happened = resolve
-        })
+        await within(
+          'an answer',
+          new Promise<void>(resolve => {
+            wake = resolve
+          }),
+        )
         length = measure(received)
       }
       const taken = received.subarray(0, length).toString('utf8')

@@ -2,15 +2,16 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import type { App } from '../../src/http/route.ts'
+import { within } from './until.ts'
 
 export type Event = { event: string; data: any }
 
-/** Puts an app on a port of its own. @returns its address */
+/** Lets an app listen on a free port. @returns its address */
 export async function listen(app: App): Promise<string> {
   return app.listen({ host: '127.0.0.1', port: 0 })
 }
 
-/** A client of the stream, on a connection of its own. */
+/** Opens a client of the stream on a new connection. */
 export async function openStream(address: string, token: string, headers: Record<string, string> = {}) {
   const sent = request(`${address}/api/v1/notifications/stream`, {
     agent: false,
@@ -18,33 +19,36 @@ export async function openStream(address: string, token: string, headers: Record
   }).end()
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
   const parts: string[] = []
-  let happened = () => {}
+  let wake = () => {}
   let rest = ''
   response.setEncoding('utf8')
   response.on('data', (chunk: string) => {
     const blocks = (rest + chunk).split('\n\n')
     rest = blocks.pop()!
     parts.push(...blocks)
-    happened()
+    wake()
   })
   response.on('error', () => {})
-  response.on('close', () => happened())
+  response.on('close', () => wake())
 
-  /** Of what came and wasn't taken yet. */
+  /** Takes the first wanted part, and drops the parts before it. */
   async function take(wanted: (part: string) => boolean): Promise<string> {
     for (;;) {
       const at = parts.findIndex(wanted)
       if (at >= 0) return parts.splice(0, at + 1).at(-1)!
-      assert.ok(!response.closed, `the stream has ended; there was: ${parts.join(' | ')}`)
-      await new Promise<void>(resolve => {
-        happened = resolve
-      })
+      assert.ok(!response.closed, `the stream has ended; it had sent: ${parts.join(' | ')}`)
+      await within(
+        'an event of the stream',
+        new Promise<void>(resolve => {
+          wake = resolve
+        }),
+      )
     }
   }
 
   return {
     response,
-    /** The next event, heartbeats passed over. */
+    /** Returns the next event, and skips heartbeats. */
     async next(): Promise<Event> {
       const lines = (await take(part => part !== ':')).split('\n')
       assert.deepEqual(
@@ -54,9 +58,9 @@ export async function openStream(address: string, token: string, headers: Record
       return { event: lines[0]!.slice('event: '.length), data: JSON.parse(lines[1]!.slice('data: '.length)) }
     },
     heartbeat: () => take(part => part === ':'),
-    /** Resolves when it ends; to whether in an orderly way. */
+    /** Waits for the end of the stream. @returns whether the answer is complete */
     async ended(): Promise<boolean> {
-      if (!response.closed) await once(response, 'close')
+      if (!response.closed) await within('the end of the stream', once(response, 'close'))
       return response.complete
     },
     close: () => sent.destroy(),
