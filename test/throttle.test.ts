@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { anotherApp, harness } from './support/app.ts'
 import { newEmail } from './support/scenario.ts'
-import { until } from './support/until.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const h = harness({ THROTTLE_REQUEST_OTP: '5', THROTTLE_VERIFY_OTP: '10', TRUST_PROXY: '10.0.0.0/8, fd00::/8' })
 
@@ -150,7 +150,7 @@ test('a counter whose lock was waited for too long: 503, as with any statement',
     await tx`select key from throttle where key like ${`%${client}`} for update`
     const stuck = ask(client)
     // The server itself cancels the statement after 30 s.
-    await until('the waiting statement is cancelled', async () => {
+    await waitUntil(async () => {
       const cancelled = await h.database.sql`
         select pg_cancel_backend(pid) from pg_stat_activity
         where datname = current_database() and application_name = 'courtside' and wait_event_type = 'Lock'`

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Courtside, CourtsideError, type CourtsideOptions, memoryStorage, type TokenStorage } from 'courtside-client'
-import { within } from './until.ts'
+import { within } from './within.ts'
 
 /** What a client has sent, oldest first. */
 export type Sent = { method: string; path: string; token: string | undefined }

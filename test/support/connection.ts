@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { within } from './until.ts'
+import { within } from './within.ts'
 
 export type Exchanged = { status: number; text: string }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import type { App } from '../../src/http/route.ts'
-import { within } from './until.ts'
+import { within } from './within.ts'
 
 export type Event = { event: string; data: any }
 

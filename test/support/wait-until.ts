@@ -1,0 +1,10 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** Polls until `condition` is true. @throws after `timeoutMs` */
+export async function waitUntil(condition: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
+  const deadline = performance.now() + timeoutMs
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`After ${timeoutMs} ms this is still false: ${condition}`)
+    await delay(1)
+  }
+}
