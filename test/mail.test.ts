@@ -3,24 +3,24 @@ import { suite, test } from 'node:test'
 import { KEYS, NOW, outbox } from './support/outbox.ts'
 import type { Received } from './support/smtp.ts'
 
-const later = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000)
+const secondsLater = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000)
 
-/** The code of a mail: it stands "on a line of its own in the text part". */
-function codeIn({ parsed }: Received): string {
+/** Returns the code of a mail, the only line of four digits in its text part. */
+function readCode({ parsed }: Received): string {
   const codes = parsed.text!.split('\n').filter(line => /^\d{4}$/.test(line))
   assert.equal(codes.length, 1)
   return codes[0]!
 }
 
 suite('a code is mailed', { concurrency: true }, () => {
-  test('in French: text, HTML, subject, sender, headers', async t => {
+  test('a French code mail has text, HTML, subject, sender and headers as specified', async t => {
     const box = await outbox(t)
     await box.ask('zoe@example.com')
     await box.work()
     await box.smtp.until(() => box.smtp.mails.length === 1)
 
     const [mail] = box.smtp.mails
-    const code = codeIn(mail!)
+    const code = readCode(mail!)
     const [row] = await box.sql<{ id: string; mac: Buffer }>`select id, mac from sign_in_code`
     assert.ok(KEYS.matches(row!.mac, row!.id, code))
     assert.deepEqual([mail!.from, mail!.to], ['no-reply@example.com', ['zoe@example.com']])
@@ -33,20 +33,20 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.doesNotMatch(mail!.parsed.html as string, /<(img|script|link)|https?:/)
   })
 
-  test('in English', async t => {
+  test('a user with the language English gets the mail in English', async t => {
     const box = await outbox(t)
     await box.register('sam@example.com', 'Sam')
     await box.ask('sam@example.com', { profile: null, language: 'en' })
     await box.work()
     await box.smtp.until(() => box.smtp.mails.length === 1)
     const [mail] = box.smtp.mails
-    assert.equal(mail!.parsed.subject, `Your Courtside code: ${codeIn(mail!)}`)
+    assert.equal(mail!.parsed.subject, `Your Courtside code: ${readCode(mail!)}`)
     assert.match(mail!.parsed.text!, /^Hello Sam,\n/)
     assert.match(mail!.parsed.text!, /15\u00a0minutes from your request/)
     assert.match(mail!.parsed.text!, /Ignore this email/)
   })
 
-  test('a name reaches no header and becomes neither markup nor a line', async t => {
+  test('a name gets into no header, and becomes neither markup nor a new line', async t => {
     const box = await outbox(t)
     await box.register('eve@example.com', '<script>x</script>\r\nBcc: eve@evil.example\u2028"&\'')
     await box.ask('eve@example.com', { profile: null })
@@ -60,7 +60,7 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.ok(!(mail!.parsed.html as string).includes('<script'))
   })
 
-  test('the name of a sign-up, an unverified text, is not mailed', async t => {
+  test('a mail does not contain the unverified name of a sign-up', async t => {
     const box = await outbox(t)
     await box.ask('zoe@example.com')
     await box.work()
@@ -71,29 +71,29 @@ suite('a code is mailed', { concurrency: true }, () => {
   })
 })
 
-suite('a code is dropped', { concurrency: true }, () => {
-  test('once superseded; the newer one is mailed', async t => {
+suite('a queued mail is dropped', { concurrency: true }, () => {
+  test('a superseded code is not mailed, the newer one is', async t => {
     const box = await outbox(t)
     await box.ask('zoe@example.com')
-    await box.ask('zoe@example.com', { now: later(60) })
-    const worker = await box.work({}, later(60))
+    await box.ask('zoe@example.com', { now: secondsLater(60) })
+    const worker = await box.work({}, secondsLater(60))
     await box.smtp.until(() => box.smtp.mails.length === 1)
     await worker.stop()
     assert.equal(box.smtp.mails.length, 1)
     const [row] = await box.sql<{ id: string; mac: Buffer }>`select id, mac from sign_in_code`
-    assert.ok(KEYS.matches(row!.mac, row!.id, codeIn(box.smtp.mails[0]!)))
+    assert.ok(KEYS.matches(row!.mac, row!.id, readCode(box.smtp.mails[0]!)))
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('once used, once expired, when a decoy, when a payload is none', async t => {
+  test('a used code, an expired code, a decoy and a broken payload are not mailed', async t => {
     const box = await outbox(t)
-    await box.ask('used@example.com', { now: later(1) })
+    await box.ask('used@example.com', { now: secondsLater(1) })
     await box.sql`delete from sign_in_code where email = 'used@example.com'`
-    await box.ask('nobody@example.com', { profile: null, now: later(1) })
+    await box.ask('nobody@example.com', { profile: null, now: secondsLater(1) })
     await box.ask('expired@example.com')
     await box.sql`select graphile_worker.add_job('send_code', '{"code_id": "x"}')`
-    await box.ask('last@example.com', { now: later(1) })
-    const worker = await box.work({}, later(900))
+    await box.ask('last@example.com', { now: secondsLater(1) })
+    const worker = await box.work({}, secondsLater(900))
     await box.smtp.until(() => box.smtp.mails.length === 1)
     await worker.stop()
     assert.deepEqual(
@@ -103,7 +103,7 @@ suite('a code is dropped', { concurrency: true }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('when the recipient is refused for good, without the address in the log', async t => {
+  test('a mail whose recipient is refused for good is dropped, without the address in the log', async t => {
     const box = await outbox(t, 'reject')
     await box.ask('zoe@example.com')
     const worker = await box.work()
@@ -118,7 +118,7 @@ suite('a code is dropped', { concurrency: true }, () => {
   })
 })
 
-test('a server that is down, then defers, then works: the code goes out, and neither it nor the address is kept', async t => {
+test('a code goes out after the mail server was down and deferred it; neither code nor address is stored or logged', async t => {
   const box = await outbox(t, 'refuse')
   await box.ask('zoe@example.com')
   const worker = await box.work()
@@ -138,8 +138,8 @@ test('a server that is down, then defers, then works: the code goes out, and nei
   await box.smtp.until(() => box.smtp.mails.length === 1)
   await next.stop()
   assert.deepEqual(await box.jobs(), [])
-  const code = codeIn(box.smtp.mails[0]!)
+  const code = readCode(box.smtp.mails[0]!)
   assert.doesNotMatch(JSON.stringify(job), new RegExp(`zoe|example\\.com|"${code}"`))
-  const said = box.logged.map(({ time, ...line }) => line)
-  assert.doesNotMatch(JSON.stringify(said), new RegExp(`zoe|example\\.com|${job!.payload.sealed}|\\b${code}\\b`))
+  const logLines = box.logged.map(({ time, ...line }) => line)
+  assert.doesNotMatch(JSON.stringify(logLines), new RegExp(`zoe|example\\.com|${job!.payload.sealed}|\\b${code}\\b`))
 })

@@ -11,7 +11,7 @@ const SENT_AT = new Date('2026-11-28T10:00:00.900Z')
 
 suite('the development mailbox', () => {
   const mailbox = createMailbox(() => SENT_AT)
-  // Trusting every proxy is the worst case: `request.ip` then is whatever a header says.
+  // The worst case: with every proxy trusted, a header decides `request.ip`.
   const app: FastifyInstance = Fastify({ trustProxy: true })
   before(async () => {
     app.setErrorHandler(sendFailure)
@@ -28,7 +28,7 @@ suite('the development mailbox', () => {
   const get = (url: string, headers: Record<string, string> = LOCAL, remoteAddress = '127.0.0.1') =>
     app.inject({ url, headers, remoteAddress })
 
-  test('shows the latest hundred as JSON, newest first', async () => {
+  test('/dev/mailbox.json lists the latest hundred mails, newest first', async () => {
     const answer = await get('/dev/mailbox.json')
     assert.equal(answer.statusCode, 200)
     assert.equal(answer.headers['cache-control'], 'no-store')
@@ -44,7 +44,7 @@ suite('the development mailbox', () => {
     assert.equal(mails[99].subject, '<b>2</b>')
   })
 
-  test('shows them as a page without scripts, everything escaped', async () => {
+  test('/dev/mailbox shows the mails escaped, on a page without scripts', async () => {
     const answer = await get('/dev/mailbox')
     assert.equal(answer.statusCode, 200)
     assert.equal(answer.headers['content-type'], 'text/html; charset=utf-8')
@@ -62,30 +62,30 @@ suite('the development mailbox', () => {
     ['127.8.8.8', '127.9.9.9'],
     ['[::1]:3000', '::1'],
   ] as const) {
-    test(`answers ${peer} asking for ${host}`, async () => {
+    test(`the mailbox answers the peer ${peer} that asks for the host ${host}`, async () => {
       assert.equal((await get('/dev/mailbox.json', { host }, peer)).statusCode, 200)
     })
   }
 
-  const refused: Record<string, [Record<string, string>, string?]> = {
-    'a peer elsewhere': [LOCAL, '192.0.2.7'],
-    'a peer elsewhere over IPv6': [LOCAL, '2001:db8::1'],
-    'a mapped peer elsewhere': [LOCAL, '::ffff:192.0.2.7'],
+  const refusedCallers: Record<string, [Record<string, string>, string?]> = {
+    'a peer on another machine': [LOCAL, '192.0.2.7'],
+    'a peer on another machine over IPv6': [LOCAL, '2001:db8::1'],
+    'an IPv4-mapped peer on another machine': [LOCAL, '::ffff:192.0.2.7'],
     'another host': [{ host: 'evil.example' }],
-    'a host that starts like ours': [{ host: 'localhost.evil.example' }],
-    'a host behind credentials': [{ host: 'evil@localhost' }],
+    'a host that starts with localhost': [{ host: 'localhost.evil.example' }],
+    'a host after credentials': [{ host: 'evil@localhost' }],
     'a host beyond loopback': [{ host: '192.0.2.7:3000' }],
-    'an unusual notation': [{ host: '127.1' }],
-    'a host that is none': [{ host: ':3000' }],
-    'X-Forwarded-For': [{ ...LOCAL, 'x-forwarded-for': '127.0.0.1' }],
-    'X-Forwarded-Host': [{ ...LOCAL, 'x-forwarded-host': 'localhost' }],
-    'X-Forwarded-Anything': [{ ...LOCAL, 'x-forwarded-anything': '' }],
-    Forwarded: [{ ...LOCAL, forwarded: 'for=127.0.0.1' }],
-    'X-Real-IP': [{ ...LOCAL, 'x-real-ip': '127.0.0.1' }],
-    Via: [{ ...LOCAL, via: '1.1 proxy' }],
+    'a loopback host in an unusual notation': [{ host: '127.1' }],
+    'a malformed host': [{ host: ':3000' }],
+    'a request with X-Forwarded-For': [{ ...LOCAL, 'x-forwarded-for': '127.0.0.1' }],
+    'a request with X-Forwarded-Host': [{ ...LOCAL, 'x-forwarded-host': 'localhost' }],
+    'a request with X-Forwarded-Anything': [{ ...LOCAL, 'x-forwarded-anything': '' }],
+    'a request with Forwarded': [{ ...LOCAL, forwarded: 'for=127.0.0.1' }],
+    'a request with X-Real-IP': [{ ...LOCAL, 'x-real-ip': '127.0.0.1' }],
+    'a request with Via': [{ ...LOCAL, via: '1.1 proxy' }],
   }
-  for (const [title, [headers, peer]] of Object.entries(refused)) {
-    test(`is an unknown path to ${title}`, async () => {
+  for (const [title, [headers, peer]] of Object.entries(refusedCallers)) {
+    test(`the mailbox answers ${title} with the 404 of an unknown path`, async () => {
       const unknown = await get('/dev/nothing', headers, peer)
       assert.equal(unknown.statusCode, 404)
       for (const url of ['/dev/mailbox', '/dev/mailbox.json']) {

@@ -8,21 +8,25 @@ const h = harness({ THROTTLE_REQUEST_OTP: '5', THROTTLE_VERIFY_OTP: '10', TRUST_
 
 let addresses = 0
 
-/** A client nobody has counted yet. */
+/** Returns the address of a client that has sent no request yet. */
 function newAddress(): string {
   addresses += 1
   return `192.0.2.${addresses}`
 }
 
-function ask(remoteAddress: string, headers: Record<string, string> = {}, body: unknown = { email: newEmail() }) {
+function requestCode(
+  remoteAddress: string,
+  headers: Record<string, string> = {},
+  body: unknown = { email: newEmail() },
+) {
   return h.call('POST', '/api/v1/auth/request-otp', { body, remoteAddress, headers })
 }
 
 describe('request-otp', () => {
-  test('5 a minute, in a fixed window from the first; then 429 with the headers', async () => {
+  test('request-otp allows 5 requests in a fixed minute from the first, then answers 429 with the headers', async () => {
     const client = newAddress()
     for (let count = 1; count <= 5; count += 1) {
-      const answer = await ask(client)
+      const answer = await requestCode(client)
       assert.equal(answer.status, 200)
       assert.equal(answer.headers['x-ratelimit-limit'], '5')
       assert.equal(answer.headers['x-ratelimit-remaining'], String(5 - count))
@@ -30,38 +34,38 @@ describe('request-otp', () => {
       assert.equal(answer.headers['ratelimit-policy'], '"otp";q=5;w=60')
       h.clock.advance(10_000)
     }
-    const refused = await ask(client)
+    const refused = await requestCode(client)
     assert.equal(refused.status, 429)
     assert.equal(refused.body.code, 'throttled')
     assert.equal(refused.headers['retry-after'], '10')
     assert.equal(refused.headers['x-ratelimit-reset'], String(h.clock.now().getTime() / 1000 + 10))
     assert.equal(refused.headers['x-ratelimit-remaining'], '0')
     h.clock.advance(10_000)
-    assert.equal((await ask(client)).status, 200)
+    assert.equal((await requestCode(client)).status, 200)
   })
 
-  test('every answer counts, whatever it was; a refused one does not move the window', async () => {
+  test('every answer counts, and a 429 does not move the window', async () => {
     const client = newAddress()
     const bodies = ['{', { email: 'x' }, { email: newEmail() }, 'x'.repeat(70_000), {}]
-    for (const body of bodies) await ask(client, {}, body)
-    assert.equal((await ask(client)).status, 429)
+    for (const body of bodies) await requestCode(client, {}, body)
+    assert.equal((await requestCode(client)).status, 429)
     h.clock.advance(59_000)
-    assert.equal((await ask(client)).status, 429)
+    assert.equal((await requestCode(client)).status, 429)
     h.clock.advance(1_000)
-    assert.equal((await ask(client)).status, 200)
+    assert.equal((await requestCode(client)).status, 200)
   })
 
-  test('is refused before the body is looked at', async () => {
+  test('a throttled request is refused before its body is read', async () => {
     const client = newAddress()
-    for (let count = 0; count < 5; count += 1) await ask(client)
-    assert.equal((await ask(client, { 'content-type': 'text/plain' }, 'x'.repeat(70_000))).status, 429)
+    for (let count = 0; count < 5; count += 1) await requestCode(client)
+    assert.equal((await requestCode(client, { 'content-type': 'text/plain' }, 'x'.repeat(70_000))).status, 429)
   })
 })
 
 describe('verify-otp', () => {
-  test('10 a minute, counted apart from request-otp', async () => {
+  test('verify-otp allows 10 requests a minute, counted apart from request-otp', async () => {
     const client = newAddress()
-    await ask(client)
+    await requestCode(client)
     const body = { email: newEmail(), code: '1234' }
     for (let count = 1; count <= 10; count += 1) {
       const answer = await h.call('POST', '/api/v1/auth/verify-otp', { body, remoteAddress: client })
@@ -73,51 +77,51 @@ describe('verify-otp', () => {
   })
 })
 
-describe('whose window', () => {
-  async function remaining(remoteAddress: string, headers: Record<string, string> = {}): Promise<number> {
-    return Number((await ask(remoteAddress, headers)).headers['x-ratelimit-remaining'])
+describe('the client of a window', () => {
+  async function readRemaining(remoteAddress: string, headers: Record<string, string> = {}): Promise<number> {
+    return Number((await requestCode(remoteAddress, headers)).headers['x-ratelimit-remaining'])
   }
 
-  test('an IPv6 client is its /64', async () => {
-    assert.equal(await remaining('2001:db8:1:2::1'), 4)
-    assert.equal(await remaining('2001:db8:1:2:ffff::9'), 3)
-    assert.equal(await remaining('2001:db8:1:3::1'), 4)
+  test('an IPv6 client is counted by its /64', async () => {
+    assert.equal(await readRemaining('2001:db8:1:2::1'), 4)
+    assert.equal(await readRemaining('2001:db8:1:2:ffff::9'), 3)
+    assert.equal(await readRemaining('2001:db8:1:3::1'), 4)
   })
 
-  test('an IPv4 address in an IPv6 socket is itself', async () => {
+  test('an IPv4 address in an IPv6 socket is counted as IPv4', async () => {
     const client = newAddress()
-    assert.equal(await remaining(client), 4)
-    assert.equal(await remaining(`::ffff:${client}`), 3)
+    assert.equal(await readRemaining(client), 4)
+    assert.equal(await readRemaining(`::ffff:${client}`), 3)
   })
 
-  test('behind a trusted proxy: the rightmost address that is no trusted proxy', async () => {
+  test('behind a trusted proxy the client is the rightmost address that is no trusted proxy', async () => {
     const client = newAddress()
-    assert.equal(await remaining('10.1.2.3', { 'x-forwarded-for': `1.1.1.1, ${client}, 10.9.9.9` }), 4)
-    assert.equal(await remaining('fd00::7', { 'x-forwarded-for': `2.2.2.2, ${client}` }), 3)
+    assert.equal(await readRemaining('10.1.2.3', { 'x-forwarded-for': `1.1.1.1, ${client}, 10.9.9.9` }), 4)
+    assert.equal(await readRemaining('fd00::7', { 'x-forwarded-for': `2.2.2.2, ${client}` }), 3)
   })
 
-  test('some proxies write the port too: each client is counted by itself all the same', async () => {
+  test('an address with a port, as some proxies write it, counts as the same client', async () => {
     const client = newAddress()
-    assert.equal(await remaining('10.5.5.6', { 'x-forwarded-for': `${client}:41234` }), 4)
-    assert.equal(await remaining('10.5.5.6', { 'x-forwarded-for': client }), 3)
-    assert.equal(await remaining('10.5.5.6', { 'x-forwarded-for': '[2001:db8:77::1]:443' }), 4)
-    assert.equal(await remaining('10.5.5.6', { 'x-forwarded-for': '[2001:db8:77::2]' }), 3)
+    assert.equal(await readRemaining('10.5.5.6', { 'x-forwarded-for': `${client}:41234` }), 4)
+    assert.equal(await readRemaining('10.5.5.6', { 'x-forwarded-for': client }), 3)
+    assert.equal(await readRemaining('10.5.5.6', { 'x-forwarded-for': '[2001:db8:77::1]:443' }), 4)
+    assert.equal(await readRemaining('10.5.5.6', { 'x-forwarded-for': '[2001:db8:77::2]' }), 3)
   })
 
-  test('rubbish from a trusted proxy counts against the proxy', async () => {
-    assert.equal(await remaining('10.5.5.5', { 'x-forwarded-for': 'rubbish' }), 4)
-    assert.equal(await remaining('10.5.5.5', { 'x-forwarded-for': "'; drop table throttle" }), 3)
+  test('a trusted proxy that sends no address is counted itself', async () => {
+    assert.equal(await readRemaining('10.5.5.5', { 'x-forwarded-for': 'rubbish' }), 4)
+    assert.equal(await readRemaining('10.5.5.5', { 'x-forwarded-for': "'; drop table throttle" }), 3)
   })
 
-  test('a forwarded header from anyone else is ignored, logged once a minute, and told by /readyz', async () => {
+  test('a forwarded header from another peer is ignored, logged once a minute and reported by /readyz', async () => {
     const client = newAddress()
     h.clock.advance(60_000)
     const before = h.logged.length
-    assert.equal(await remaining(client, { 'x-forwarded-for': '3.3.3.3' }), 4)
-    assert.equal(await remaining(client, { forwarded: 'for=4.4.4.4' }), 3)
+    assert.equal(await readRemaining(client, { 'x-forwarded-for': '3.3.3.3' }), 4)
+    assert.equal(await readRemaining(client, { forwarded: 'for=4.4.4.4' }), 3)
     assert.equal(h.logged.slice(before).filter(line => line.level === 50).length, 1)
     h.clock.advance(60_000)
-    await ask(client, { 'x-forwarded-for': '3.3.3.3' })
+    await requestCode(client, { 'x-forwarded-for': '3.3.3.3' })
     assert.equal(h.logged.slice(before).filter(line => line.level === 50).length, 2)
     const ready = await h.call('GET', '/readyz')
     assert.equal(ready.status, 200)
@@ -125,9 +129,9 @@ describe('whose window', () => {
   })
 })
 
-test('the counters live in the database: another process goes on with them', async () => {
+test('another process continues the counters, which are in the database', async () => {
   const client = newAddress()
-  for (let count = 0; count < 5; count += 1) await ask(client)
+  for (let count = 0; count < 5; count += 1) await requestCode(client)
   const other = await anotherApp(h, { THROTTLE_REQUEST_OTP: '5' })
   const body = { email: newEmail() }
   const answer = await other.call('POST', '/api/v1/auth/request-otp', { body, remoteAddress: client })
@@ -135,20 +139,20 @@ test('the counters live in the database: another process goes on with them', asy
   await other.close()
 })
 
-test('of many requests at once no more than the limit get through', async () => {
+test('of many concurrent requests only as many as the limit pass', async () => {
   for (let round = 0; round < 20; round += 1) {
     const client = newAddress()
-    const answers = await Promise.all(Array.from({ length: 15 }, () => ask(client)))
+    const answers = await Promise.all(Array.from({ length: 15 }, () => requestCode(client)))
     assert.equal(answers.filter(answer => answer.status === 200).length, 5)
   }
 })
 
-test('a counter whose lock was waited for too long: 503, as with any statement', async () => {
+test('a wait for the lock of a counter that takes too long answers 503', async () => {
   const client = newAddress()
-  await ask(client)
+  await requestCode(client)
   const answer = await h.database.sql.begin(async tx => {
     await tx`select key from throttle where key like ${`%${client}`} for update`
-    const stuck = ask(client)
+    const stuck = requestCode(client)
     // The server itself cancels the statement after 30 s.
     await waitUntil(async () => {
       const cancelled = await h.database.sql`

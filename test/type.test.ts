@@ -3,12 +3,12 @@ import { test } from 'node:test'
 import { Type as TypeBox } from 'typebox'
 import { Type } from '../src/http/type.ts'
 
-type Words = typeof Type
+type Functions = typeof Type
 
 const options = { description: 'what it is', examples: ['one'], rule: { fr: 'non', en: 'no' } }
 
-// Schemas that use each word with and without options, nested, and what is required in every mixture.
-const schemas: Record<string, (type: Words) => object[]> = {
+// Schemas that use each function with and without options, nested, and with required and optional keys.
+const schemas: Record<string, (type: Functions) => object[]> = {
   Array: type => [type.Array(type.Integer()), type.Array(type.String(), { maxItems: 3, ...options })],
   Boolean: type => [type.Boolean(), type.Boolean(options)],
   Enum: type => [type.Enum(['a', 'b']), type.Enum(['a', 'b'], options)],
@@ -31,9 +31,9 @@ const schemas: Record<string, (type: Words) => object[]> = {
 }
 
 for (const word of Object.keys(Type)) {
-  test(`Type.${word} writes what TypeBox writes`, () => {
+  test(`Type.${word} builds the same schema as TypeBox`, () => {
     const [ours, theirs] = [Type, TypeBox].map(type => schemas[word]!(type))
-    // As text: keys in the same order too, so that the OpenAPI document is.
+    // Compared as text: the order of keys decides the text of the OpenAPI document.
     assert.equal(JSON.stringify(ours), JSON.stringify(theirs))
   })
 }

@@ -11,7 +11,7 @@ const h = harness({ CORS_ORIGINS: 'https://app.example.com' })
 describe('paths and methods', () => {
   const unknown = ['/api', '/api/v1', '/api/v1/', '/api/v2/game-levels', '/api/v1/game-levels/', '/%zz', '/api/v1/%ff']
   for (const url of [...unknown, `/${'x'.repeat(3000)}`]) {
-    test(`404 for ${url.slice(0, 40)}`, async () => {
+    test(`the unknown path ${url.slice(0, 40)} answers 404 for every method`, async () => {
       for (const method of ['GET', 'POST', 'DELETE']) {
         const answer = await h.call(method, url, { headers: { 'content-type': 'nonsense' }, body: '{' })
         assert.deepEqual([answer.status, answer.body], [404, { message: 'Introuvable.', code: 'not_found' }])
@@ -28,7 +28,7 @@ describe('paths and methods', () => {
     ['POST', '/api/v1/game%2Dlevels?page=1', 'GET, HEAD'],
   ]
   for (const [method, url, allow] of methods) {
-    test(`405 for ${method} ${url}`, async () => {
+    test(`${method} ${url} answers 405 with Allow: ${allow}`, async () => {
       const answer = await h.call(method, url)
       assert.equal(answer.status, 405)
       assert.equal(answer.headers.allow, allow)
@@ -36,14 +36,14 @@ describe('paths and methods', () => {
     })
   }
 
-  test('HEAD answers as GET does, without the body', async () => {
+  test('HEAD answers like GET without the body', async () => {
     const answer = await h.call('HEAD', '/api/v1/game-levels')
     assert.deepEqual([answer.status, answer.text], [200, ''])
   })
 })
 
 describe('headers', () => {
-  test('every answer has a request id, no-store and the security headers, errors too', async () => {
+  test('every answer, errors included, has a request id, no-store and the security headers', async () => {
     for (const url of ['/api/v1/auth/me', '/nowhere', '/%zz', '/healthz']) {
       const { headers } = await h.call('GET', url)
       assert.match(headers['x-request-id']!, /^[0-9a-f-]{36}$/)
@@ -54,17 +54,17 @@ describe('headers', () => {
     }
   })
 
-  test('CORS for the configured origin alone, with the headers a client must read', async () => {
-    const ours = await h.call('GET', '/api/v1/game-levels', { headers: { origin: 'https://app.example.com' } })
-    assert.equal(ours.headers['access-control-allow-origin'], 'https://app.example.com')
-    assert.match(ours.headers['access-control-expose-headers']!, /Retry-After.*RateLimit/)
+  test('CORS allows only the configured origin, and exposes the headers that a client must read', async () => {
+    const allowed = await h.call('GET', '/api/v1/game-levels', { headers: { origin: 'https://app.example.com' } })
+    assert.equal(allowed.headers['access-control-allow-origin'], 'https://app.example.com')
+    assert.match(allowed.headers['access-control-expose-headers']!, /Retry-After.*RateLimit/)
     const preflight = await h.call('OPTIONS', '/api/v1/auth/me', {
       headers: { origin: 'https://app.example.com', 'access-control-request-method': 'DELETE' },
     })
     assert.equal(preflight.status, 204)
     assert.match(preflight.headers['access-control-allow-methods']!, /DELETE/)
-    const other = await h.call('GET', '/api/v1/game-levels', { headers: { origin: 'https://evil.example' } })
-    assert.equal(other.headers['access-control-allow-origin'], undefined)
+    const refused = await h.call('GET', '/api/v1/game-levels', { headers: { origin: 'https://evil.example' } })
+    assert.equal(refused.headers['access-control-allow-origin'], undefined)
   })
 
   test('a CORS preflight allows the methods of every registered route', async () => {
@@ -89,13 +89,13 @@ describe('headers', () => {
 })
 
 describe('bodies', () => {
-  const level = (body: unknown, token: string, headers: Record<string, string> = {}) =>
+  const assessLevel = (body: unknown, token: string, headers: Record<string, string> = {}) =>
     h.call('POST', '/api/v1/auth/level-assessment', { token, body, headers })
 
-  test('malformed, not an object, not UTF-8: 422 on body', async () => {
+  test('a body that is malformed, not an object or not UTF-8 answers 422 on the field body', async () => {
     const { token } = await signUp(h)
     for (const body of ['{', '[]', '"x"', '7', 'null', 'null x', 'true', '{"game_level_id":1}x', '\ufeff{}']) {
-      const answer = await level(body, token)
+      const answer = await assessLevel(body, token)
       assert.equal(answer.status, 422, body)
       assert.deepEqual(Object.keys(answer.body.errors), ['body'])
     }
@@ -108,34 +108,34 @@ describe('bodies', () => {
     assert.equal(latin.statusCode, 422)
   })
 
-  test('unknown keys are ignored, __proto__ and constructor among them', async () => {
+  test('unknown keys are ignored, __proto__ and constructor included', async () => {
     const { token } = await signUp(h)
     for (const key of ['__proto__', 'constructor', 'toString', 'x']) {
-      const answer = await level(`{"${key}":{"game_level_id":"no"},"game_level_id":1}`, token)
+      const answer = await assessLevel(`{"${key}":{"game_level_id":"no"},"game_level_id":1}`, token)
       assert.equal(answer.status, 200, answer.text)
     }
-    assert.equal((await level('{"__proto__":{"game_level_id":1}}', token)).status, 422)
+    assert.equal((await assessLevel('{"__proto__":{"game_level_id":1}}', token)).status, 422)
   })
 
-  test('a zero-length body is no body, whatever its content type', async () => {
+  test('a zero-length body counts as no body, with any content type', async () => {
     const { token } = await signUp(h)
     for (const type of ['text/plain', 'nonsense', '']) {
-      const answer = await level('', token, { 'content-type': type })
+      const answer = await assessLevel('', token, { 'content-type': type })
       assert.deepEqual(Object.keys(answer.body.errors), ['game_level_id'])
     }
   })
 
-  test('64 KiB are read, one byte more is 413', async () => {
+  test('a body of 64 KiB is accepted, one byte more answers 413', async () => {
     const { token } = await signUp(h)
-    const fill = (size: number) => `{"game_level_id":1,"x":"${'y'.repeat(size - 26)}"}`
-    assert.equal((await level(fill(65_536), token)).status, 200)
+    const bodyOfSize = (size: number) => `{"game_level_id":1,"x":"${'y'.repeat(size - 26)}"}`
+    assert.equal((await assessLevel(bodyOfSize(65_536), token)).status, 200)
     for (const type of ['application/json', 'text/plain', 'nonsense', '']) {
-      assert.equal((await level(fill(65_537), token, { 'content-type': type })).status, 413)
+      assert.equal((await assessLevel(bodyOfSize(65_537), token, { 'content-type': type })).status, 413)
     }
   })
 
-  test('a body full of blanks costs no time', async () => {
-    // Milliseconds, or some seconds where the time grows with the square of the length.
+  test('a body full of blanks is rejected within a second', async () => {
+    // Takes milliseconds; seconds if the time grows with the square of the length.
     const email = `a${' '.repeat(65_000)}b`
     const start = performance.now()
     const answer = await h.call('POST', '/api/v1/auth/verify-otp', { body: { email, code: '0000' } })
@@ -143,10 +143,10 @@ describe('bodies', () => {
     assert.ok(performance.now() - start < 1_000)
   })
 
-  test('nested beyond any stack', async () => {
+  test('a body that nests deeper than the call stack is accepted', async () => {
     const { token } = await signUp(h)
     const deep = `{"game_level_id":1,"x":${'['.repeat(30_000)}"\\u0041"${']'.repeat(30_000)}}`
-    assert.equal((await level(deep, token)).status, 200)
+    assert.equal((await assessLevel(deep, token)).status, 200)
   })
 })
 
@@ -163,7 +163,7 @@ describe('on a real socket', () => {
     return answer
   }
 
-  test('400 and 431 from the parser keep the shape of every error', async () => {
+  test('400 and 431 of the HTTP parser have the shape of every error', async () => {
     for (const [bytes, status, code] of [
       ['NOT HTTP AT ALL\r\n\r\n', 400, 'validation_failed'],
       [`GET / HTTP/1.1\r\nHost: x\r\nX-Big: ${'y'.repeat(20_000)}\r\n\r\n`, 431, 'payload_too_large'],
@@ -175,7 +175,7 @@ describe('on a real socket', () => {
     }
   })
 
-  test('a body without a length is bounded too', async () => {
+  test('a chunked body over the limit answers 413', async () => {
     const { token } = await signUp(h)
     const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
     const answer = await exchange(
@@ -185,7 +185,7 @@ describe('on a real socket', () => {
     assert.match(answer, /^HTTP\/1.1 413 /)
   })
 
-  test('a client that goes away within its body is no fault of ours', async () => {
+  test('a client that closes the connection within its body causes no error in the log', async () => {
     if (!h.app.server.listening) await h.app.listen({ port: 0, host: '127.0.0.1' })
     const arrived = once(h.app.server, 'request')
     const socket = connect((h.app.server.address() as { port: number }).port, '127.0.0.1')
@@ -196,7 +196,7 @@ describe('on a real socket', () => {
     const [, response] = await arrived
     socket.destroy()
     await once(response, 'close')
-    // Whatever the process has to say of it comes within a few turns of the database.
+    // The process logs an error, if any, within a few round trips to the database.
     for (let turn = 0; turn < 10; turn += 1) await h.call('GET', '/readyz')
     assert.deepEqual(
       h.logged.filter(line => line.level === 50),
@@ -204,7 +204,7 @@ describe('on a real socket', () => {
     )
   })
 
-  test('an Expect that nobody knows is ignored', async () => {
+  test('an unknown Expect header is ignored', async () => {
     const answer = await exchange('GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n')
     assert.match(answer, /^HTTP\/1.1 200 /)
   })

@@ -5,8 +5,8 @@ import { type Mail, type Mailer, MailFailure } from '../../src/mail/mailer.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { smtpServer } from '../support/smtp.ts'
 
-/** What both mailers promise. `open` gives one, and a way to read what arrived behind it. */
-type Opened = { mailer: Mailer; arrived(): Mail[]; close(): Promise<void> }
+/** A mailer of either kind, with the mails that arrived through it, oldest first. */
+type OpenMailer = { mailer: Mailer; readArrived(): Mail[]; close(): Promise<void> }
 
 const MAIL: Mail = {
   to: 'zoe@example.com',
@@ -15,12 +15,12 @@ const MAIL: Mail = {
   html: '<p>Bonjour Zoë,</p>\n<p>1234</p>\n',
 }
 
-const IMPLEMENTATIONS: Record<string, () => Promise<Opened>> = {
+const IMPLEMENTATIONS: Record<string, () => Promise<OpenMailer>> = {
   async smtp() {
     const server = await smtpServer()
     return {
       mailer: createSmtpMailer(server.url, 'Courtside <no-reply@example.com>'),
-      arrived: () =>
+      readArrived: () =>
         server.mails.map(({ to, parsed }) => ({
           to: to.join(' and '),
           subject: parsed.subject!,
@@ -34,7 +34,7 @@ const IMPLEMENTATIONS: Record<string, () => Promise<Opened>> = {
     const mailbox = createMailbox(() => new Date())
     return {
       mailer: mailbox,
-      arrived: () =>
+      readArrived: () =>
         mailbox
           .latest()
           .map(({ sentAt, ...mail }) => mail)
@@ -45,13 +45,13 @@ const IMPLEMENTATIONS: Record<string, () => Promise<Opened>> = {
 }
 
 for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
-  suite(name, () => {
-    const cases: Record<string, (opened: Opened) => Promise<void>> = {
-      'a mail arrives as it was given': async ({ mailer, arrived }) => {
+  suite(`the mailer ${name}`, () => {
+    const cases: Record<string, (opened: OpenMailer) => Promise<void>> = {
+      'a mail arrives unchanged': async ({ mailer, readArrived: arrived }) => {
         await mailer.send(MAIL)
         assert.deepEqual(arrived(), [MAIL])
       },
-      'mails arrive in order': async ({ mailer, arrived }) => {
+      'mails arrive in the order in which they were sent': async ({ mailer, readArrived: arrived }) => {
         await mailer.send({ ...MAIL, subject: 'one' })
         await mailer.send({ ...MAIL, subject: 'two' })
         assert.deepEqual(
@@ -59,7 +59,7 @@ for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
           ['one', 'two'],
         )
       },
-      'markup in the text stays text': async ({ mailer, arrived }) => {
+      'markup in the text stays text': async ({ mailer, readArrived: arrived }) => {
         await mailer.send({ ...MAIL, text: '<script>alert(1)</script> .\n.\nFrom here\n' })
         assert.equal(arrived()[0]!.text, '<script>alert(1)</script> .\n.\nFrom here\n')
       },
@@ -75,7 +75,7 @@ for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
       })
     }
 
-    const refused: Record<string, Partial<Mail>> = {
+    const unsafeMails: Record<string, Partial<Mail>> = {
       'a list of addresses': { to: 'zoe@example.com, eve@evil.example' },
       'a quoted list': { to: '"zoe@example.com, eve"@evil.example' },
       'a list with semicolons': { to: 'zoe@example.com;eve@evil.example' },
@@ -87,8 +87,8 @@ for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
       'a second line in the subject': { subject: 'Code\r\nBcc: eve@evil.example' },
       'a NUL in the subject': { subject: 'Code\0' },
     }
-    for (const [title, parts] of Object.entries(refused)) {
-      test(`${title} goes nowhere, for good, and isn't repeated in the error`, async () => {
+    for (const [title, parts] of Object.entries(unsafeMails)) {
+      test(`${title} is rejected for good, and the error does not repeat it`, async () => {
         const opened = await open()
         try {
           await assert.rejects(opened.mailer.send({ ...MAIL, ...parts }), (error: MailFailure) => {
@@ -97,7 +97,7 @@ for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
             assert.doesNotMatch(error.message, /zoe|eve/)
             return true
           })
-          assert.deepEqual(opened.arrived(), [])
+          assert.deepEqual(opened.readArrived(), [])
         } finally {
           await opened.close()
         }

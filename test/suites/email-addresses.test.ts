@@ -7,7 +7,7 @@ import { harness } from '../support/app.ts'
 import { FROM } from '../support/outbox.ts'
 import { profile } from '../support/scenario.ts'
 import { type SmtpServer, smtpServer } from '../support/smtp.ts'
-import { readSuite, skip, told } from '../support/suites.ts'
+import { describeAnswer, readSuite, skip } from '../support/suites.ts'
 
 type Case = { address: string; category: string }
 
@@ -40,11 +40,11 @@ describe('the addresses of isemail', { skip }, () => {
     for (const { address, category } of cases) {
       const answer = await ask(address)
       if (answer.status === 200) {
-        assert.ok(category !== 'ISEMAIL_ERR' || trimmed(address) !== address, told(address, answer))
-        assert.deepEqual(await mailNewest(), [[mailbox(address)]], told(address, answer))
+        assert.ok(category !== 'ISEMAIL_ERR' || trimmed(address) !== address, describeAnswer(address, answer))
+        assert.deepEqual(await mailNewest(), [[mailbox(address)]], describeAnswer(address, answer))
       } else {
-        assert.equal(answer.status, 422, told(address, answer))
-        assert.deepEqual(Object.keys(answer.body.errors), ['email'], told(address, answer))
+        assert.equal(answer.status, 422, describeAnswer(address, answer))
+        assert.deepEqual(Object.keys(answer.body.errors), ['email'], describeAnswer(address, answer))
       }
     }
   })

@@ -4,7 +4,7 @@ import { harness, INTAKE_KEY } from '../support/app.ts'
 import { type Exchanged, httpConnection } from '../support/connection.ts'
 import { BATCH, EVENTS } from '../support/games.ts'
 import { signUp } from '../support/scenario.ts'
-import { readSuite, skip, told } from '../support/suites.ts'
+import { describeAnswer, readSuite, skip } from '../support/suites.ts'
 
 type Body = { name: string; bytes: Buffer }
 type Endpoint = { method: string; path: string; type?: string; maxBytes?: number; optional?: boolean; list?: boolean }
@@ -36,7 +36,7 @@ describe('the bodies of JSONTestSuite', { skip }, () => {
   ]
   for (const endpoint of endpoints) {
     const { method, path, type = 'application/json' } = endpoint
-    test(`${method} ${path} as ${type}: one answer each, never a fault of ours`, async t => {
+    test(`${method} ${path} as ${type}: each body gets exactly one expected answer`, async t => {
       const connection = httpConnection(port)
       t.after(() => connection.close())
       const authorization = `Bearer ${path === EVENTS ? INTAKE_KEY : token}`
@@ -45,7 +45,7 @@ describe('the bodies of JSONTestSuite', { skip }, () => {
         const answer = await connection.exchange(method, path, headers, body.bytes).catch(error => {
           throw new Error(body.name, { cause: error })
         })
-        judge(endpoint, body, answer)
+        assertAnswer(endpoint, body, answer)
       }
       const last = await connection.exchange('GET', '/api/v1/nowhere', {}, Buffer.alloc(0))
       assert.deepEqual([last.status, JSON.parse(last.text).code], [404, 'not_found'])
@@ -53,25 +53,25 @@ describe('the bodies of JSONTestSuite', { skip }, () => {
   }
 })
 
-function judge(endpoint: Endpoint, body: Body, answer: Exchanged): void {
-  const wanted = expected(endpoint, body)
-  assert.ok(wanted.includes(answer.status), `${told(body.name, answer)}, expected ${wanted}`)
+function assertAnswer(endpoint: Endpoint, body: Body, answer: Exchanged): void {
+  const allowed = allowedStatuses(endpoint, body)
+  assert.ok(allowed.includes(answer.status), `${describeAnswer(body.name, answer)}, expected ${allowed}`)
   const { code, errors, results } = JSON.parse(answer.text)
   if (answer.status === 200 && endpoint.list) {
-    // Nothing in the set is an event.
-    for (const { status } of results) assert.equal(status, 'rejected', told(body.name, answer))
+    // The set contains no event.
+    for (const { status } of results) assert.equal(status, 'rejected', describeAnswer(body.name, answer))
   }
-  if (answer.status === 413) assert.equal(code, 'payload_too_large', told(body.name, answer))
+  if (answer.status === 413) assert.equal(code, 'payload_too_large', describeAnswer(body.name, answer))
   if (answer.status === 422) {
-    assert.equal(code, 'validation_failed', told(body.name, answer))
-    assert.ok(Object.keys(errors).length > 0, told(body.name, answer))
+    assert.equal(code, 'validation_failed', describeAnswer(body.name, answer))
+    assert.ok(Object.keys(errors).length > 0, describeAnswer(body.name, answer))
     if (body.name.startsWith('n_') && body.bytes.length > 0) {
-      assert.deepEqual(Object.keys(errors), ['body'], told(body.name, answer))
+      assert.deepEqual(Object.keys(errors), ['body'], describeAnswer(body.name, answer))
     }
   }
 }
 
-function expected({ maxBytes = 64 * 1024, optional, list }: Endpoint, { name, bytes }: Body): number[] {
+function allowedStatuses({ maxBytes = 64 * 1024, optional, list }: Endpoint, { name, bytes }: Body): number[] {
   if (bytes.length > maxBytes) return [413]
   if (bytes.length === 0) return optional ? [200] : [422]
   if (name.startsWith('n_')) return [422]

@@ -5,7 +5,7 @@ import { createTokens } from '../../src/auth/jwt.ts'
 import { harness, JWT_SECRET } from '../support/app.ts'
 import { EVENTS } from '../support/games.ts'
 import { signUp } from '../support/scenario.ts'
-import { readSuite, skip, told } from '../support/suites.ts'
+import { describeAnswer, readSuite, skip } from '../support/suites.ts'
 
 type Signature = { protected?: string; signature: string }
 type Example = {
@@ -46,8 +46,12 @@ describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
           ['POST', EVENTS],
         ] as const) {
           const answer = await h.call(method, url, { headers: { authorization: `Bearer ${form}` } })
-          assert.equal(answer.status, 401, `${method} ${url} ${told(form, answer)}`)
-          assert.equal(answer.text, '{"message":"Unauthenticated.","code":"unauthenticated"}', told(form, answer))
+          assert.equal(answer.status, 401, `${method} ${url} ${describeAnswer(form, answer)}`)
+          assert.equal(
+            answer.text,
+            '{"message":"Unauthenticated.","code":"unauthenticated"}',
+            describeAnswer(form, answer),
+          )
         }
       }
     })

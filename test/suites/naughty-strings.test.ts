@@ -4,18 +4,19 @@ import { harness } from '../support/app.ts'
 import { makeUser } from '../support/factories.ts'
 import { cloudEvent, gameRow, newGame, send } from '../support/games.ts'
 import { newEmail, profile, queuedCode, signUp } from '../support/scenario.ts'
-import { readSuite, skip, told } from '../support/suites.ts'
+import { describeAnswer, readSuite, skip } from '../support/suites.ts'
 
 const REQUEST = '/api/v1/auth/request-otp'
 const VERIFY = '/api/v1/auth/verify-otp'
 const LIST = '/api/v1/notifications'
 
 // "Strings are trimmed of spaces and tabs, an empty one counts as absent."
-const trimmed = (text: string) => text.replace(/^[ \t]+|[ \t]+$/g, '')
-const isLine = (text: string, longest: number) => /^[^\p{Cc}\u2028\u2029]*$/u.test(text) && [...text].length <= longest
+const trim = (text: string) => text.replace(/^[ \t]+|[ \t]+$/g, '')
+const isOneLine = (text: string, longest: number) =>
+  /^[^\p{Cc}\u2028\u2029]*$/u.test(text) && [...text].length <= longest
 
-/** Several at once, each item once. */
-async function inLanes<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+/** Runs `work` once for each item, six at a time. */
+async function runInParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const rest = items.values()
   await Promise.all(
     Array.from({ length: 6 }, async () => {
@@ -28,39 +29,40 @@ describe('the big list of naughty strings', { skip }, () => {
   const h = harness()
   const strings = readSuite<string[]>('naughty-strings.json')
 
-  function refused(text: string, answer: Awaited<ReturnType<typeof send>>, ...fields: string[]): void {
-    assert.equal(answer.status, 422, told(text, answer))
-    assert.equal(answer.body.code, 'validation_failed', told(text, answer))
-    assert.deepEqual(Object.keys(answer.body.errors), fields, told(text, answer))
+  function assertRefused(text: string, answer: Awaited<ReturnType<typeof send>>, ...fields: string[]): void {
+    assert.equal(answer.status, 422, describeAnswer(text, answer))
+    assert.equal(answer.body.code, 'validation_failed', describeAnswer(text, answer))
+    assert.deepEqual(Object.keys(answer.body.errors), fields, describeAnswer(text, answer))
   }
 
-  /** Signs somebody up under this name. @returns them as they see themselves, undefined when the name is refused */
+  /** Signs a user up with this name. @returns the user's own profile, undefined if the name is refused */
   async function signUpAs(name: string) {
     const email = newEmail()
-    const asked = await h.call('POST', REQUEST, { body: { ...profile(email), first_name: name, last_name: name } })
-    if (trimmed(name) === '' || !isLine(trimmed(name), 100)) return refused(name, asked, 'first_name', 'last_name')
-    assert.equal(asked.status, 200, told(name, asked))
+    const requested = await h.call('POST', REQUEST, { body: { ...profile(email), first_name: name, last_name: name } })
+    if (trim(name) === '' || !isOneLine(trim(name), 100))
+      return assertRefused(name, requested, 'first_name', 'last_name')
+    assert.equal(requested.status, 200, describeAnswer(name, requested))
     const body = { email, code: await queuedCode(h, email) }
     const { access_token: token } = (await h.call('POST', VERIFY, { body })).body
     return (await h.call('GET', '/api/v1/auth/me', { token })).body.data
   }
 
-  test('as names: those accepted come back, on the profile and in what others are told', async () => {
+  test('an accepted name returns unchanged, on the profile and in notifications of others', async () => {
     const reader = await makeUser(h)
     const names = new Map<number, string>()
-    await inLanes(strings, async name => {
+    await runInParallel(strings, async name => {
       const me = await signUpAs(name)
       if (!me) return
-      assert.deepEqual([me.first_name, me.last_name], [trimmed(name), trimmed(name)])
-      names.set(me.id, trimmed(name))
+      assert.deepEqual([me.first_name, me.last_name], [trim(name), trim(name)])
+      names.set(me.id, trim(name))
       const data = { game_id: newGame(), creator_id: reader.id, player_ids: [reader.id, me.id], actor_id: me.id }
       const answer = await send(h, cloudEvent('game_joined', data))
-      assert.deepEqual([answer.status, answer.body.notifications], [202, 1], told(name, answer))
+      assert.deepEqual([answer.status, answer.body.notifications], [202, 1], describeAnswer(name, answer))
     })
     assert.ok(names.size > 400, String(names.size))
     for (let page = 1; names.size > 0; page += 1) {
       const { data } = (await h.call('GET', `${LIST}?per_page=100&page=${page}`, { token: reader.token })).body
-      assert.notEqual(data.length, 0, `never told of ${JSON.stringify([...names.values()])}`)
+      assert.notEqual(data.length, 0, `no notification names ${JSON.stringify([...names.values()])}`)
       for (const { message, data: about } of data) {
         const name = names.get(about.actor_id)!
         assert.equal(message.slice(0, name.length + 20), `${name} a rejoint la partie`)
@@ -69,32 +71,36 @@ describe('the big list of naughty strings', { skip }, () => {
     }
   })
 
-  test('as codes: refused, at the cost of no attempt', async () => {
+  test('a string as a code is refused and costs no attempt', async () => {
     const { token } = await signUp(h)
     const email = newEmail()
     await h.call('POST', REQUEST, { body: profile(email) })
-    await inLanes(strings, async code => {
-      refused(code, await h.call('POST', VERIFY, { body: { email, code } }), 'code')
-      refused(code, await h.call('DELETE', '/api/v1/auth/me', { token, body: { code } }), 'code')
+    await runInParallel(strings, async code => {
+      assertRefused(code, await h.call('POST', VERIFY, { body: { email, code } }), 'code')
+      assertRefused(code, await h.call('DELETE', '/api/v1/auth/me', { token, body: { code } }), 'code')
     })
     const last = await h.call('POST', VERIFY, { body: { email, code: await queuedCode(h, email) } })
     assert.equal(last.status, 200)
   })
 
-  test('as addresses, local parts and domains: refused, or kept as the plain address that they spell', async () => {
+  test('a string as an address, local part or domain is refused or stored as a plain address', async () => {
     const accepted = new Set<string>()
     for (const text of strings) {
       for (const email of [text, `${text}@example.com`, `a@${text}`, `a@${text}.example.com`]) {
         h.clock.advance(60_000)
         const answer = await h.call('POST', REQUEST, { body: { email } })
         if (answer.status !== 200) {
-          refused(email, answer, 'email')
+          assertRefused(email, answer, 'email')
           continue
         }
         const [row] = await h.database.sql<{ email: string }>`
           select email from sign_in_address order by sent_at desc limit 1`
-        assert.match(row!.email, /^[a-z0-9!#$%&'*+/=?^_`{|}~.-]+@([a-z0-9-]+\.)+[a-z0-9-]+$/, told(email, answer))
-        if (/^[\x20-\x7e]*$/.test(email)) assert.equal(row!.email, trimmed(email).toLowerCase())
+        assert.match(
+          row!.email,
+          /^[a-z0-9!#$%&'*+/=?^_`{|}~.-]+@([a-z0-9-]+\.)+[a-z0-9-]+$/,
+          describeAnswer(email, answer),
+        )
+        if (/^[\x20-\x7e]*$/.test(email)) assert.equal(row!.email, trim(email).toLowerCase())
         accepted.add(email)
       }
     }
@@ -103,18 +109,18 @@ describe('the big list of naughty strings', { skip }, () => {
     }
   })
 
-  test('as places: those accepted are kept as they are', async () => {
-    await inLanes(strings, async place => {
+  test('an accepted place is stored unchanged', async () => {
+    await runInParallel(strings, async place => {
       const game_id = newGame()
       const answer = await send(h, cloudEvent('game_created', { game_id, creator_id: 1, player_ids: [1], place }))
-      if (isLine(trimmed(place), 120)) {
-        assert.equal(answer.status, 202, told(place, answer))
-        assert.equal((await gameRow(h, game_id))!.place, trimmed(place) || null)
-      } else refused(place, answer, 'data.place')
+      if (isOneLine(trim(place), 120)) {
+        assert.equal(answer.status, 202, describeAnswer(place, answer))
+        assert.equal((await gameRow(h, game_id))!.place, trim(place) || null)
+      } else assertRefused(place, answer, 'data.place')
     })
   })
 
-  test('as an event’s id and source: verbatim, and the same name again', async () => {
+  test('an event’s id and source are kept verbatim, and a repeat is a duplicate', async () => {
     for (const text of strings) {
       const body = cloudEvent(
         'game_created',
@@ -126,20 +132,20 @@ describe('the big list of naughty strings', { skip }, () => {
         [200, 'duplicate'],
       ] as const) {
         const answer = await send(h, body)
-        if (text === '') refused(text, answer, 'id', 'source')
-        // Four stand in the list twice.
+        if (text === '') assertRefused(text, answer, 'id', 'source')
+        // The list contains four strings twice.
         else if (strings.indexOf(text) === strings.lastIndexOf(text)) {
-          assert.equal(answer.status, status, told(text, answer))
+          assert.equal(answer.status, status, describeAnswer(text, answer))
           assert.deepEqual(answer.body, { id: text, status: outcome, notifications: 0 })
-        } else assert.ok(answer.status < 500, told(text, answer))
+        } else assert.ok(answer.status < 500, describeAnswer(text, answer))
       }
     }
   })
 
-  test('as identifiers: 404 in a path, 422 in a query or a body', async () => {
+  test('a string as an identifier answers 404 in a path and 422 in a query or body', async () => {
     const { token } = await signUp(h)
     const data = { game_id: newGame(), creator_id: 1, player_ids: [1], actor_id: 1 }
-    await inLanes(strings, async text => {
+    await runInParallel(strings, async text => {
       const path = `${LIST}/${encodeURIComponent(text)}`
       const isId = /^[1-9]\d{0,15}$/.test(text)
       for (const [method, url] of [
@@ -147,28 +153,30 @@ describe('the big list of naughty strings', { skip }, () => {
         ['DELETE', path],
       ] as const) {
         const answer = await h.call(method, url, { token })
-        // Another's may have it; and a lone dot is taken out of a path before it is sent.
-        if (text !== '.') assert.ok(answer.status === 404 || (isId && answer.status === 403), told(text, answer))
+        // Another user's notification may have the id. A lone dot is removed from a path before it is sent.
+        if (text !== '.')
+          assert.ok(answer.status === 404 || (isId && answer.status === 403), describeAnswer(text, answer))
       }
       for (const name of ['page', 'per_page', 'before_id']) {
         const answer = await h.call('GET', `${LIST}?${name}=${encodeURIComponent(text)}`, { token })
-        if (text === '' || (isId && answer.status === 200)) assert.equal(answer.status, 200, told(text, answer))
-        else refused(text, answer, name)
+        if (text === '' || (isId && answer.status === 200))
+          assert.equal(answer.status, 200, describeAnswer(text, answer))
+        else assertRefused(text, answer, name)
       }
       const level = await h.call('POST', '/api/v1/auth/level-assessment', { token, body: { game_level_id: text } })
-      refused(text, level, 'game_level_id')
+      assertRefused(text, level, 'game_level_id')
       const some = await h.call('POST', `${LIST}/read-all`, { token, body: { ids: [1, text] } })
-      refused(text, some, 'ids.1')
+      assertRefused(text, some, 'ids.1')
       for (const [field, value] of [
         ['game_id', text],
         ['creator_id', text],
         ['player_ids', text],
         ['actor_id', text],
       ] as const) {
-        refused(text, await send(h, cloudEvent('game_joined', { ...data, [field]: value })), `data.${field}`)
+        assertRefused(text, await send(h, cloudEvent('game_joined', { ...data, [field]: value })), `data.${field}`)
       }
       const players = await send(h, cloudEvent('game_joined', { ...data, player_ids: [text] }))
-      refused(text, players, 'data.player_ids.0')
+      assertRefused(text, players, 'data.player_ids.0')
     })
   })
 })

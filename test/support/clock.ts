@@ -1,14 +1,14 @@
 import { mock } from 'node:test'
 
 /**
- * The clock of the app under test, moved by hand. `Date` itself is mocked, since the rate limit's library reads it; timers
- * go on as they are.
+ * Mocks the clock of the app under test; the test moves it. It mocks `Date` itself, because the library of the throttle reads
+ * that. Timers run in real time.
  */
 export function testClock(start = new Date('2026-11-28T10:00:00.000Z')) {
   mock.timers.enable({ apis: ['Date'], now: start })
   return {
     now: () => new Date(),
-    /** @param ms milliseconds to go forward */
+    /** Moves the clock forward. */
     advance(ms: number) {
       mock.timers.setTime(Date.now() + ms)
     },

@@ -10,26 +10,26 @@ export type Exchanged = { status: number; text: string }
  * fail this exchange or the next one. So a test that ends with an expected answer has seen exactly one answer to each request.
  */
 export function httpConnection(port: number) {
-  let wire: Awaited<ReturnType<typeof open>> | undefined
+  let connection: Awaited<ReturnType<typeof open>> | undefined
   return {
     async exchange(method: string, path: string, headers: Record<string, string>, body: Buffer): Promise<Exchanged> {
-      wire ??= await open(port)
-      assert.equal(wire.rest(), '', 'a second answer to the request before')
+      connection ??= await open(port)
+      assert.equal(connection.rest(), '', 'a second answer to the request before')
       const lines = Object.entries({ host: 'x', ...headers, 'content-length': body.length })
       const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
-      wire.socket.write(Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${head}\r\n`), body]))
-      const answer = await wire.take(endOfHead)
+      connection.socket.write(Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${head}\r\n`), body]))
+      const answer = await connection.take(endOfHead)
       const length = Number(/^content-length: (\d+)\r$/im.exec(answer)![1])
-      const text = await wire.take(received => (received.length < length ? undefined : length))
+      const text = await connection.take(received => (received.length < length ? undefined : length))
       if (/^connection: close\r$/im.test(answer)) {
-        await wire.closed
-        assert.equal(wire.rest(), '', 'a second answer')
-        wire = undefined
+        await connection.closed
+        assert.equal(connection.rest(), '', 'a second answer')
+        connection = undefined
       }
       return { status: Number(answer.split(' ', 2)[1]), text }
     },
     close() {
-      wire?.socket.destroy()
+      connection?.socket.destroy()
     },
   }
 }

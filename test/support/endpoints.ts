@@ -19,7 +19,7 @@ export const ENDPOINTS = [
 
 type Answer = Awaited<ReturnType<Harness['call']>>
 
-/** That an answer is this error: status and code, `message` a text, and no key beside those of every error. */
+/** Asserts that an answer is this error: status, code, a `message`, and no other key than those of every error. */
 export function assertError(answer: Answer, status: number, code: string, ...fields: string[]): void {
   assert.equal(answer.status, status, answer.text)
   assert.deepEqual(Object.keys(answer.body), ['message', 'code', ...(fields.length > 0 ? ['errors'] : [])])

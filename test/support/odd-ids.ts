@@ -1,4 +1,4 @@
-/** Path segments that name no notification: unknown, out of range, not an integer, not decodable. */
+/** Path segments without a notification: unknown, out of range, not an integer, not decodable. */
 export const ODD_IDS = [
   '999999999',
   '0',
