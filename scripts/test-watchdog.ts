@@ -1,4 +1,4 @@
-// Ends a test file that does not end by itself: a loop or an open handle keeps its process alive after the last test.
+// Ends the process of a test file that stays alive: a loop or an open handle keeps its process alive after the last test.
 // `npm test` imports this into the runner and each test file.
 
 const minutes = Number(process.env.TEST_FILE_MINUTES)

@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js'
 
 /**
  * Returns whether a name or address means this machine only: `localhost`, 127.0.0.0/8 or ::1.
- * Only the usual notation counts: nobody types `127.1` or `0x7f000001`.
+ * Only the usual notation counts, not `127.1` or `0x7f000001`.
  */
 export function isLoopback(host: string): boolean {
   if (host.toLowerCase() === 'localhost') return true

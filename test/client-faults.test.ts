@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Courtside, CourtsideError, memoryStorage } from 'courtside-client'
-import { noted, startServer } from './support/client.ts'
+import { recordRequests, startServer } from './support/client.ts'
 
 const UNAUTHENTICATED = JSON.stringify({ message: 'Unauthenticated.', code: 'unauthenticated' })
 
@@ -42,7 +42,7 @@ describe('an answer that does not come from the service', () => {
 
   test('a proxy’s 401 does not end the session', async () => {
     const server = await startServer((_, response) => response.writeHead(401).end('<h1>Authorization required</h1>'))
-    const { client, sent } = noted({ url: server.url, storage: withToken() })
+    const { client, sent } = recordRequests({ url: server.url, storage: withToken() })
     assert.equal((await catchFailure(client.me())).code, 'bad_answer')
     assert.equal(sent.length, 1)
     assert.equal(await client.signedIn(), true)

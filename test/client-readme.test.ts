@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { before, describe, type TestContext, test } from 'node:test'
 import { harness, INTAKE_KEY } from './support/app.ts'
-import { ear } from './support/client.ts'
+import { createQueue } from './support/client.ts'
 import { listen } from './support/event-stream.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { newEmail, queuedCode } from './support/scenario.ts'
@@ -42,9 +42,9 @@ function run(t: TestContext, code: string, given: Record<string, unknown>, node 
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   t.after(() => child.kill())
-  const { hear, next } = ear<[what: string, ...values: any[]]>()
-  createInterface(child.stdout).on('line', line => hear(JSON.parse(line)))
-  child.on('exit', status => hear(['exit', status]))
+  const { push, next } = createQueue<[what: string, ...values: any[]]>()
+  createInterface(child.stdout).on('line', line => push(JSON.parse(line)))
+  child.on('exit', status => push(['exit', status]))
   return { child: child as ChildProcess, next }
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { Courtside, memoryStorage } from 'courtside-client'
 import { harness } from './support/app.ts'
-import { ear, failsWith, noted, startServer, tabs } from './support/client.ts'
+import { createQueue, createTabs, failsWith, recordRequests, startServer } from './support/client.ts'
 import { listen } from './support/event-stream.ts'
 import { makeUser } from './support/factories.ts'
 import { payloadOf, queuedCode } from './support/scenario.ts'
@@ -28,7 +28,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
   describe('after a 401 the client refreshes once and repeats the call', () => {
     test('a call with an expired token refreshes it and is repeated', async () => {
       const { storage, token, email } = await signIn()
-      const { client, sent } = noted({ url, storage })
+      const { client, sent } = recordRequests({ url, storage })
       h.clock.advance(HOUR_MS + 1000)
       assert.equal((await client.me()).email, email)
       assert.deepEqual(
@@ -42,7 +42,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
 
     test('concurrent calls share one refresh', async () => {
       const { storage } = await signIn()
-      const { client, refreshes } = noted({ url, storage })
+      const { client, refreshes } = recordRequests({ url, storage })
       h.clock.advance(HOUR_MS + 1000)
       const calls = [client.me(), client.notifications.list(), client.notifications.unreadCount(), client.me()]
       await Promise.all(calls)
@@ -50,9 +50,9 @@ describe('the session of the client', { timeout: 60_000 }, () => {
     })
 
     test('concurrent calls of two tabs share one refresh', async () => {
-      const tab = tabs()
+      const tab = createTabs()
       const { token } = await signIn(tab())
-      const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
+      const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]
       h.clock.advance(HOUR_MS + 1000)
       await Promise.all([one.client.me(), other.client.me(), one.client.me(), other.client.me()])
       assert.equal(one.refreshes() + other.refreshes(), 1)
@@ -61,9 +61,9 @@ describe('the session of the client', { timeout: 60_000 }, () => {
 
     test('without Web Locks two tabs may refresh twice, and both stay signed in', async t => {
       t.mock.method(globalThis, 'navigator', () => undefined, { getter: true })
-      const tab = tabs()
+      const tab = createTabs()
       await signIn(tab())
-      const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
+      const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]
       h.clock.advance(HOUR_MS + 1000)
       await Promise.all([one.client.me(), other.client.me(), one.client.me(), other.client.me()])
       assert.ok(one.refreshes() <= 1 && other.refreshes() <= 1, 'the calls of one tab still share one refresh')
@@ -78,7 +78,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
         response.writeHead(isRefresh ? 200 : 401, { 'content-type': 'application/json' })
         response.end(JSON.stringify(isRefresh ? { access_token: 'x.y.z' } : { message: 'No', code: 'unauthenticated' }))
       })
-      const { client, sent } = noted({ url: server.url, storage })
+      const { client, sent } = recordRequests({ url: server.url, storage })
       await assert.rejects(client.me(), failsWith(401, 'unauthenticated'))
       assert.deepEqual(
         sent.map(({ path }) => path.split('/').at(-1)),
@@ -88,11 +88,11 @@ describe('the session of the client', { timeout: 60_000 }, () => {
     })
 
     test('a call of one user is never repeated as another user', async () => {
-      const tab = tabs()
+      const tab = createTabs()
       const { token } = await signIn(tab())
       const stranger = await makeUser(h)
       const storage = tab()
-      const { client, sent } = noted({
+      const { client, sent } = recordRequests({
         url,
         storage,
         fetch: async (input, init) => {
@@ -113,12 +113,12 @@ describe('the session of the client', { timeout: 60_000 }, () => {
 
   describe('the end of a session', () => {
     test('a refused refresh signs out every tab once and keeps the lane', async () => {
-      const tab = tabs()
+      const tab = createTabs()
       const { token, email } = await signIn(tab())
-      const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
-      const [first, second] = [ear<string>(), ear<string>()]
-      one.client.onSignedOut(() => first.hear('out'))
-      other.client.onSignedOut(() => second.hear('out'))
+      const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]
+      const [first, second] = [createQueue<string>(), createQueue<string>()]
+      one.client.onSignedOut(() => first.push('out'))
+      other.client.onSignedOut(() => second.push('out'))
       await Promise.all([one.client.me(), other.client.me()])
       h.clock.advance(8 * DAY_MS)
       const refused = await Promise.allSettled([one.client.me(), one.client.notifications.list()])
@@ -136,16 +136,16 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       const code = await queuedCode(h, email, payloadOf(token).sid)
       await other.client.verifyOtp({ email, code })
       assert.equal((await one.client.me()).email, email)
-      assert.deepEqual([first.heard.length, second.heard.length], [1, 1])
+      assert.deepEqual([first.items.length, second.items.length], [1, 1])
     })
 
     test('a logout reaches the other tabs and keeps its token only for the lane', async () => {
-      const tab = tabs()
+      const tab = createTabs()
       const { token, email } = await signIn(tab())
-      const [one, other] = [noted({ url, storage: tab() }), noted({ url, storage: tab() })]
-      const signOuts = ear<string>()
-      const off = one.client.onSignedOut(() => signOuts.hear('mine'))
-      other.client.onSignedOut(() => signOuts.hear('theirs'))
+      const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]
+      const signOuts = createQueue<string>()
+      const off = one.client.onSignedOut(() => signOuts.push('mine'))
+      other.client.onSignedOut(() => signOuts.push('theirs'))
       await other.client.signedIn()
       await one.client.logout()
       assert.deepEqual([await signOuts.next(), await signOuts.next()].sort(), ['mine', 'theirs'])
@@ -160,7 +160,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
 
     test('a logout with an expired token still ends the session at the service', async () => {
       const { storage } = await signIn()
-      const { client } = noted({ url, storage })
+      const { client } = recordRequests({ url, storage })
       h.clock.advance(HOUR_MS + 1000)
       await client.logout()
       const token = (await storage.get('last_token'))!

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { Courtside, type CourtsideError } from 'courtside-client'
 import { harness } from './support/app.ts'
-import { failsWith, noted, startServer } from './support/client.ts'
+import { failsWith, recordRequests, startServer } from './support/client.ts'
 import { listen } from './support/event-stream.ts'
 import { newEmail, payloadOf, profile, queuedCode } from './support/scenario.ts'
 
@@ -15,7 +15,7 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
   })
 
   test('a user signs up, uses the account and deletes it', async () => {
-    const { client, sent } = noted({ url, language: 'en' })
+    const { client, sent } = recordRequests({ url, language: 'en' })
     const email = newEmail()
     assert.equal(await client.signedIn(), false)
     assert.match((await client.requestOtp(profile(email))).message, /^If this address can sign in/)

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { describe, type TestContext, test } from 'node:test'
 import { watch } from '../client/dist/watch.js'
 import type { NotificationSource, Timing } from '../client/dist/watch-types.js'
-import { ear, startServer } from './support/client.ts'
+import { createQueue, startServer } from './support/client.ts'
 
 const TIMING: Timing = {
   headMs: 60_000,
@@ -31,7 +31,7 @@ type Options = {
   fetchNewest?: () => Promise<Page>
 }
 
-/** Starts a watch. `heard` lists the calls of its watcher: a state as its name, any other call as `name value`. */
+/** Starts a watch. `calls` lists the calls of its watcher: a state as its name, any other call as `name value`. */
 async function startWatch(
   t: TestContext,
   { timing, stream, openStream, fetchNewest = async () => createPage([]) }: Options,
@@ -42,7 +42,7 @@ async function startWatch(
     served += 1
     stream?.(response, served)
   })
-  const { hear, next, heard } = ear<string>()
+  const { push, next, items: calls } = createQueue<string>()
   const source: NotificationSource = {
     canStream: true,
     signedIn: async () => true,
@@ -54,10 +54,10 @@ async function startWatch(
     fetchNewest,
   }
   const watcher = {
-    onSync: (sync: unknown) => hear(`sync ${JSON.stringify(sync)}`),
-    onNotification: ({ id }: { id: number }) => hear(`notification ${id}`),
-    onUnreadCount: (count: number) => hear(`unread ${count}`),
-    onState: hear,
+    onSync: (sync: unknown) => push(`sync ${JSON.stringify(sync)}`),
+    onNotification: ({ id }: { id: number }) => push(`notification ${id}`),
+    onUnreadCount: (count: number) => push(`unread ${count}`),
+    onState: push,
   }
   const stop = watch(source, watcher, { ...TIMING, ...timing })
   t.after(() => {
@@ -65,7 +65,7 @@ async function startWatch(
     return server.close()
   })
   return {
-    heard,
+    calls,
     stop,
     opened: () => opened,
     async until(wanted: string) {
@@ -105,7 +105,7 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
     const w = await startWatch(t, { stream: response => writeHead(response).end(SYNC) })
     await w.until('polling')
     assert.equal(w.opened(), 3)
-    assert.equal(w.heard.filter(call => call === 'live').length, 3)
+    assert.equal(w.calls.filter(call => call === 'live').length, 3)
   })
 
   test('without readable bodies the watch polls and opens no more streams', async t => {
@@ -128,7 +128,7 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
     })
     await w.until('live')
     assert.equal(w.opened(), 5)
-    assert.equal(w.heard.filter(call => call === 'polling').length, 2)
+    assert.equal(w.calls.filter(call => call === 'polling').length, 2)
   })
 
   test('when the service is back after an outage, the watch streams again', async t => {
@@ -143,7 +143,7 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
     })
     await w.until('live')
     assert.equal(polls, 4)
-    assert.equal(w.heard.includes('polling'), false)
+    assert.equal(w.calls.includes('polling'), false)
   })
 
   test('when the browser reports that the network is back, the watch stops waiting', async t => {
@@ -176,19 +176,19 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
   })
 
   test('a stopped watch calls no listener and closes its connection', async t => {
-    const closed = ear<void>()
+    const closed = createQueue<void>()
     const w = await startWatch(t, {
       stream(response) {
-        response.on('close', () => closed.hear())
+        response.on('close', () => closed.push())
         writeHead(response).write(SYNC)
       },
     })
     await w.until('unread 2')
     w.stop()
     await closed.next()
-    assert.deepEqual(w.heard.slice(-1), ['stopped'])
+    assert.deepEqual(w.calls.slice(-1), ['stopped'])
     w.stop()
-    assert.equal(w.heard.filter(call => call === 'stopped').length, 1)
+    assert.equal(w.calls.filter(call => call === 'stopped').length, 1)
   })
 })
 
@@ -234,8 +234,8 @@ describe('a watch that polls', { timeout: 60_000 }, () => {
         },
       })
       await w.until('unread 99')
-      const start = w.heard.findIndex(call => call.startsWith('unread')) + 1
-      assert.deepEqual(w.heard.slice(start, w.heard.indexOf('unread 99')), calls)
+      const start = w.calls.findIndex(call => call.startsWith('unread')) + 1
+      assert.deepEqual(w.calls.slice(start, w.calls.indexOf('unread 99')), calls)
     })
   }
 })

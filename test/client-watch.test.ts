@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { Courtside, memoryStorage, type Notification, type Watcher } from 'courtside-client'
 import { harness } from './support/app.ts'
-import { ear, noted } from './support/client.ts'
+import { createQueue, recordRequests } from './support/client.ts'
 import { listen } from './support/event-stream.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 
@@ -14,7 +14,7 @@ async function createUserWithClient() {
   const user = await makeUser(h)
   const storage = memoryStorage()
   await storage.set('token', user.token)
-  return { ...user, storage, ...noted({ url, storage }) }
+  return { ...user, storage, ...recordRequests({ url, storage }) }
 }
 
 type Call = [listener: string, value: unknown]
@@ -25,13 +25,13 @@ function createWatcher(): {
   next(): Promise<Call>
   until(listener: string, value?: unknown): Promise<unknown>
 } {
-  const { hear, next } = ear<Call>()
+  const { push, next } = createQueue<Call>()
   return {
     watcher: {
-      onSync: sync => hear(['sync', sync]),
-      onNotification: notification => hear(['notification', notification]),
-      onUnreadCount: count => hear(['unread', count]),
-      onState: state => hear(['state', state]),
+      onSync: sync => push(['sync', sync]),
+      onNotification: notification => push(['notification', notification]),
+      onUnreadCount: count => push(['unread', count]),
+      onState: state => push(['state', state]),
     },
     next,
     async until(listener, wanted) {
@@ -157,7 +157,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
   })
 
   test('a watch without a token stops without a request', async t => {
-    const { client, sent } = noted({ url })
+    const { client, sent } = recordRequests({ url })
     const { watcher, next } = createWatcher()
     t.after(client.notifications.watch(watcher))
     assert.deepEqual(await next(), ['state', 'stopped'])

@@ -41,7 +41,7 @@ export function openEventStream(
   }
 
   function sendHeartbeat(): void {
-    // Read the clock each time: somebody may have set it, or the machine may have slept.
+    // Read the clock each time: it may have been set, or the machine may have slept.
     const left = until.getTime() - now().getTime()
     if (left <= 0) return void end()
     write(':\n\n')

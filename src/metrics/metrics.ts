@@ -65,25 +65,41 @@ export function createMetrics() {
     new client.Histogram({ name: `courtside_${name}`, help, labelNames, buckets, registers })
 
   client.collectDefaultMetrics({ register: registry })
-  const requests = counter('http_requests_total', 'Answers, by route and status', ['method', 'route', 'status'])
-  const seconds = histogram('http_request_duration_seconds', 'Until answered', ['method', 'route'], REQUEST_SECONDS)
-  const refusals = counter('refusals_total', 'Answers with an error, by its code', ['route', 'code'])
-  const codes = counter('codes_total', 'One-time codes, by what became of them', ['outcome'])
-  const events = counter('events_total', 'Reported events, by outcome', ['type', 'outcome'])
-  const skipped = counter('recipients_skipped_total', 'Users named in events that are unknown here')
+  const requests = counter('http_requests_total', 'Answers by route and status', ['method', 'route', 'status'])
+  const seconds = histogram(
+    'http_request_duration_seconds',
+    'Time until the answer',
+    ['method', 'route'],
+    REQUEST_SECONDS,
+  )
+  const refusals = counter('refusals_total', 'Answers with an error, by code', ['route', 'code'])
+  const codes = counter('codes_total', 'One-time codes by outcome', ['outcome'])
+  const events = counter('events_total', 'Reported events by outcome', ['type', 'outcome'])
+  const skipped = counter('recipients_skipped_total', 'Unknown users named in events')
   const undeclared = counter('undeclared_forwarded_total', 'Forwarded headers from peers not in TRUST_PROXY')
-  const fired = counter('reminders_total', 'Reminders and start notices that fired', ['type', 'outcome'])
-  const lateness = histogram('reminder_lateness_seconds', 'How late they fired', ['type'], LATE_SECONDS)
+  const fired = counter('reminders_total', 'Reminders and game starts that fired', ['type', 'outcome'])
+  const lateness = histogram(
+    'reminder_lateness_seconds',
+    'Time between due time and firing of reminders and game starts',
+    ['type'],
+    LATE_SECONDS,
+  )
   const streams = gauge('streams_open', 'Open notification streams')
-  const pool = gauge('pool_connections', 'Connections to the database; waiting are statements', ['pool', 'state'])
+  const pool = gauge('pool_connections', 'Connections to the database by state; in state waiting: statements', [
+    'pool',
+    'state',
+  ])
   const up = gauge('database_up', 'Whether the database answered at this scrape')
   const mails = {
-    waiting: gauge('mails_waiting', 'Jobs of the outbox, of all processes; absent while the database is down'),
-    oldest: gauge('mails_oldest_seconds', 'Age of the oldest of them, 0 without any'),
+    waiting: gauge('mails_waiting', 'Mails in the outbox, of all processes; absent while the database is down'),
+    oldest: gauge('mails_oldest_seconds', 'Age of the oldest waiting mail, 0 without any'),
   }
   const reminders = {
-    waiting: gauge('reminders_overdue', 'Reminders and starts past their time that nobody has fired yet'),
-    oldest: gauge('reminders_overdue_oldest_seconds', 'How long the oldest of them is overdue, 0 without any'),
+    waiting: gauge('reminders_overdue', 'Reminders and game starts that are due and not yet fired'),
+    oldest: gauge(
+      'reminders_overdue_oldest_seconds',
+      'How long the oldest reminder or start is overdue, 0 without any',
+    ),
   }
 
   const metrics: Metrics = {

@@ -13,7 +13,7 @@ const TYPES: Record<string, string> = {
 const PAGE = new URL('page/', import.meta.url)
 const CLIENT = new URL('../../client/dist/', import.meta.url)
 
-/** Reads every file of the page once. Only these paths are served, whatever else is on the disk. */
+/** Reads every file of the page once. Only these paths are served, so no other file on the disk can be reached. */
 export async function readFiles(): Promise<File[]> {
   const [page, client, inbox] = await Promise.all([
     readFolder(PAGE, '/web/'),

@@ -85,6 +85,7 @@ export async function anotherApp(
     async close() {
       await app.close()
       await ctx.close()
+      assert.deepEqual(answers.violations, [])
     },
   }
 }

@@ -4,26 +4,30 @@ import type { AddressInfo } from 'node:net'
 import { Courtside, CourtsideError, type CourtsideOptions, memoryStorage, type TokenStorage } from 'courtside-client'
 import { within } from './within.ts'
 
-/** What a client has sent, oldest first. */
+/** A request that a client has sent. */
 export type Sent = { method: string; path: string; token: string | undefined }
 
-/** A client whose requests are noted. */
-export function noted(options: CourtsideOptions): { client: Courtside; sent: Sent[]; refreshes: () => number } {
+/** Creates a client and records its requests, oldest first. */
+export function recordRequests(options: CourtsideOptions): {
+  client: Courtside
+  sent: Sent[]
+  refreshes: () => number
+} {
   const sent: Sent[] = []
-  const through = options.fetch ?? fetch
+  const send = options.fetch ?? fetch
   const client = new Courtside({
     ...options,
     fetch: (input, init) => {
       const token = new Headers(init?.headers).get('authorization')?.slice('Bearer '.length)
       sent.push({ method: init?.method ?? 'GET', path: new URL(String(input)).pathname, token })
-      return through(input, init)
+      return send(input, init)
     },
   })
   return { client, sent, refreshes: () => sent.filter(({ path }) => path.endsWith('/refresh')).length }
 }
 
-/** A storage as the tabs of a browser have it: each a view of its own, told of what the others change. */
-export function tabs(): () => TokenStorage {
+/** Simulates the storage of browser tabs. Each call returns the view of one tab, which is notified of changes by the others. */
+export function createTabs(): () => TokenStorage {
   const shared = memoryStorage()
   const views: { storage: TokenStorage; listeners: Set<() => void> }[] = []
   return () => {
@@ -32,7 +36,7 @@ export function tabs(): () => TokenStorage {
       get: key => shared.get(key),
       set(key, value) {
         shared.set(key, value)
-        for (const view of views) if (view.storage !== storage) for (const tell of view.listeners) tell()
+        for (const view of views) if (view.storage !== storage) for (const notify of view.listeners) notify()
       },
       onChange(listener) {
         listeners.add(listener)
@@ -44,7 +48,7 @@ export function tabs(): () => TokenStorage {
   }
 }
 
-/** A server that misbehaves as told, on a port of its own. */
+/** Starts a server on a free port. @param listener answers the requests, in any way that a test needs */
 export async function startServer(listener: RequestListener): Promise<{ url: string; close(): Promise<void> }> {
   const server = createServer(listener)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -58,32 +62,32 @@ export async function startServer(listener: RequestListener): Promise<{ url: str
   }
 }
 
-/** What is said to it, to be waited for one by one. */
-export function ear<T>(): { hear: (said: T) => void; next(): Promise<T>; heard: T[] } {
-  const heard: T[] = []
+/** Creates a queue of calls. `next` waits for the next one. */
+export function createQueue<T>(): { push: (item: T) => void; next(): Promise<T>; items: T[] } {
+  const items: T[] = []
   let taken = 0
-  let arrived = () => {}
+  let wake = () => {}
   return {
-    heard,
-    hear(said) {
-      heard.push(said)
-      arrived()
+    items,
+    push(item) {
+      items.push(item)
+      wake()
     },
     async next() {
-      while (heard.length <= taken) {
+      while (items.length <= taken) {
         await within(
           'a call',
           new Promise<void>(resolve => {
-            arrived = resolve
+            wake = resolve
           }),
         )
       }
-      return heard[taken++]!
+      return items[taken++]!
     },
   }
 }
 
-/** For `assert.rejects`: that it is the client's error, with this status and code. */
+/** Returns a check for `assert.rejects`: the client's error with this status and code. */
 export function failsWith(status: number, code: string) {
   return (error: unknown) => {
     assert.ok(error instanceof CourtsideError)
