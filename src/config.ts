@@ -3,7 +3,7 @@ import { SETTINGS, type Setting } from './settings.ts'
 
 export type Config = Readonly<ReturnType<typeof toConfig>>
 
-/** Every fault of the environment at once. `npm start` prints them and exits with 78 (EX_CONFIG of sysexits.h). */
+/** All faults of the environment. `npm start` prints them and exits with 78 (EX_CONFIG of sysexits.h). */
 export class ConfigError extends Error {
   readonly faults: string[]
   constructor(faults: string[]) {
@@ -14,8 +14,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * Turns the environment into a frozen Config. Pure; an unset or blank variable takes its default.
- * @throws ConfigError listing every fault at once
+ * Turns the environment into a frozen Config. Pure. An unset or blank variable takes its default.
+ * @throws ConfigError with all faults
  */
 export function readConfig(env: Record<string, string | undefined>): Config {
   const faults = new Map<string, string>()
@@ -24,13 +24,13 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     try {
       return declared.parse(value)
     } catch (error) {
-      // The value itself stays unsaid: it may be a secret.
+      // The message does not contain the value, which may be a secret.
       faults.set(name, `${name}: ${(error as Error).message}`)
       return undefined as T
     }
   }
   const config = toConfig(read)
-  const all = [...faults.values(), ...contradictions(config, env, name => faults.has(name))]
+  const all = [...faults.values(), ...findContradictions(config, env, name => faults.has(name))]
   if (all.length > 0) throw new ConfigError(all)
   return Object.freeze(config)
 }
@@ -46,13 +46,13 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, declared: Setting<T>) =
     /** Undefined: the development mailbox. */
     smtpUrl: read('SMTP_URL', SETTINGS.SMTP_URL),
     mailFrom: read('MAIL_FROM', SETTINGS.MAIL_FROM),
-    /** Newest first. Empty only with the embedded database: then generated and kept. */
+    /** Newest first. Empty only with the embedded database; the process then uses the one in `dataDir`. */
     jwtSecrets: read('JWT_SECRET', SETTINGS.JWT_SECRET),
     intakeKeys: read('INTAKE_KEYS', SETTINGS.INTAKE_KEYS),
     trustProxy: read('TRUST_PROXY', SETTINGS.TRUST_PROXY),
     corsOrigins: read('CORS_ORIGINS', SETTINGS.CORS_ORIGINS),
     metricsToken: read('METRICS_TOKEN', SETTINGS.METRICS_TOKEN),
-    /** Requests a minute and client. */
+    /** Requests per client and minute. */
     throttle: {
       requestOtp: read('THROTTLE_REQUEST_OTP', SETTINGS.THROTTLE_REQUEST_OTP),
       verifyOtp: read('THROTTLE_VERIFY_OTP', SETTINGS.THROTTLE_VERIFY_OTP),
@@ -71,29 +71,29 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, declared: Setting<T>) =
 }
 
 /**
- * What each setting allows by itself but not together with the others.
- * @param isFaulty whether a setting was given, but couldn't be read: it counts as given, whatever it was meant to be
+ * Finds settings that are valid alone but not together.
+ * @param isFaulty whether a setting has a value that could not be read; such a setting counts as set
  */
-function contradictions(
+function findContradictions(
   config: Config,
   env: Record<string, string | undefined>,
   isFaulty: (name: keyof typeof SETTINGS) => boolean,
 ): string[] {
   const faults: string[] = []
   const isExternal = config.databaseUrl !== undefined || isFaulty('DATABASE_URL')
-  const mails = config.smtpUrl !== undefined || isFaulty('SMTP_URL')
+  const hasMailServer = config.smtpUrl !== undefined || isFaulty('SMTP_URL')
   if (isExternal) {
     for (const [name, keys] of [
       ['JWT_SECRET', config.jwtSecrets],
       ['INTAKE_KEYS', config.intakeKeys],
     ] as const) {
       if (!isFaulty(name) && keys.length === 0) {
-        faults.push(`${name}: required with DATABASE_URL; \`npm run courtside -- secret\` makes one`)
+        faults.push(`${name}: required with DATABASE_URL; \`npm run courtside -- secret\` prints one`)
       }
     }
   }
-  // The mailbox shows everybody's codes, so that it must never be found on anything but a developer's own machine.
-  if (!mails && !config.devMailbox && !isFaulty('DEV_MAILBOX')) {
+  // The mailbox shows the codes of all users, so it may exist only on a developer's own machine.
+  if (!hasMailServer && !config.devMailbox && !isFaulty('DEV_MAILBOX')) {
     const exposed = [
       isLoopback(config.host) ? undefined : 'a HOST beyond loopback',
       isExternal ? 'DATABASE_URL' : undefined,
@@ -102,12 +102,12 @@ function contradictions(
     ].filter(reason => reason !== undefined)
     if (exposed.length > 0) {
       faults.push(
-        `SMTP_URL: required with ${exposed.join(', ')} (or DEV_MAILBOX=on, which shows codes to anyone local)`,
+        `SMTP_URL: required with ${exposed.join(', ')} (or DEV_MAILBOX=on, which shows the codes to every local user)`,
       )
     }
   }
-  // The mailbox lives in the memory of the process that sends the mail, so that process must be the one that shows it.
-  if (!mails && !(config.serves && config.works)) {
+  // The mailbox is in the memory of the process that sends mail, so the same process must serve it.
+  if (!hasMailServer && !(config.serves && config.works)) {
     faults.push('SMTP_URL: required with ROLE=web or ROLE=worker; the development mailbox needs ROLE=all')
   }
   return faults

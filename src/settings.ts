@@ -1,42 +1,68 @@
 import { isIP } from 'node:net'
+import { parsePostgresUrl } from './db/postgres-url.ts'
 
-/** A length of time: whole calendar days, or milliseconds. Days follow the wall clock over a clock change. */
+/**
+ * A length of time: whole calendar days, or milliseconds. Days follow the wall clock when daylight saving time changes.
+ */
 export type Duration = { days: number } | { ms: number }
 
 export type Setting<T> = { default: string; doc: string; parse: (value: string) => T }
 
-/** Each setting once: its default as one would write it, what it is for, and how it is read. `parse` throws a plain sentence. */
+/**
+ * Each setting: its default as an operator would write it, its meaning for the README, and its parser. A parser throws
+ * a sentence without its subject, which is the setting's name.
+ */
 export const SETTINGS = {
-  HOST: setting('127.0.0.1', 'address to listen on', text),
-  PORT: setting('3000', 'port to listen on; 0 takes a free one', integer(0, 65_535)),
+  HOST: setting('127.0.0.1', 'the address to listen on', text),
+  PORT: setting('3000', 'the port to listen on; 0 takes a free one', integer(0, 65_535)),
   DATABASE_URL: setting(
     '',
-    'an external PostgreSQL (15 or newer), several hosts allowed; empty: the embedded one',
+    'an external PostgreSQL, 15 or newer, with one host or several; empty: the embedded PostgreSQL',
     optional(postgresUrl),
   ),
-  DATA_DIR: setting('./data', 'where the embedded database and the generated secrets live', text),
+  DATA_DIR: setting('./data', 'the folder of the embedded database and the generated secrets', text),
   SMTP_URL: setting('', 'the mail server, `smtp://` or `smtps://`; empty: the development mailbox', optional(smtpUrl)),
   MAIL_FROM: setting('Courtside <no-reply@localhost>', 'the sender of the mails', sender),
-  JWT_SECRET: setting('', 'secrets of at least 32 bytes, newest first; empty: generated and kept', list(secret)),
-  INTAKE_KEYS: setting('', 'keys of at least 32 bytes for the event intake; empty: generated and kept', list(secret)),
+  JWT_SECRET: setting(
+    '',
+    'secrets of at least 32 bytes, newest first; empty: generated and stored in `DATA_DIR`',
+    list(secret(32)),
+  ),
+  INTAKE_KEYS: setting(
+    '',
+    'keys of at least 32 bytes for the event intake; empty: generated and stored in `DATA_DIR`',
+    list(secret(32)),
+  ),
   TRUST_PROXY: setting('', 'addresses or CIDR ranges of your proxies', list(cidr)),
   CORS_ORIGINS: setting('', 'origins whose pages may call the API', list(origin)),
-  METRICS_TOKEN: setting('', 'bearer of `/metrics`; empty: no metrics', optional(secretOf(16))),
-  THROTTLE_REQUEST_OTP: setting('5', 'requests a minute and client', integer(1, 1_000_000)),
-  THROTTLE_VERIFY_OTP: setting('10', 'requests a minute and client', integer(1, 1_000_000)),
-  REMINDER_OFFSETS: setting('1d,2h', 'how long before a game its players are reminded', list(duration)),
-  TIMEZONE: setting('Europe/Paris', 'the zone the texts tell times in', timeZone),
-  RETENTION_READ_DAYS: setting('90', 'read notifications older than this are pruned; 0 keeps', integer(0, 36_500)),
-  RETENTION_DAYS: setting('365', 'notifications older than this are pruned; 0 keeps', integer(0, 36_500)),
-  TERMS_VERSION: setting('1', 'the version of the terms that people accept', text),
-  WEB: setting('on', '`off` takes away the page at `/`', oneOf('on', 'off')),
+  METRICS_TOKEN: setting('', 'the bearer token for `/metrics`; empty: no metrics', optional(secret(16))),
+  THROTTLE_REQUEST_OTP: setting('5', 'requests to `request-otp` per client and minute', integer(1, 1_000_000)),
+  THROTTLE_VERIFY_OTP: setting('10', 'requests to `verify-otp` per client and minute', integer(1, 1_000_000)),
+  REMINDER_OFFSETS: setting('1d,2h', 'how long before a game its players get a reminder', list(duration)),
+  TIMEZONE: setting('Europe/Paris', 'the time zone of times in notifications', timeZone),
+  RETENTION_READ_DAYS: setting(
+    '90',
+    'read notifications older than this are deleted; 0 keeps them',
+    integer(0, 36_500),
+  ),
+  RETENTION_DAYS: setting('365', 'all notifications older than this are deleted; 0 keeps them', integer(0, 36_500)),
+  TERMS_VERSION: setting('1', 'the version of the terms that users accept', text),
+  WEB: setting('on', '`off` removes the page at `/`', oneOf('on', 'off')),
   ROLE: setting('all', '`web`, `worker`, or both in one process', oneOf('all', 'web', 'worker')),
-  LOG_LEVEL: setting('info', 'how much is logged', oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent')),
-  DEV_MAILBOX: setting('off', '`on` allows the development mailbox where it would be a fault', oneOf('on', 'off')),
+  LOG_LEVEL: setting(
+    'info',
+    'the lowest level that is logged',
+    oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+  ),
+  DEV_MAILBOX: setting(
+    'off',
+    '`on` allows the development mailbox where the service would otherwise refuse it',
+    oneOf('on', 'off'),
+  ),
 } satisfies Record<string, Setting<unknown>>
 
-function setting<T>(fallback: string, doc: string, parse: (value: string) => T): Setting<T> {
-  return { default: fallback, doc, parse }
+function setting<T>(defaultValue: string, doc: string, parse: (value: string) => T): Setting<T> {
+  return { default: defaultValue, doc, parse }
 }
 
 function text(value: string): string {
@@ -74,11 +100,7 @@ function oneOf<const T extends string>(...allowed: T[]): (value: string) => T {
 }
 
 function postgresUrl(value: string): string {
-  // One host or several, each with its port: `URL` reads one alone.
-  const host = '(\\[[\\da-f:.]+\\]|[^\\s:,/?@[\\]]*)(:\\d{1,5})?'
-  if (!new RegExp(`^postgres(ql)?://([^\\s@/]*@)?${host}(,${host})*([/?]\\S*)?$`, 'i').test(value)) {
-    throw new Error('must be a postgres:// URL')
-  }
+  parsePostgresUrl(value)
   return value
 }
 
@@ -87,7 +109,10 @@ function smtpUrl(value: string): string {
   return value
 }
 
-/** One address, alone or behind a name. What a library makes of another text nobody would know before a mail comes back. */
+/**
+ * Accepts one address, alone or after a name. A mail library would accept other texts and mail from an unexpected
+ * address.
+ */
 function sender(value: string): string {
   const address = '[^\\s<>@,;]+@[^\\s<>@,;]+'
   if (!new RegExp(`^(${address}|("[^"\\n]*"|[^<>,;"\\n]*) *<${address}>)$`).test(value)) {
@@ -111,15 +136,11 @@ function cidr(value: string): string {
   return value
 }
 
-function secret(value: string): string {
-  return secretOf(32)(value)
-}
-
-function secretOf(bytes: number): (value: string) => string {
+function secret(minBytes: number): (value: string) => string {
   return value => {
-    if (Buffer.byteLength(value) < bytes) throw new Error(`must be at least ${bytes} bytes`)
+    if (Buffer.byteLength(value) < minBytes) throw new Error(`must be at least ${minBytes} bytes`)
     if (/change.?me|your.?(256|secret|key)|example|placeholder|password/i.test(value) || new Set(value).size < 8) {
-      throw new Error('is a placeholder; `npm run courtside -- secret` makes a real one')
+      throw new Error('is a placeholder; `npm run courtside -- secret` prints a real one')
     }
     return value
   }
@@ -133,7 +154,8 @@ function duration(value: string): Duration {
 }
 
 function timeZone(value: string): string {
-  // The list has the usual names; other spellings the formatter knows, but to make one takes a start a twentieth of a second.
+  // The list contains the usual names. Creating a formatter, which accepts other spellings too, delays a start by 50
+  // ms.
   if (Intl.supportedValuesOf('timeZone').includes(value)) return value
   try {
     new Intl.DateTimeFormat('en', { timeZone: value })

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, test } from 'node:test'
-import { splitHosts } from '../src/db/client.ts'
 import { migrate } from '../src/db/migrate.ts'
+import { parsePostgresUrl } from '../src/db/postgres-url.ts'
 import { connect } from '../src/db/sql.ts'
 import { AppError } from '../src/errors.ts'
 import { testDatabase } from './support/database.ts'
@@ -29,7 +29,7 @@ describe('a URL with several hosts', () => {
     ],
   ]
   for (const [url, hosts, first] of urls) {
-    test(url, () => assert.deepEqual(splitHosts(url), { hosts, url: first }))
+    test(url, () => assert.deepEqual(parsePostgresUrl(url), { hosts, firstHostUrl: first }))
   }
 
   test('the first that is reached serves pool, transactions and migrations', async () => {

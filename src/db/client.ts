@@ -1,38 +1,37 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
 import { unreachableError } from './errors.ts'
+import { type Host, parsePostgresUrl } from './postgres-url.ts'
 
-const PROBE_MS = 2_000
+const PROBE_TIMEOUT_MS = 2_000
 
 export type ConnectionConfig = pg.ClientConfig & {
   /**
-   * How long a server may be silent that owes an answer. A machine that lost its power breaks no connection, and TCP alone would
-   * wait for it for a quarter of an hour.
+   * How long to wait for a reply before the connection is dropped. A machine that lost its power closes no connection,
+   * and TCP alone would wait for a quarter of an hour.
    */
   maxSilenceMs?: number
   /**
-   * In what zone PostgreSQL writes instants. It is asked for by a statement, since `options` may be a URL's own, and a pooler may
-   * leave them out.
+   * The zone in which PostgreSQL writes instants. A statement sets it, because a URL may bring its own `options`, and a
+   * pooler may drop them.
    */
   timeZone?: 'UTC'
 }
 
-type Host = { host: string; port: number }
-
 /**
- * pg's client, for a URL that may name several hosts, `postgres://user:password@one:5432,two/db`: it connects to the first that
- * is reached and is not in recovery, so that after a fail-over new connections find the new primary. With one host it is pg's
- * own. Pool, queue and migrations all use this one.
+ * pg's client, for a URL that may name several hosts: `postgres://user:password@one:5432,two/db`. It connects to the
+ * first host that answers and is not in recovery, so after a failover new connections find the new primary. With one
+ * host it behaves as pg's own client. Pools, queue and migrations all use this class.
  */
 export class Client extends pg.Client {
   readonly #hosts: Host[]
   readonly #config: ConnectionConfig
 
   constructor(config: ConnectionConfig) {
-    const { hosts, url } = splitHosts(config.connectionString!)
-    super({ ...config, connectionString: url })
+    const { hosts, firstHostUrl } = parsePostgresUrl(config.connectionString!)
+    super({ ...config, connectionString: firstHostUrl })
     this.#hosts = hosts
-    this.#config = { ...config, connectionString: url }
+    this.#config = { ...config, connectionString: firstHostUrl }
   }
 
   override connect(): Promise<this>
@@ -45,35 +44,41 @@ export class Client extends pg.Client {
   }
 
   async #connect(): Promise<this> {
-    if (this.#hosts.length > 1) Object.assign(this, await this.#primary())
+    if (this.#hosts.length > 1) Object.assign(this, await this.#findPrimary())
     await super.connect()
-    const { maxSilenceMs: patienceMs, timeZone } = this.#config
-    if (patienceMs !== undefined) this.#leaveWhenSilent(patienceMs)
-    // Ahead of all others, so that nobody waits for it. Where it fails, so will they.
+    const { maxSilenceMs, timeZone } = this.#config
+    if (maxSilenceMs !== undefined) this.#destroyWhenSilent(maxSilenceMs)
+    // It is sent ahead of all other statements, so nothing waits for it. If it fails, they fail too.
     if (timeZone) sendQuery(this, { text: `set time zone '${timeZone}'` }).catch(() => {})
     return this
   }
 
   /**
-   * Not by pg's `query_timeout`, a timer for each statement (see `ask`), nor by the socket's, which each statement that is sent
-   * starts anew: what counts is that nothing comes.
+   * Destroys the socket when the server owes a reply and sends nothing for this long. pg's `query_timeout` would do,
+   * but it costs a timer for each statement (see `sendQuery`). The socket's own timeout would not: each statement that
+   * we send restarts it.
    */
-  #leaveWhenSilent(ms: number): void {
+  #destroyWhenSilent(ms: number): void {
     const socket = this.connection.stream as Socket
-    let [heard, silent] = [0, 0]
-    const watch = setInterval(() => {
+    let bytesBefore = 0
+    let silentChecks = 0
+    const timer = setInterval(() => {
       const { readyForQuery } = this as unknown as { readyForQuery: boolean }
-      silent = readyForQuery || socket.bytesRead !== heard ? 0 : silent + 1
-      heard = socket.bytesRead
-      if (silent > 10) socket.destroy(unreachableError('the server owes an answer and is silent', 'ETIMEDOUT'))
+      silentChecks = readyForQuery || socket.bytesRead !== bytesBefore ? 0 : silentChecks + 1
+      bytesBefore = socket.bytesRead
+      if (silentChecks > 10) socket.destroy(unreachableError('the server owes a reply and is silent', 'ETIMEDOUT'))
     }, ms / 10).unref()
-    this.once('end', () => clearInterval(watch))
+    this.once('end', () => clearInterval(timer))
   }
 
-  async #primary(): Promise<Host> {
-    let fault: unknown
+  async #findPrimary(): Promise<Host> {
+    let lastError: unknown
     for (const host of this.#hosts) {
-      const probe = new pg.Client({ ...this.#config, connectionTimeoutMillis: PROBE_MS, query_timeout: PROBE_MS })
+      const probe = new pg.Client({
+        ...this.#config,
+        connectionTimeoutMillis: PROBE_TIMEOUT_MS,
+        query_timeout: PROBE_TIMEOUT_MS,
+      })
       probe.on('error', () => {})
       Object.assign(probe, host)
       try {
@@ -81,19 +86,19 @@ export class Client extends pg.Client {
         const { rows } = await probe.query('select pg_is_in_recovery() as standby')
         if (!rows[0].standby) return host
       } catch (error) {
-        fault = error
+        lastError = error
       } finally {
         await probe.end().catch(() => {})
       }
     }
-    throw fault ?? unreachableError('every host is a standby', 'EHOSTUNREACH')
+    throw lastError ?? unreachableError('every host is a standby', 'EHOSTUNREACH')
   }
 }
 
 /**
- * A statement's result. It is asked for by a callback, since pg's own promises, and its `query_timeout`, keep each statement with
- * all its rows from V8's collections of young objects. Under load these took some 20 ms then, and half a millisecond without
- * (seen with `--trace-gc`).
+ * Runs a statement. It uses pg's callback form, because pg's promises and its `query_timeout` make each statement with
+ * all its rows survive V8's young generation. A collection then took some 20 ms under load, and takes half a
+ * millisecond without them (measured with `--trace-gc`).
  */
 export async function sendQuery(client: pg.ClientBase, statement: pg.QueryConfig): Promise<pg.QueryResult> {
   try {
@@ -101,19 +106,8 @@ export async function sendQuery(client: pg.ClientBase, statement: pg.QueryConfig
       client.query(statement, (error, result) => (error ? reject(error) : resolve(result)))
     })
   } catch (error) {
-    // Who asked, rather than which bytes were read.
+    // Points the stack trace at the caller instead of the socket.
     if (error instanceof Error) Error.captureStackTrace(error)
     throw error
   }
-}
-
-/** The hosts of a URL, and the same URL with the first alone, which is what pg can read. */
-export function splitHosts(url: string): { hosts: Host[]; url: string } {
-  const [, before, list, after] = /^(\w+:\/\/(?:[^@/]*@)?)([^/?]*)(.*)$/s.exec(url)!
-  const names = list!.split(',')
-  const hosts = names.map(name => {
-    const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]*))(?::(\d+))?$/.exec(name)!
-    return { host: (bracketed ?? plain)!, port: Number(port ?? 5432) }
-  })
-  return { hosts, url: `${before}${names[0]}${after}` }
 }
