@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from './config.ts'
-import { KEY_LOOKUPS } from './db/connection.ts'
+import { KEY_LOOKUPS } from './db/connection-config.ts'
 import { createListener, type Listener } from './db/listener.ts'
 import { connect, connectReads, type Database, type Statements } from './db/sql.ts'
 import { deriveKeys, type Keys } from './keys.ts'
@@ -9,45 +9,48 @@ import type { Mailer } from './mail/mailer.ts'
 import { createSmtpMailer } from './mail/smtp.ts'
 import { createMetrics, type Expose, type Metrics, NO_METRICS } from './metrics/metrics.ts'
 
-/** Everything a process holds open, and the clock. It stops at the route: what lies below takes plain arguments. */
+/**
+ * Everything that a process keeps open, and its clock. Only routes take it: functions below a route take plain
+ * arguments.
+ */
 export type Context = {
   config: Config
   log: FastifyBaseLogger
   now: () => Date
   sql: Database
-  /** For what people ask all day, and changes nothing. */
+  /** Connections for the frequent reads of users. */
   readSql: Statements
-  /** The intake's own two connections: however much is reported at once, people's requests don't wait behind it. */
+  /** Two separate connections for the event intake, so users' requests do not wait behind a burst of events. */
   intakeSql: Database
-  /** Set in a process that serves. It listens once the app is ready. */
+  /** Set in a process that serves. The app starts it. */
   listener: Listener | undefined
   keys: Keys
   intakeKeys: readonly string[]
   mailer: Mailer
-  /** Set in development only; it is the mailer then. */
+  /** Set in development only. It is then also the mailer. */
   mailbox: Mailbox | undefined
   metrics: Metrics
-  /** Set where METRICS_TOKEN is. */
+  /** Set if METRICS_TOKEN is set. */
   exposeMetrics: Expose | undefined
   close(): Promise<void>
 }
 
-/** What a process has found out before it can be composed: where its database is, and its secrets. */
+/** What a process must know before `createContext`: the URL of its database, and its secrets. */
 export type Bootstrap = { databaseUrl: string; jwtSecrets: readonly string[]; intakeKeys: readonly string[] }
 
-/** Composes a process by hand, once. `overrides` are the only seam for tests. */
+/** Composes the process. Tests replace parts through `overrides` only. */
 export function createContext(
   config: Config,
   log: FastifyBaseLogger,
-  found: Bootstrap,
+  bootstrap: Bootstrap,
   overrides: Partial<Pick<Context, 'now' | 'mailer'>> = {},
 ): Context {
-  const sql = connect(found.databaseUrl, { max: 2, planner: KEY_LOOKUPS })
-  const readSql = connectReads(found.databaseUrl)
-  const intakeSql = connect(found.databaseUrl, { max: 2, name: 'courtside-intake', planner: KEY_LOOKUPS })
-  const listener = config.serves ? createListener(found.databaseUrl, log) : undefined
+  const sql = connect(bootstrap.databaseUrl, { max: 2, planner: KEY_LOOKUPS })
+  const readSql = connectReads(bootstrap.databaseUrl)
+  const intakeSql = connect(bootstrap.databaseUrl, { max: 2, name: 'courtside-intake', planner: KEY_LOOKUPS })
+  const listener = config.serves ? createListener(bootstrap.databaseUrl, log) : undefined
   const now = overrides.now ?? (() => new Date())
-  const counted = config.metricsToken === undefined ? undefined : createMetrics()
+  const collected = config.metricsToken === undefined ? undefined : createMetrics()
   const mailbox = config.smtpUrl ? undefined : createMailbox(now)
   return {
     config,
@@ -57,12 +60,12 @@ export function createContext(
     readSql,
     intakeSql,
     listener,
-    keys: deriveKeys(found.jwtSecrets),
-    intakeKeys: found.intakeKeys,
+    keys: deriveKeys(bootstrap.jwtSecrets),
+    intakeKeys: bootstrap.intakeKeys,
     mailer: mailbox ?? createSmtpMailer(config.smtpUrl!, config.mailFrom),
     mailbox,
-    metrics: counted?.metrics ?? NO_METRICS,
-    exposeMetrics: counted?.expose,
+    metrics: collected?.metrics ?? NO_METRICS,
+    exposeMetrics: collected?.expose,
     close: async () => {
       await listener?.close()
       await Promise.all([sql.close(), readSql.close(), intakeSql.close()])

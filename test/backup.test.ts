@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { connect } from '../src/db/sql.ts'
-import { runningEmbedded } from '../src/embedded/server.ts'
+import { findRunningEmbedded } from '../src/embedded/server.ts'
 import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { administer, testDatabase } from './support/database.ts'
 import { announcements, makePlayers, signUpByMail, startLoad } from './support/load.ts'
@@ -136,7 +136,7 @@ test('an embedded database is copied into an external one', { skip: skipCopy, ti
     await moved.close()
     await administer(`drop database ${name}`)
   })
-  const sql = connect((await runningEmbedded(join(checkout, 'data')))!)
+  const sql = connect((await findRunningEmbedded(join(checkout, 'data')))!)
   const players = await makePlayers(sql)
   const load = startLoad([embedded], players)
   while (load.acknowledged.scores.size < 5) await new Promise(setImmediate)

@@ -8,7 +8,7 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
 import { pino } from 'pino'
 import { isAlive } from '../src/embedded/postmaster.ts'
-import { runningEmbedded, startEmbedded } from '../src/embedded/server.ts'
+import { findRunningEmbedded, startEmbedded } from '../src/embedded/server.ts'
 import { startService } from './support/service.ts'
 
 const log = pino({ level: 'silent' })
@@ -63,9 +63,9 @@ describe('the first start', () => {
     assert.deepEqual(settings, { addresses: '127.0.0.1', fsync: 'on', version: 18, lowered: 'é', name: 'courtside' })
     const stranger = Object.assign(new URL(first.url), { password: 'guessed' }).href
     await assert.rejects(ask(stranger, 'select'), { code: '28P01' })
-    assert.equal(await runningEmbedded(dataDir), first.url)
+    assert.equal(await findRunningEmbedded(dataDir), first.url)
     await first.stop()
-    assert.equal(await runningEmbedded(dataDir), undefined)
+    assert.equal(await findRunningEmbedded(dataDir), undefined)
 
     const second = await startEmbedded(dataDir, log)
     assert.deepEqual(await ask(second.url, 'select value from kept'), [{ value: 7 }])
@@ -118,7 +118,7 @@ describe('a later start', () => {
     await writeFile(join(dataDir, 'postgres/PG_VERSION'), '17\n')
     await assert.rejects(
       startService({ DATA_DIR: dataDir }),
-      /is of PostgreSQL 17, and this version of Courtside brings 18,/,
+      /PostgreSQL 17 wrote the data in .* This version of Courtside brings 18,/,
     )
   })
 
@@ -182,7 +182,7 @@ describe('a later start', () => {
     const other = spawn('sleep', ['60'])
     for (const text of [lock, lock.replace(/^\d+/, String(other.pid))]) {
       await writeFile(join(dataDir, 'postgres/postmaster.pid'), text)
-      assert.equal(await runningEmbedded(dataDir), undefined)
+      assert.equal(await findRunningEmbedded(dataDir), undefined)
       const started = await startEmbedded(dataDir, log)
       assert.notEqual(started.url, neighbour.url)
       await started.stop()

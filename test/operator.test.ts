@@ -77,7 +77,7 @@ describe('users', () => {
 
   test('an unknown address: exit 1', async () => {
     const { code, errors } = await command('users', 'show', 'nobody@example.com')
-    assert.deepEqual([code, errors], [1, 'There is no account of nobody@example.com.\n'])
+    assert.deepEqual([code, errors], [1, 'There is no account with the e-mail nobody@example.com.\n'])
   })
 
   test('sign-out ends every session', async () => {
@@ -115,7 +115,7 @@ describe('users', () => {
   test('unlock, of an address that nobody has heard of: exit 1', async () => {
     const { code, errors } = await command('users', 'unlock', 'nobody@example.com')
     assert.equal(code, 1)
-    assert.match(errors, /^There is no account of nobody@example\.com/)
+    assert.match(errors, /^There is no account with the e-mail nobody@example\.com/)
   })
 
   test('delete asks, and takes --yes; then nothing is left', async () => {
@@ -271,7 +271,10 @@ describe('emit', () => {
     for (const status of [502, 200]) {
       const other = await startServer((_, response) => response.writeHead(status).end('<h1>Hello</h1>'))
       const { code, errors } = await command('emit', await file('event', event('9')), '--url', other.url)
-      assert.deepEqual([code, errors], [1, `What answers at ${other.url} is no node of Courtside: ${status}.\n`])
+      assert.deepEqual(
+        [code, errors],
+        [1, `The server at ${other.url} is not a Courtside node: it answered ${status}.\n`],
+      )
       await other.close()
     }
   })
@@ -279,7 +282,7 @@ describe('emit', () => {
   test('a key that isn’t one of the node’s: said plainly', async () => {
     const env = { ...settingsFor(h.database.url), INTAKE_KEYS: JWT_SECRET }
     const { code, errors } = await courtside(['emit', await file('event', event('10')), '--url', service.address], env)
-    assert.deepEqual([code, errors], [1, 'The node refused: 401 Unauthenticated.\n'])
+    assert.deepEqual([code, errors], [1, 'The node refused the events: 401 Unauthenticated.\n'])
   })
 })
 

@@ -17,7 +17,7 @@ describe('reads, of which many are sent before the first is answered', { timeout
     line = await wire(new URL(database.url))
   })
   beforeEach(() => {
-    read = connectReads(line.url, { patienceMs: 1_000 })
+    read = connectReads(line.url, { maxSilenceMs: 1_000 })
   })
   afterEach(() => read.close())
   after(async () => {

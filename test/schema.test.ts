@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import pg from 'pg'
-import { migrate, QUEUE } from '../src/db/migrate.ts'
+import { migrate, QUEUE_MIGRATION } from '../src/db/migrate.ts'
 import { administer, testDatabase } from './support/database.ts'
 import { describeSchema } from './support/schema.ts'
 
@@ -31,7 +31,7 @@ test('migrations that start at once, several times over, end in one migrated dat
 
 test('the queue’s version that is noted is the one that is installed', async () => {
   const { dependencies } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
-  assert.equal(QUEUE, `graphile-worker@${dependencies['graphile-worker']}`)
+  assert.equal(QUEUE_MIGRATION, `graphile-worker@${dependencies['graphile-worker']}`)
 })
 
 test('a database newer than the program is refused, be it for the queue’s sake', async () => {
@@ -61,7 +61,7 @@ test('a migration that fails leaves nothing of itself', async () => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   await client.query('create table throttle ()')
-  await assert.rejects(migrate(url), /0001_accounts.sql failed; nothing of it was kept/)
+  await assert.rejects(migrate(url), /0001_accounts.sql failed; it was rolled back/)
   const { rows } = await client.query("select to_regclass('app_user') as table")
   assert.equal(rows[0].table, null)
   await client.end()

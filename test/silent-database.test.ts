@@ -12,7 +12,7 @@ const isUnavailable = (error: unknown) => error instanceof AppError && error.cod
 async function behindWire() {
   const database = await testDatabase()
   const line = await wire(new URL(database.url))
-  const sql = connect(line.url, { connections: 1, max: 1, patienceMs: 300 })
+  const sql = connect(line.url, { connections: 1, max: 1, maxSilenceMs: 300 })
   const close = async () => {
     await sql.close()
     await line.close()

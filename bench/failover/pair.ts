@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { findPrograms, type Programs } from '../../src/embedded/programs.ts'
+import { choosePrograms, type Programs } from '../../src/embedded/programs.ts'
 import { administer } from '../postgres.ts'
 import { freePort } from '../programs.ts'
 import { listChildren } from '../resources.ts'
@@ -28,7 +28,7 @@ export type Pair = {
  */
 export async function startPair(bin: string, synchronous: boolean): Promise<Pair> {
   const folder = await mkdtemp(join(tmpdir(), 'courtside-failover-'))
-  const programs = await findPrograms(bin)
+  const programs = await choosePrograms(bin)
   const [primaryPort, standbyPort] = [await freePort(), await freePort()]
   const urlFor = (port: number, database = 'courtside') => `postgres://postgres@127.0.0.1:${port}/${database}`
   const primaryData = join(folder, 'primary')

@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { toUser } from '../../src/accounts/schema.ts'
 import * as users from '../../src/accounts/users.ts'
-import { KEY_LOOKUPS, PLANNER_OPTIONS } from '../../src/db/connection.ts'
+import { KEY_LOOKUPS, PLANNER_OPTIONS } from '../../src/db/connection-config.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
 import { createBareSql } from './bare-sql.ts'
 import { createIntakeCeiling } from './ceiling-intake.ts'

@@ -2,36 +2,39 @@ import pg from 'pg'
 import type { ConnectionConfig } from './client.ts'
 
 /**
- * Every statement here asks for a few rows by an index. Reckoned as for a spinning disk, which is PostgreSQL's habit, it would
- * rather read all of a table of some thousand games. A URL with `options` of its own takes their place.
+ * Every statement reads a few rows by an index. PostgreSQL's default costs are those of a spinning disk; with them it
+ * would scan a whole table of some thousand games. If the URL brings its own `options`, those replace ours.
  */
 export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
 
 /**
- * For connections whose every statement goes by keys: planned once, for any values, and by the indexes, however small a table is
- * just now. Left to itself PostgreSQL would plan some anew each time, which takes longer than to run them, and keep for others
- * what was best while the tables were empty.
+ * For connections on which every statement looks rows up by key. PostgreSQL plans each statement once, for any values,
+ * and uses indexes even while a table is small. By default it would plan some statements again on every execution,
+ * which takes longer than running them, and would keep plans for others that were best while the tables were empty.
  */
 export const KEY_LOOKUPS = [
   PLANNER_OPTIONS,
   ...['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'],
-  // What is switched off counts as so dear, where there is no other way, that it would be compiled.
+  // Disabled plan nodes get a huge cost, which would trigger JIT compilation where a plan cannot avoid them.
   'jit=off',
 ].join(' -c ')
 
 export type ConnectionOptions = {
-  /** As PostgreSQL lists it (`application_name`). */
+  /** The `application_name` that PostgreSQL shows. */
   name?: string
-  /** How PostgreSQL is to plan: PLANNER_OPTIONS or BY_KEYS. */
+  /** How PostgreSQL plans: PLANNER_OPTIONS or KEY_LOOKUPS. */
   planner?: string
-  /** Milliseconds that an answer is waited for; more than the server gives a statement. */
-  patienceMs?: number
+  /** How long to wait for a reply. Longer than `statement_timeout`, which the server enforces. */
+  maxSilenceMs?: number
 }
 
-/** How each connection for statements is set up. @param url a PostgreSQL URL; several hosts are tried in order */
+/**
+ * Returns the settings of a connection for statements.
+ * @param url a PostgreSQL URL; several hosts are tried in order
+ */
 export function connectionConfig(
   url: string,
-  { name = 'courtside', planner = PLANNER_OPTIONS, patienceMs = 35_000 }: ConnectionOptions,
+  { name = 'courtside', planner = PLANNER_OPTIONS, maxSilenceMs = 35_000 }: ConnectionOptions,
 ): ConnectionConfig {
   return {
     connectionString: url,
@@ -40,19 +43,19 @@ export function connectionConfig(
     connectionTimeoutMillis: 5_000,
     options: planner,
     timeZone: 'UTC',
-    // A statement that runs this long has lost its reader; it must not hold its locks.
+    // The client of a statement that runs this long has given up. The statement must not keep its locks.
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,
-    maxSilenceMs: patienceMs,
+    maxSilenceMs,
     keepAlive: true,
-    // What is asked at once is sent at once.
+    // Sends a statement without waiting for the replies to those before it.
     pipeline: true,
   }
 }
 
 const INT8_ARRAY = 1016
 
-// An int8 is a number here, and one that a number can't hold is refused rather than rounded.
+// An int8 becomes a number. A value that a number cannot hold exactly throws instead of being rounded.
 const types = {
   getTypeParser(oid: number, format?: string): (value: string) => unknown {
     if (oid === pg.types.builtins.INT8 && format !== 'binary') return safeInteger

@@ -1,28 +1,29 @@
 import pg from 'pg'
 import { unavailable } from '../errors.ts'
 
-/** What a caller is told of a fault: that a second try may do, or just what it was. */
+/** Rethrows a database error that a second try may avoid as `unavailable` (503), any other unchanged. */
 export function rethrowAsUnavailable(error: unknown): never {
   throw isUnreachable(error) || isTransient(error) || isStale(error) ? unavailable(error) : error
 }
 
-/** A deadlock's victim, and a statement that waited too long for its locks: asked again, it works. */
+/** Whether a deadlock, a serialization failure or a timeout ended the statement. Another try may work. */
 function isTransient(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(40P01|40001|55P03|57014)$/.test(error.code ?? '')
 }
 
 /**
- * Tells that a connection is of no more use: its server only reads, and so is a primary no more; or the statements prepared on it
- * aren't what they were, since a migration has changed what one returns, or somebody has taken them away. On another it works.
+ * Whether to discard the connection. Either its server became read-only, so it is no longer the primary, or its
+ * prepared statements are stale: a migration changed the columns that one returns, or another client of a pooler
+ * deallocated them.
  */
 export function isStale(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false
-  const isStale = error.code === '0A000' && error.routine === 'RevalidateCachedQuery'
-  return isStale || /^(25006|26000|42P05)$/.test(error.code ?? '')
+  const returnsOtherColumns = error.code === '0A000' && error.routine === 'RevalidateCachedQuery'
+  return returnsOtherColumns || /^(25006|26000|42P05)$/.test(error.code ?? '')
 }
 
-/** How pg and its pool begin to tell of connections that are lost, or can't be had. Of these they give words alone, and no code. */
-const WORDS = [
+/** The beginnings of the messages with which pg and its pool report connection errors. These errors carry no code. */
+const CONNECTION_ERROR_MESSAGES = [
   'Connection terminated',
   'timeout expired',
   'timeout exceeded when trying to connect',
@@ -32,15 +33,18 @@ const WORDS = [
   'Cannot use a pool',
 ]
 
-/** Connection faults, shutdowns and fail-overs: SQLSTATE classes 08 and 57P, 53300, 25006, and the socket's own errors. */
+/**
+ * Whether the connection failed, or the server shut down or failed over: SQLSTATE 08…, 57P0., 53300, 25006, and socket
+ * errors.
+ */
 export function isUnreachable(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return /^(08...|57P0.|53300|25006)$/.test(error.code ?? '')
   const { code, message = '' } = error as NodeJS.ErrnoException
-  if (code === undefined) return WORDS.some(words => message.startsWith(words))
+  if (code === undefined) return CONNECTION_ERROR_MESSAGES.some(start => message.startsWith(start))
   return /^(ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOST|ENET|ENOENT|EADDRNOTAVAIL)/.test(code)
 }
 
-/** A fault of the same kind that is found out here. @param code as the socket would give it */
+/** Returns an error that `isUnreachable` recognizes. @param code the code that a socket would give */
 export function unreachableError(message: string, code: 'ETIMEDOUT' | 'EHOSTUNREACH' | 'ECONNABORTED'): Error {
   return Object.assign(new Error(message), { code })
 }

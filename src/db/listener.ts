@@ -4,87 +4,87 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { Client } from './client.ts'
 
-// A link that is dead without a word is noticed after 3.5 s at the latest.
-const ASK_MS = 1_500
-const ANSWER_MS = 2_000
-const CONNECT_MS = 3_000
+// A dead link that sends no error is noticed within CHECK_INTERVAL_MS + REPLY_TIMEOUT_MS, 3.5 s.
+const CHECK_INTERVAL_MS = 1_500
+const REPLY_TIMEOUT_MS = 2_000
+const CONNECT_TIMEOUT_MS = 3_000
 const CLOSE_GRACE_MS = 500
-const BACK_OFF_MS = [50, 100, 250, 500, 1_000]
+const RECONNECT_DELAYS_MS = [50, 100, 250, 500, 1_000]
 
 export type Listener = ReturnType<typeof createListener>
 
 /**
- * The one connection on which a process hears what others notify it of. It comes back by itself; what was notified while it was
- * down is lost, so that whoever trusts it must look for themselves each time it is up again. All that committed before `onUp` is
- * called can be seen by then; all that commits later is heard.
+ * The one connection on which a process receives notifications (NOTIFY) of other processes. It reconnects by itself.
+ * Notifications sent while it is disconnected are lost, so re-read state in `onUp`: a transaction that committed before
+ * `onUp` is visible by then, and the notification of one that commits later arrives.
  */
 export function createListener(url: string, log: FastifyBaseLogger) {
   const handlers = new Map<string, ((payload: string) => void)[]>()
-  const whenUp: (() => void)[] = []
-  const whenDown: (() => void)[] = []
+  const upHandlers: (() => void)[] = []
+  const downHandlers: (() => void)[] = []
   const stopping = new AbortController()
   let up = false
-  let ran: Promise<void> | undefined
+  let finished: Promise<void> | undefined
 
-  function setUp(next: boolean): void {
+  function setIsUp(next: boolean): void {
     if (up === next) return
     up = next
-    for (const react of up ? whenUp : whenDown) react()
+    for (const handle of up ? upHandlers : downHandlers) handle()
   }
 
   async function run(): Promise<void> {
     for (let failures = 0; !stopping.signal.aborted; failures += 1) {
       const lost = new AbortController()
-      const client = connection(url, lost)
+      const client = createClient(url, lost)
       client.on('notification', ({ channel, payload = '' }) => {
         for (const handle of handlers.get(channel) ?? []) handle(payload)
       })
       try {
-        // pg leaves whoever waits for a connection waiting when it is told to end meanwhile.
+        // If a client ends while it connects, pg never settles the promise of `connect`.
         await Promise.race([client.connect(), once(stopping.signal, 'abort', { signal: lost.signal })])
         if (!stopping.signal.aborted) {
           for (const channel of handlers.keys()) await client.query(`listen "${channel}"`)
           if (failures > 0) log.info('listening to the database again')
           failures = 0
-          setUp(true)
-          await stayWith(client, AbortSignal.any([lost.signal, stopping.signal]))
+          setIsUp(true)
+          await checkUntilLost(client, AbortSignal.any([lost.signal, stopping.signal]))
         }
       } catch (error) {
-        // Told once an outage, not at every attempt.
+        // Logged once for each outage, not at every attempt.
         if (!stopping.signal.aborted && failures === 0) log.warn({ err: error }, 'the listening connection is lost')
       }
-      setUp(false)
+      setIsUp(false)
       lost.abort()
       await closeConnection(client)
-      await pause(BACK_OFF_MS[Math.min(failures, BACK_OFF_MS.length - 1)]!, stopping.signal)
+      await pause(RECONNECT_DELAYS_MS[Math.min(failures, RECONNECT_DELAYS_MS.length - 1)]!, stopping.signal)
     }
   }
 
   return {
-    /** Hears of a channel; to be called before `start`. The handler must not throw. */
+    /** Adds a handler for a channel. Call it before `start`. The handler must not throw. */
     on(channel: string, handler: (payload: string) => void): void {
       handlers.set(channel, [...(handlers.get(channel) ?? []), handler])
     },
-    onUp: (react: () => void) => whenUp.push(react),
-    /** Called at once when the connection is known to be lost, and when it is closed. */
-    onDown: (react: () => void) => whenDown.push(react),
+    onUp: (handler: () => void) => upHandlers.push(handler),
+    /** The handler is called as soon as the connection is known to be lost, and when it is closed. */
+    onDown: (handler: () => void) => downHandlers.push(handler),
     isUp: () => up,
     start(): void {
-      ran ??= run()
+      finished ??= run()
     },
     async close(): Promise<void> {
       stopping.abort()
-      await ran
+      await finished
     },
   }
 }
 
-function connection(url: string, lost: AbortController): Client {
+function createClient(url: string, lost: AbortController): Client {
   const client = new Client({
     connectionString: url,
     application_name: 'courtside-listener',
-    connectionTimeoutMillis: CONNECT_MS,
-    query_timeout: ANSWER_MS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: REPLY_TIMEOUT_MS,
     keepAlive: true,
   })
   client.on('error', error => lost.abort(error))
@@ -93,19 +93,19 @@ function connection(url: string, lost: AbortController): Client {
 }
 
 /**
- * Until the connection is lost, or no longer wanted; then it throws. It asks from time to time, since a link may be dead, or its
- * server a primary no more, without our being told.
+ * Queries the server from time to time, because nothing else reports a dead link or a primary that became a standby.
+ * @throws when the connection is lost or `ended` is aborted
  */
-async function stayWith(client: Client, ended: AbortSignal): Promise<void> {
+async function checkUntilLost(client: Client, ended: AbortSignal): Promise<void> {
   for (;;) {
-    await pause(ASK_MS, ended)
+    await pause(CHECK_INTERVAL_MS, ended)
     ended.throwIfAborted()
     const { rows } = await client.query<{ standby: boolean }>('select pg_is_in_recovery() as standby')
-    if (rows[0]!.standby) throw Object.assign(new Error('it is a standby now'), { code: 'standby' })
+    if (rows[0]!.standby) throw Object.assign(new Error('the server is a standby now'), { code: 'standby' })
   }
 }
 
-/** Ends a connection, in whatever state it is. The goodbye of one whose link is dead is not waited for. */
+/** Ends a connection in any state. Over a dead link it waits only CLOSE_GRACE_MS for pg to close. */
 async function closeConnection(client: Client): Promise<void> {
   await Promise.race([client.end().catch(() => {}), delay(CLOSE_GRACE_MS)])
   ;(client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()

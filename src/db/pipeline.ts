@@ -3,111 +3,122 @@ import type pg from 'pg'
 import { Client, type ConnectionConfig, sendQuery } from './client.ts'
 import { isStale, unreachableError } from './errors.ts'
 
-/** How long a connection may owe an answer and still be sent more; a transaction waits as long for one of its own. */
+/**
+ * A connection that has owed a reply for this long gets no more statements. A transaction waits as long for a
+ * connection.
+ */
 const STUCK_MS = 5_000
 
 type Connection = {
   client: Client | undefined
-  opened: Promise<unknown>
-  inFlight: number
-  /** Since when it owes the next answer, if it owes any. */
-  owingSince: number
+  connected: Promise<unknown>
+  statementsInFlight: number
+  /**
+   * Since when the connection owes its next reply, by `performance.now()`. Meaningless while no statement is in flight.
+   */
+  waitingSinceMs: number
 }
 
-/** Of connections: how many there are, how many of them rest, and how many statements wait for one. */
+/** Of a set of connections: how many are open, how many of these are idle, and how many statements wait. */
 export type PoolStats = { total: number; idle: number; waiting: number }
 
 /**
- * A few connections for statements that are each a transaction of its own. One more than there are connections isn't kept until
- * one is free, but sent to where the fewest are before it; and what is asked in one turn of the event loop leaves in one write and
- * is read in one by PostgreSQL. That costs both of them about half.
+ * A few connections for single statements, each of which is a transaction. Statements do not queue for a free
+ * connection: each goes to the connection with the fewest statements in flight. The statements of one turn of the event
+ * loop leave in one write, and PostgreSQL reads them at once. That costs both sides about half.
  *
- * Answers come in the order of the statements: one that waits for a lock keeps those behind it waiting. So none is sent behind one
- * that has waited for 5 s already; and when all connections are stuck like that, the next is refused.
+ * Replies come in the order of the statements, so a statement that waits for a lock holds up those behind it. Therefore
+ * a connection that has owed a reply for 5 s gets no more statements. When all connections are stuck like this, `query`
+ * throws.
  *
  * Emits `connect` with each new client, as pg's pool does.
  */
 export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   readonly #config: ConnectionConfig
-  readonly #lines: Connection[]
-  #ended = false
+  readonly #connections: Connection[]
+  #isEnded = false
 
   constructor(config: ConnectionConfig, connections: number) {
     super()
     this.#config = config
-    this.#lines = Array.from({ length: connections }, () => ({
+    this.#connections = Array.from({ length: connections }, () => ({
       client: undefined,
-      opened: Promise.resolve(),
-      inFlight: 0,
-      owingSince: 0,
+      connected: Promise.resolve(),
+      statementsInFlight: 0,
+      waitingSinceMs: 0,
     }))
   }
 
   stats(): PoolStats {
-    const open = this.#lines.filter(({ client }) => client)
+    const open = this.#connections.filter(({ client }) => client)
     return {
       total: open.length,
-      idle: open.filter(({ inFlight }) => inFlight === 0).length,
-      waiting: this.#lines.reduce((sum, { inFlight }) => sum + Math.max(0, inFlight - 1), 0),
+      idle: open.filter(({ statementsInFlight }) => statementsInFlight === 0).length,
+      waiting: this.#connections.reduce((sum, { statementsInFlight }) => sum + Math.max(0, statementsInFlight - 1), 0),
     }
   }
 
-  /** Runs a statement. @throws what `pg.Client#query` throws, and the like when no connection is of use */
+  /** Runs a statement. @throws what `pg.Client#query` throws, and an unreachable error when no connection is usable */
   async query(statement: pg.QueryConfig): Promise<pg.QueryResult> {
-    if (this.#ended) throw unreachableError('the pipeline has ended', 'ECONNABORTED')
-    const line = this.#choose()
-    if (line.inFlight === 0) line.owingSince = performance.now()
-    line.inFlight += 1
+    if (this.#isEnded) throw unreachableError('the pipeline has ended', 'ECONNABORTED')
+    const connection = this.#choose()
+    if (connection.statementsInFlight === 0) connection.waitingSinceMs = performance.now()
+    connection.statementsInFlight += 1
     try {
-      const client = line.client ?? this.#open(line)
-      await line.opened
+      const client = connection.client ?? this.#open(connection)
+      await connection.connected
       corkUntilNextTick(client)
       return await sendQuery(client, statement).catch(error => {
-        if (isStale(error)) retire(line, client)
+        if (isStale(error)) retire(connection, client)
         throw error
       })
     } finally {
-      line.inFlight -= 1
-      line.owingSince = performance.now()
+      connection.statementsInFlight -= 1
+      connection.waitingSinceMs = performance.now()
     }
   }
 
-  /** Closes the connections, once what was asked has been answered. */
+  /** Closes the connections once all statements have their replies. */
   async end(): Promise<void> {
-    this.#ended = true
-    // One that could not be opened needs no closing.
-    await Promise.allSettled(this.#lines.map(({ client, opened }) => opened.then(() => client?.end())))
+    this.#isEnded = true
+    // A connection that could not be opened needs no closing.
+    await Promise.allSettled(this.#connections.map(({ client, connected }) => connected.then(() => client?.end())))
   }
 
-  /** Of those that aren't stuck the one with the fewest in flight. */
+  /** Returns the connection with the fewest statements in flight among those that are not stuck. */
   #choose(): Connection {
-    const stuck = performance.now() - STUCK_MS
-    const lines = this.#lines.filter(({ inFlight, owingSince }) => inFlight === 0 || owingSince > stuck)
-    if (lines.length === 0) throw unreachableError('no connection has answered for 5 s', 'ETIMEDOUT')
-    return lines.reduce((least, each) => (each.inFlight < least.inFlight ? each : least))
+    const stuckBefore = performance.now() - STUCK_MS
+    const usable = this.#connections.filter(
+      ({ statementsInFlight, waitingSinceMs }) => statementsInFlight === 0 || waitingSinceMs > stuckBefore,
+    )
+    if (usable.length === 0) throw unreachableError('no connection has replied for 5 s', 'ETIMEDOUT')
+    return usable.reduce((least, each) => (each.statementsInFlight < least.statementsInFlight ? each : least))
   }
 
-  /** A connection that is lost, or can't be had, is left: the next statement opens another. */
-  #open(line: Connection): Client {
+  /**
+   * Opens a client for a connection. When it is lost or cannot connect, it is retired, and the next statement opens
+   * another.
+   */
+  #open(connection: Connection): Client {
     const client = new Client(this.#config)
-    const left = () => retire(line, client)
-    client.on('error', left)
-    client.on('end', left)
-    line.client = client
-    line.opened = client.connect()
-    line.opened.then(() => this.emit('connect', client), left)
+    const onLost = () => retire(connection, client)
+    client.on('error', onLost)
+    client.on('end', onLost)
+    connection.client = client
+    connection.connected = client.connect()
+    connection.connected.then(() => this.emit('connect', client), onLost)
     return client
   }
 }
 
-/** Sends nothing more on a connection, which ends once it has answered what was asked. */
-function retire(line: Connection, client: Client): void {
-  if (line.client !== client) return
-  line.client = undefined
+/** Sends nothing more on a client, which ends once it has the replies to what was sent. */
+function retire(connection: Connection, client: Client): void {
+  if (connection.client !== client) return
+  connection.client = undefined
   void client.end()
 }
 
-/** Keeps what is written until this turn of the event loop is over, so that it leaves together. */
+/** Collects what is written in this turn of the event loop and sends it in one piece. */
 function corkUntilNextTick({ connection: { stream } }: Client): void {
   if (stream.writableCorked > 0) return
   stream.cork()

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { AppError } from '../errors.ts'
 import { Client, sendQuery } from './client.ts'
-import { type ConnectionOptions, connectionConfig } from './connection.ts'
+import { type ConnectionOptions, connectionConfig } from './connection-config.ts'
 import { rethrowAsUnavailable } from './errors.ts'
 import { Pipeline } from './pipeline.ts'
 
 /**
- * Runs one statement and resolves to its rows: sql`select … ${value}`. It is sent as a named prepared statement, the
- * values as parameters. int8 comes back as a number, timestamptz as a Date, json parsed.
- * Throws AppError `unavailable` when the database cannot be reached or a second try may do, else pg's DatabaseError.
+ * Runs one statement and resolves to its rows: sql`select … ${value}`. It sends a named prepared statement and the
+ * values as parameters. int8 comes back as a number, timestamptz as a Date, json parsed. Throws AppError `unavailable`
+ * when the database cannot be reached or a second try may work, otherwise pg's DatabaseError.
  */
 export type Query = <Row = Record<string, unknown>>(
   strings: TemplateStringsArray,
@@ -18,48 +18,49 @@ export type Query = <Row = Record<string, unknown>>(
 
 export interface Sql extends Query {
   /**
-   * Runs `work` in a transaction; inside one already, in a savepoint. A throw rolls back just that. Statements that don't need
-   * each other's rows may be sent at once (`Promise.all`): PostgreSQL runs them in their order.
+   * Runs `work` in a transaction, or in a savepoint when it is called inside a transaction. A throw rolls back only
+   * that transaction or savepoint. Statements that do not need each other's rows may be sent together (`Promise.all`):
+   * PostgreSQL runs them in their order.
    */
   begin<T>(work: (sql: Sql) => Promise<T>): Promise<T>
 }
 
-/** What runs single statements, each a transaction of its own. */
+/** Runs single statements, each in its own transaction. */
 export interface Statements extends Query {
-  /** For a library that brings its own (the rate limit). */
+  /** For a library that has its own statements (the throttle). */
   pipeline: Pipeline
   close(): Promise<void>
 }
 
 export interface Database extends Sql, Statements {
-  /** For transactions; and for the queue's library, which brings its own statements. */
+  /** For transactions, and for the queue library, which has its own statements. */
   pool: pg.Pool
 }
 
 type Options = ConnectionOptions & {
-  /** Connections for single statements. */
+  /** How many connections for single statements. */
   connections?: number
-  /** Connections for transactions. */
+  /** How many connections for transactions. */
   max?: number
 }
 
 type Queryable = { query(statement: pg.QueryConfig): Promise<pg.QueryResult> }
 
 /**
- * For statements that only read, and so wait for no lock.
+ * Connects for statements that only read, and therefore wait for no lock.
  * @param url a PostgreSQL URL; several hosts are tried in order
- * @param options.lines with two, a slow statement holds up half of the others at most
+ * @param options.connections with two (the default), a slow statement holds up at most half of the others
  */
 export function connectReads(url: string, options: Options = {}): Statements {
-  return pipelined(
+  return createStatements(
     new Pipeline(connectionConfig(url, { name: 'courtside-reads', ...options }), options.connections ?? 2),
   )
 }
 
 /**
- * For everything else.
+ * Connects for all other statements and for transactions. A connection opens when it is first needed.
  * @param url a PostgreSQL URL; several hosts are tried in order
- * @param options.lines five give a steadier p99 than ten on two cores. Each connection is opened when it is needed first
+ * @param options.connections on two cores, five (the default) give a steadier p99 than ten
  */
 export function connect(url: string, options: Options = {}): Database {
   const config = connectionConfig(url, options)
@@ -67,15 +68,15 @@ export function connect(url: string, options: Options = {}): Database {
     ...config,
     Client: Client as unknown as typeof pg.Client,
     max: options.max ?? 5,
-    // Fresh connections are slow and come without prepared statements, so idle ones are kept.
+    // Fresh connections are slow and have no prepared statements, so the pool keeps idle ones.
     idleTimeoutMillis: 0,
   })
-  // A lost connection is replaced at the next query; without listeners it would end the process, idle or in use.
+  // The next query replaces a lost connection. Without these listeners a lost connection would end the process.
   pool.on('error', () => {})
   pool.on('connect', client => client.on('error', () => {}))
-  const single = pipelined(new Pipeline(config, options.connections ?? 5))
+  const single = createStatements(new Pipeline(config, options.connections ?? 5))
   return Object.assign(single, {
-    begin: <T>(work: (sql: Sql) => Promise<T>) => transaction(pool, work),
+    begin: <T>(work: (sql: Sql) => Promise<T>) => runTransaction(pool, work),
     pool,
     close: async () => {
       await Promise.all([single.pipeline.end(), pool.end()])
@@ -83,49 +84,51 @@ export function connect(url: string, options: Options = {}): Database {
   })
 }
 
-function pipelined(pipeline: Pipeline): Statements {
-  return Object.assign(queryOn(pipeline), { pipeline, close: () => pipeline.end() })
+function createStatements(pipeline: Pipeline): Statements {
+  return Object.assign(createQuery(pipeline), { pipeline, close: () => pipeline.end() })
 }
 
-async function transaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Promise<T> {
+async function runTransaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Promise<T> {
   const client = await pool.connect().catch(rethrowAsUnavailable)
   const query = (statement: pg.QueryConfig) => sendQuery(client, statement)
-  let broken: Error | undefined
+  let connectionError: Error | undefined
   try {
     await query({ text: 'begin' }).catch(rethrowAsUnavailable)
-    const result = await perform({ query }, work)
+    const result = await runWork({ query }, work)
     await query({ text: 'commit' }).catch(rethrowAsUnavailable)
     return result
   } catch (error) {
-    // A server that is silent, or read-only and so a primary no more: its connections are of no use, and end what they hold.
-    if (error instanceof AppError && error.code === 'unavailable') broken = error
+    // The server is silent, or read-only and no longer the primary. Its connection is useless; closing it ends the
+    // transaction.
+    if (error instanceof AppError && error.code === 'unavailable') connectionError = error
     else {
-      await query({ text: 'rollback' }).catch((fault: Error) => {
-        broken = fault
+      await query({ text: 'rollback' }).catch((rollbackError: Error) => {
+        connectionError = rollbackError
       })
     }
     throw error
   } finally {
-    client.release(broken)
+    client.release(connectionError)
   }
 }
 
 /**
- * Does the work of a transaction or savepoint. Of statements that were sent together one may fail while the work goes on beside
- * it; what that sends once all is taken back is refused, for it would be in no transaction, or in somebody else's.
+ * Runs the work of a transaction or savepoint. When one of several concurrent statements fails, the rest of the work
+ * may still be running. A statement that it sends after the rollback throws, because it would run outside a transaction
+ * or in another one.
  */
-async function perform<T>(connection: Queryable, work: (sql: Sql) => Promise<T>, depth = 1): Promise<T> {
-  let over = false
+async function runWork<T>(connection: Queryable, work: (sql: Sql) => Promise<T>, depth = 1): Promise<T> {
+  let isOver = false
   const query = async (statement: pg.QueryConfig) => {
-    if (over) throw new Error('The transaction is over.')
+    if (isOver) throw new Error('The transaction is over.')
     return connection.query(statement)
   }
-  const sql = queryOn({ query }) as Sql
+  const sql = createQuery({ query }) as Sql
   sql.begin = async inner => {
     const savepoint = `s${depth}`
     await query({ text: `savepoint ${savepoint}` })
     try {
-      const result = await perform({ query }, inner, depth + 1)
+      const result = await runWork({ query }, inner, depth + 1)
       await query({ text: `release savepoint ${savepoint}` })
       return result
     } catch (error) {
@@ -136,12 +139,12 @@ async function perform<T>(connection: Queryable, work: (sql: Sql) => Promise<T>,
   try {
     return await work(sql)
   } finally {
-    over = true
+    isOver = true
   }
 }
 
-/** The tagged template that runs its statements on `target`. */
-function queryOn(target: Queryable): Query {
+/** Returns a tagged template that runs its statements on `target`. */
+function createQuery(target: Queryable): Query {
   return (async (strings: TemplateStringsArray, ...values: unknown[]) => {
     const { name, text } = prepareStatement(strings)
     const result = await target.query({ name, text, values }).catch(rethrowAsUnavailable)
@@ -149,16 +152,16 @@ function queryOn(target: Queryable): Query {
   }) as Query
 }
 
-// A template's strings are one frozen object a call site, so each statement is named once in the life of the process.
+// The strings of a template are one frozen object for each call site, so a process names each statement once.
 const statements = new WeakMap<TemplateStringsArray, { name: string; text: string }>()
 
-/** A template's statement: its text with `$1`, `$2` … for the values, and the name under which it is prepared. */
+/** Returns a template's text, with `$1`, `$2` … for the values, and the name of its prepared statement. */
 function prepareStatement(strings: TemplateStringsArray): { name: string; text: string } {
-  let known = statements.get(strings)
-  if (!known) {
+  let statement = statements.get(strings)
+  if (!statement) {
     const text = strings.reduce((sql, part, index) => `${sql}$${index}${part}`)
-    known = { name: createHash('sha256').update(text).digest('base64url').slice(0, 22), text }
-    statements.set(strings, known)
+    statement = { name: createHash('sha256').update(text).digest('base64url').slice(0, 22), text }
+    statements.set(strings, statement)
   }
-  return known
+  return statement
 }

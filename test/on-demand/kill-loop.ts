@@ -84,7 +84,7 @@ describe('kill -9', () => {
       await service.stop('SIGKILL')
     }
     const last = await startService(env)
-    const { runningEmbedded } = await import('../../src/embedded/server.ts')
+    const { findRunningEmbedded: runningEmbedded } = await import('../../src/embedded/server.ts')
     const sql = connect((await runningEmbedded(env.DATA_DIR))!)
     const kept = new Set((await sql<{ email: string }>`select email from sign_in_code`).map(row => row.email))
     assert.deepEqual(
