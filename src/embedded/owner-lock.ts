@@ -3,73 +3,79 @@ import type { FastifyBaseLogger } from 'fastify'
 import pg from 'pg'
 import { isAlive } from './postmaster.ts'
 
-// Any constant will do, as long as every Courtside process takes the same one.
-const LOCK = 4_217_336_003
-const NAME = 'courtside-owner-'
-// How long the session of a killed owner may take to notice.
+// Any constant works, as long as every Courtside process uses the same one.
+const LOCK_KEY = 4_217_336_003
+const APPLICATION_NAME_PREFIX = 'courtside-owner-'
+// PostgreSQL ends the session of a killed owner within this time.
 const OWNER_EXIT_MS = 5_000
 
-/** That this process is the one that stops the embedded database. */
+/** The right to stop the embedded database. One process has it. */
 export type OwnerLock = {
-  /** Lets the lock go with the server that is about to be ended. @returns whether it is still ours to end */
+  /**
+   * Stops watching the lock; the end of the server then frees it.
+   * @returns whether this process still owns the server
+   */
   release(): boolean
 }
 
 /**
- * Takes the lock that makes this process the owner of an embedded database, creating our database where it is missing. The
- * lock lives in a session, so it dies with the process, however that ends.
- * @throws when another living process has it
+ * Takes the advisory lock that makes this process the owner of an embedded database. It also creates the database
+ * `courtside` if that is missing. The lock belongs to a session, so PostgreSQL frees it when the process ends, even by
+ * SIGKILL.
+ * @throws when another running process holds the lock
  */
 export async function acquireOwnerLock(url: string, folder: string, log: FastifyBaseLogger): Promise<OwnerLock> {
-  let resigned = false
-  let lost = false
+  let isReleased = false
+  let isLost = false
 
-  function watch(client: pg.Client): void {
-    client.once('end', () => void regain())
+  function reacquireAtEnd(client: pg.Client): void {
+    client.once('end', () => void reacquire())
   }
 
-  /** A session can be lost while the process lives (the server recovers from a crash): then the lock is taken again. */
-  async function regain(): Promise<void> {
-    for (let attempt = 1; !resigned; attempt += 1) {
+  /**
+   * Takes the lock again after the session is lost while this process runs, as when the server recovers from a crash.
+   */
+  async function reacquire(): Promise<void> {
+    for (let attempt = 1; !isReleased; attempt += 1) {
       try {
-        const client = await locked(url, folder)
-        if (resigned) await client.end()
-        else watch(client)
+        const client = await takeLock(url, folder)
+        if (isReleased) await client.end()
+        else reacquireAtEnd(client)
         return
       } catch (error) {
-        lost = error instanceof InUse
-        if (lost) return log.error({ err: error }, 'another process has taken the embedded database over')
-        if (attempt % 100 === 0) log.error('the embedded database cannot be reached')
+        isLost = error instanceof FolderInUseError
+        if (isLost) return log.error({ err: error }, 'another process now owns the embedded database')
+        if (attempt % 100 === 0) log.error('the embedded database is unreachable')
       }
       await delay(250, undefined, { ref: false })
     }
   }
 
-  watch(await locked(url, folder))
+  reacquireAtEnd(await takeLock(url, folder))
   return {
     release() {
-      resigned = true
-      return !lost
+      isReleased = true
+      return !isLost
     },
   }
 }
 
-class InUse extends Error {
-  constructor(folder: string, holder: string) {
-    super(`The data folder ${folder} is in use by ${holder}. Stop it, or set another DATA_DIR.`)
+class FolderInUseError extends Error {
+  constructor(folder: string, owner: string) {
+    super(`The data folder ${folder} is in use by ${owner}. Stop it, or set another DATA_DIR.`)
   }
 }
 
-/** @returns the session that holds the lock */
-async function locked(url: string, folder: string): Promise<pg.Client> {
-  const client = await connected(url)
+/** Takes the lock in a new session. @returns that session @throws FolderInUseError */
+async function takeLock(url: string, folder: string): Promise<pg.Client> {
+  const client = await openSession(url)
   try {
     for (let waitedMs = 0; ; waitedMs += 20) {
-      const { rows } = await client.query('select pg_try_advisory_lock($1) as taken', [LOCK])
+      const { rows } = await client.query('select pg_try_advisory_lock($1) as taken', [LOCK_KEY])
       if (rows[0].taken) return client
-      const pid = await holder(client)
-      if (pid && (await isAlive(pid))) throw new InUse(folder, `process ${pid}`)
-      if (waitedMs >= OWNER_EXIT_MS) throw new InUse(folder, 'another process')
+      const pid = await findOwnerPid(client)
+      if (pid && (await isAlive(pid))) throw new FolderInUseError(folder, `process ${pid}`)
+      if (waitedMs >= OWNER_EXIT_MS) throw new FolderInUseError(folder, 'another process')
       await delay(20)
     }
   } catch (error) {
@@ -78,36 +84,36 @@ async function locked(url: string, folder: string): Promise<pg.Client> {
   }
 }
 
-async function holder(client: pg.Client): Promise<number | undefined> {
+async function findOwnerPid(client: pg.Client): Promise<number | undefined> {
   const { rows } = await client.query(
     `select application_name as name from pg_stat_activity join pg_locks using (pid)
     where locktype = 'advisory' and objid = $1 and granted`,
-    [LOCK],
+    [LOCK_KEY],
   )
-  return rows[0] && Number(rows[0].name.replace(NAME, ''))
+  return rows[0] && Number(rows[0].name.replace(APPLICATION_NAME_PREFIX, ''))
 }
 
-async function connected(url: string): Promise<pg.Client> {
+async function openSession(url: string): Promise<pg.Client> {
   try {
-    return await open(url)
+    return await connect(url)
   } catch (error) {
     if ((error as pg.DatabaseError).code !== '3D000') throw error
   }
-  const admin = await open(Object.assign(new URL(url), { pathname: '/postgres' }).href)
+  const admin = await connect(Object.assign(new URL(url), { pathname: '/postgres' }).href)
   try {
     await admin.query('create database courtside')
   } catch (error) {
-    // Another process was quicker.
+    // Another process created it first.
     if (!['42P04', '23505'].includes((error as pg.DatabaseError).code ?? '')) throw error
   } finally {
     await admin.end()
   }
-  return open(url)
+  return connect(url)
 }
 
-async function open(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, application_name: `${NAME}${process.pid}` })
-  // What breaks a session is seen by its end.
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, application_name: `${APPLICATION_NAME_PREFIX}${process.pid}` })
+  // Each error also ends the session, and `end` is handled.
   client.on('error', () => {})
   await client.connect()
   return client
