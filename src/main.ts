@@ -5,26 +5,29 @@ import { ConfigError } from './config.ts'
 const BAD_CONFIG = 78
 const BAD_USAGE = 64
 
-/** Each command is a file that is loaded only when it is asked for. */
-const COMMANDS: Record<string, { about: string; load: () => Promise<{ run: (args: string[]) => Promise<void> }> }> = {
-  serve: { about: 'run the service (what `npm start` does)', load: () => import('./cli/serve.ts') },
-  levels: { about: 'list the game levels, or import a scale', load: () => import('./cli/levels.ts') },
-  users: { about: 'show, sign out, unlock, delete or export an account', load: () => import('./cli/users.ts') },
-  emit: { about: 'send events from a file to a running node', load: () => import('./cli/emit.ts') },
-  prune: { about: 'delete what is past its retention', load: () => import('./cli/prune.ts') },
-  migrate: { about: 'bring the database to the newest schema', load: () => import('./cli/migrate.ts') },
-  secret: { about: 'print a fresh secret for JWT_SECRET or INTAKE_KEYS', load: () => import('./cli/secret.ts') },
-  openapi: { about: 'print the OpenAPI document', load: () => import('./cli/openapi.ts') },
+/** Each command is one file, loaded only when it runs. */
+const COMMANDS: Record<
+  string,
+  { description: string; load: () => Promise<{ run: (args: string[]) => Promise<void> }> }
+> = {
+  serve: { description: 'run the service, as `npm start` does', load: () => import('./cli/serve.ts') },
+  levels: { description: 'list the game levels, or replace them from a file', load: () => import('./cli/levels.ts') },
+  users: { description: 'show, sign out, unlock, delete or export an account', load: () => import('./cli/users.ts') },
+  emit: { description: 'send events from a file to a running node', load: () => import('./cli/emit.ts') },
+  prune: { description: 'delete rows that are past their retention', load: () => import('./cli/prune.ts') },
+  migrate: { description: 'bring the database to the newest schema', load: () => import('./cli/migrate.ts') },
+  secret: { description: 'print a new secret for JWT_SECRET or INTAKE_KEYS', load: () => import('./cli/secret.ts') },
+  openapi: { description: 'print the OpenAPI document', load: () => import('./cli/openapi.ts') },
 }
 
 const [name = '', ...args] = process.argv.slice(2)
 const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
 
 if (!command) {
-  const lines = Object.entries(COMMANDS).map(([known, { about }]) => `  ${known.padEnd(10)} ${about}`)
-  const asked = ['help', '--help', '-h'].includes(name)
-  console[asked ? 'log' : 'error'](`Usage: npm run courtside -- COMMAND [--help]\n\n${lines.join('\n')}`)
-  process.exit(asked ? 0 : BAD_USAGE)
+  const lines = Object.entries(COMMANDS).map(([known, { description }]) => `  ${known.padEnd(10)} ${description}`)
+  const isHelp = ['help', '--help', '-h'].includes(name)
+  console[isHelp ? 'log' : 'error'](`Usage: npm run courtside -- COMMAND [--help]\n\n${lines.join('\n')}`)
+  process.exit(isHelp ? 0 : BAD_USAGE)
 }
 
 try {

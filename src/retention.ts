@@ -10,49 +10,52 @@ import * as notifications from './notifications/notifications.ts'
 
 const DAY_MS = 86_400_000
 
-/** How many rows a statement looks at: it holds its locks for some milliseconds. */
-const BATCH = 1_000
+/** How many rows one statement examines. It then keeps its locks for a few milliseconds only. */
+const BATCH_SIZE = 1_000
 
-/** How long a reported fact is remembered, since it guards against repeats. */
-const EVENT_DAYS = 90
+/** How long an event is recorded. The record makes a repeat of the event a duplicate. */
+const EVENT_RETENTION_DAYS = 90
 
-/** How many rows went, by table. */
+/** How many rows were deleted, by table. */
 export type Pruned = Record<'notification' | 'sign_in_address' | 'session' | 'throttle' | 'event', number>
 
-/** Deletes what is past its retention, in small statements that commit one by one. Several at once do no harm. */
+/**
+ * Deletes rows that are past their retention, in small statements that commit one by one. Several processes may call it
+ * at once.
+ */
 export async function prune(
   sql: Sql,
   { retentionReadDays, retentionDays }: Pick<Config, 'retentionReadDays' | 'retentionDays'>,
   now: Date,
 ): Promise<Pruned> {
-  const ago = (days: number) => new Date(now.getTime() - days * DAY_MS)
+  const daysAgo = (days: number) => new Date(now.getTime() - days * DAY_MS)
   // "both configurable, 0 keeps"
   const limits = {
-    read: retentionReadDays ? ago(retentionReadDays) : null,
-    any: retentionDays ? ago(retentionDays) : null,
+    read: retentionReadDays ? daysAgo(retentionReadDays) : null,
+    any: retentionDays ? daysAgo(retentionDays) : null,
   }
   return {
-    notification: await notifications.prune(sql, limits, BATCH),
-    sign_in_address: await repeated(() => codes.prune(sql, now, BATCH)),
-    session: await repeated(() => sessions.prune(sql, now, BATCH)),
-    throttle: await repeated(() => pruneThrottle(sql, now, BATCH)),
-    event: await repeated(() => eventLog.prune(sql, ago(EVENT_DAYS), BATCH)),
+    notification: await notifications.prune(sql, limits, BATCH_SIZE),
+    sign_in_address: await deleteAll(() => codes.prune(sql, now, BATCH_SIZE)),
+    session: await deleteAll(() => sessions.prune(sql, now, BATCH_SIZE)),
+    throttle: await deleteAll(() => pruneThrottle(sql, now, BATCH_SIZE)),
+    event: await deleteAll(() => eventLog.prune(sql, daysAgo(EVENT_RETENTION_DAYS), BATCH_SIZE)),
   }
 }
 
-/** Until a batch comes back less than full. */
-async function repeated(batch: () => Promise<number>): Promise<number> {
+/** Runs a batch until one deletes less than a full batch. @returns how many rows all batches deleted */
+async function deleteAll(batch: () => Promise<number>): Promise<number> {
   let total = 0
   for (;;) {
     const count = await batch()
     total += count
-    if (count < BATCH) return total
+    if (count < BATCH_SIZE) return total
   }
 }
 
 /**
- * Prunes once a day while the process lives, the first time some minutes after its start: a process that is restarted more
- * often than daily must prune too.
+ * Prunes once a day while the process runs. The first time comes five minutes after the start, so a process that
+ * restarts more often than daily prunes too.
  */
 export function startPruning(
   sql: Sql,
@@ -62,15 +65,15 @@ export function startPruning(
 ): { stop(): Promise<void> } {
   const stopping = new AbortController()
   async function run(): Promise<void> {
-    for (let wait = 5 * 60_000; ; wait = DAY_MS) {
-      await delay(wait, undefined, { signal: stopping.signal, ref: false })
+    for (let waitMs = 5 * 60_000; ; waitMs = DAY_MS) {
+      await delay(waitMs, undefined, { signal: stopping.signal, ref: false })
       await prune(sql, config, now()).then(
         pruned => log.info(pruned, 'pruned'),
-        error => log.error({ err: error }, 'could not prune; tomorrow again'),
+        error => log.error({ err: error }, 'could not prune; the next try is in a day'),
       )
     }
   }
-  // It ends by being told to stop, and in no other way.
+  // The loop ends only when `stop` aborts the delay, which rejects.
   run().catch(() => {})
   return { stop: async () => stopping.abort() }
 }

@@ -14,31 +14,31 @@ import { startPruning } from './retention.ts'
 const WORKER_START_DELAY_MS = 50
 
 /**
- * Opens a node: migrates the database, listens and starts the worker, as far as its role goes.
- * @param opened gets what is to be closed later, newest last
- * @returns the address it listens at
+ * Opens a node: migrates the database, listens, and starts the workers if the role has any.
+ * @param closers receives the functions that close the node; call them in reverse order
+ * @returns the address at which the node listens
  */
 export async function openService(
   config: Config,
   log: Logger,
-  found: Bootstrap,
-  opened: (() => Promise<unknown>)[],
+  bootstrap: Bootstrap,
+  closers: (() => Promise<unknown>)[],
 ): Promise<string> {
-  const ctx = createContext(config, log, found)
-  opened.push(ctx.close)
-  // Closed after the app, so that at the end nothing is accepted that nobody works at.
-  const working: (() => Promise<unknown>)[] = []
-  opened.push(() => Promise.all(working.map(stop => stop())))
-  const [app] = await Promise.all([createApp(ctx), migrated(ctx.sql, found.databaseUrl, log)])
-  opened.push(() => app.close())
+  const ctx = createContext(config, log, bootstrap)
+  closers.push(ctx.close)
+  // The workers stop after the app, so the last accepted requests still have a worker.
+  const workerStops: (() => Promise<unknown>)[] = []
+  closers.push(() => Promise.all(workerStops.map(stop => stop())))
+  const [app] = await Promise.all([createApp(ctx), migrateWhenReachable(ctx.sql, bootstrap.databaseUrl, log)])
+  closers.push(() => app.close())
   const address = await app.listen({ host: config.host, port: config.port })
-  if (config.works) working.push(...(await openWorker(ctx, found.databaseUrl)))
+  if (config.works) workerStops.push(...(await startWorkers(ctx, bootstrap.databaseUrl)))
   return address
 }
 
-/** Its code is read when the node listens already: nobody waits for it. @returns what stops it */
-async function openWorker(ctx: Context, databaseUrl: string): Promise<(() => Promise<unknown>)[]> {
-  // Reading it holds up everything for a tenth of a second: first those hear that we are ready who wait for that.
+/** Starts the workers, after the node listens. @returns the functions that stop them */
+async function startWorkers(ctx: Context, databaseUrl: string): Promise<(() => Promise<unknown>)[]> {
+  // Loading the queue's code blocks the event loop for ~100 ms. The delay lets readiness checks through first.
   await delay(WORKER_START_DELAY_MS)
   const { startWorker } = await import('./jobs/queue.ts')
   const { sql, config, log, now, metrics } = ctx
@@ -50,19 +50,19 @@ async function openWorker(ctx: Context, databaseUrl: string): Promise<(() => Pro
   return [worker.stop, schedule.stop, startPruning(sql, config, now, log).stop]
 }
 
-/** Brings the schema up to date; a database that is still starting is waited for. */
-async function migrated(sql: Database, databaseUrl: string, log: Logger): Promise<void> {
+/** Brings the schema up to date. Waits up to 30 s for a database that is still starting. */
+async function migrateWhenReachable(sql: Database, databaseUrl: string, log: Logger): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      // Asked on a connection that the first request then finds open.
+      // The statement also opens the connection for the first request.
       if (await isCurrent(sql)) return
       const applied = await migrate(databaseUrl)
       if (applied.length > 0) log.info({ applied }, 'migrated')
       return
     } catch (error) {
-      const fault = error instanceof AppError ? error.cause : error
-      if (!isUnreachable(fault) || attempt >= 30) throw fault
-      log.warn({ attempt }, 'the database cannot be reached yet')
+      const cause = error instanceof AppError ? error.cause : error
+      if (!isUnreachable(cause) || attempt >= 30) throw cause
+      log.warn({ attempt }, 'the database is not reachable yet')
       await delay(1_000)
     }
   }

@@ -1,35 +1,36 @@
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
-// From its source: the client needn't be built for an operator's command.
+// Imported from the source, so an operator's command works without a build of the client.
 import { splitIntoBatches } from '../../client/src/batches.ts'
 import { readConfig } from '../config.ts'
 import { resolveSecrets } from './resolve-database.ts'
 import { print, readArguments } from './usage.ts'
 
-const ABOUT = `Sends events to a running node, in batches. FILE (- is standard input) holds a CloudEvent, an array of them, or
-one a line. --url is the node's address, by default that of HOST and PORT; the key is the first of INTAKE_KEYS, else the
-one in DATA_DIR. Exits with 1 when one was refused.`
+const ABOUT = `Sends events to a running node, in batches. FILE (- is standard input) contains one CloudEvent, an
+array of CloudEvents, or one CloudEvent per line. --url is the node's address; the default comes from HOST and PORT. The
+key is the first of INTAKE_KEYS, or the one in DATA_DIR if that setting is empty. Exits with 1 if the node rejected an
+event.`
 
 type Result = { id: string | null; status: string; notifications?: number; message?: string }
 
 /** `courtside emit FILE|-` */
 export async function run(args: string[]): Promise<void> {
-  const read = readArguments(args, 'emit FILE [--url=…] [--json]', ABOUT, { url: { type: 'string' } })
-  if (!read) return
+  const parsed = readArguments(args, 'emit FILE [--url=…] [--json]', ABOUT, { url: { type: 'string' } })
+  if (!parsed) return
   const config = readConfig(process.env)
-  const [file] = read.words as [string]
+  const [file] = parsed.positionals as [string]
   const events = parse(file === '-' ? await text(process.stdin) : await readFile(file, 'utf8'))
   const address =
-    read.values.url?.replace(/\/+$/, '') ??
+    parsed.values.url?.replace(/\/+$/, '') ??
     `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port}`
   const key = (await resolveSecrets(config)).secrets.intakeKeys[0]!
   const results: Result[] = []
   for (const batch of splitIntoBatches(events.map(event => JSON.stringify(event)))) {
     results.push(...(await send(address, key, `[${batch}]`)))
   }
-  const line = ({ id, status, notifications, message }: Result) =>
+  const formatLine = ({ id, status, notifications, message }: Result) =>
     `${id ?? '-'}  ${status}  ${message ?? `${notifications} notification(s)`}`
-  print(results, read.values.json, results.map(line).join('\n'))
+  print(results, parsed.values.json, results.map(formatLine).join('\n'))
   if (results.some(({ status }) => status === 'rejected')) process.exitCode = 1
 }
 
@@ -37,7 +38,7 @@ function parse(source: string): unknown[] {
   try {
     return [JSON.parse(source)].flat()
   } catch {
-    // Not one document, so one a line.
+    // Not one JSON document, so one per line.
     return source
       .split('\n')
       .filter(line => line.trim() !== '')
@@ -51,7 +52,7 @@ function parse(source: string): unknown[] {
   }
 }
 
-/** Sends one batch. @throws with what to say when it isn't answered event by event */
+/** Sends one batch. @throws when the response does not contain a result for each event */
 async function send(address: string, key: string, body: string): Promise<Result[]> {
   const response = await fetch(`${address}/internal/v1/events`, {
     method: 'POST',
@@ -64,7 +65,7 @@ async function send(address: string, key: string, body: string): Promise<Result[
   if (response.ok && answer.results) return answer.results
   throw new Error(
     answer.message === undefined
-      ? `What answers at ${address} is no node of Courtside: ${response.status}.`
-      : `The node refused: ${response.status} ${answer.message}`,
+      ? `The server at ${address} is not a Courtside node: it answered ${response.status}.`
+      : `The node refused the events: ${response.status} ${answer.message}`,
   )
 }

@@ -4,9 +4,9 @@ import * as levels from '../accounts/levels.ts'
 import { withDatabase } from './resolve-database.ts'
 import { print, readArguments, UsageError } from './usage.ts'
 
-const ABOUT = `FILE is a JSON array of {"slug", "name", "description", "position"}. It replaces the scale: levels are known by
-their slug, those that it doesn't name are removed. If somebody has chosen one of these, nothing is changed, unless
---force takes their choice away.`
+const ABOUT = `FILE is a JSON array of {"slug", "name", "description", "position"}. It replaces all levels: a level
+with the same slug is updated, and a level that FILE does not name is removed. If a user has chosen a removed level,
+nothing changes, unless --force clears that choice.`
 
 /** `courtside levels list|import` */
 export async function run([action = '', ...args]: string[]): Promise<void> {
@@ -16,17 +16,17 @@ export async function run([action = '', ...args]: string[]): Promise<void> {
 }
 
 async function listLevels(args: string[]): Promise<void> {
-  const read = readArguments(args, 'levels list [--json]', 'Lists the game levels.')
-  if (!read) return
-  const found = await withDatabase(sql => levels.list(sql))
-  const words = found.map(({ position, slug, name }) => `${String(position).padStart(3)}  ${slug.padEnd(24)} ${name}`)
-  print(found, read.values.json, words.join('\n'))
+  const parsed = readArguments(args, 'levels list [--json]', 'Lists the game levels.')
+  if (!parsed) return
+  const scale = await withDatabase(sql => levels.list(sql))
+  const lines = scale.map(({ position, slug, name }) => `${String(position).padStart(3)}  ${slug.padEnd(24)} ${name}`)
+  print(scale, parsed.values.json, lines.join('\n'))
 }
 
 async function importLevels(args: string[]): Promise<void> {
-  const read = readArguments(args, 'levels import FILE [--force] [--json]', ABOUT, { force: { type: 'boolean' } })
-  if (!read) return
-  const scale = readLevels(JSON.parse(await readFile(read.words[0]!, 'utf8')))
-  const replaced = await withDatabase(sql => levels.replace(sql, scale, read.values.force === true))
-  print(replaced, read.values.json, `${replaced.levels} levels; ${replaced.removed} removed.`)
+  const parsed = readArguments(args, 'levels import FILE [--force] [--json]', ABOUT, { force: { type: 'boolean' } })
+  if (!parsed) return
+  const scale = readLevels(JSON.parse(await readFile(parsed.positionals[0]!, 'utf8')))
+  const replaced = await withDatabase(sql => levels.replace(sql, scale, parsed.values.force === true))
+  print(replaced, parsed.values.json, `${replaced.levels} levels; ${replaced.removed} removed.`)
 }

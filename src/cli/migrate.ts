@@ -4,9 +4,9 @@ import { print, readArguments } from './usage.ts'
 
 /** `courtside migrate` */
 export async function run(args: string[]): Promise<void> {
-  const read = readArguments(args, 'migrate [--json]', 'Brings the database to the newest schema.')
-  if (!read) return
+  const parsed = readArguments(args, 'migrate [--json]', 'Brings the database to the newest schema.')
+  if (!parsed) return
   const applied = await withDatabaseUrl(migrate)
-  const words = applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'The schema is current.'
-  print({ applied }, read.values.json, words)
+  const text = applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'The schema is current.'
+  print({ applied }, parsed.values.json, text)
 }

@@ -6,16 +6,22 @@ import { type OpenApiDocument, openapiDocument } from '../http/openapi/document.
 import { newSecret } from '../secrets.ts'
 import { readArguments } from './usage.ts'
 
-/** `courtside openapi`: prints the OpenAPI document. It is JSON anyway, so that `--json` changes nothing. */
+/** `courtside openapi`: prints the OpenAPI document. The document is JSON, so `--json` changes nothing. */
 export async function run(args: string[]): Promise<void> {
   if (!readArguments(args, 'openapi [--json]', 'Prints the OpenAPI document.')) return
   console.log(JSON.stringify(await describe(), null, 2))
 }
 
-/** The document of the app with its default settings. A pool connects when it is first asked, and here nothing asks it. */
+/**
+ * Returns the document of the app with default settings. It needs no database: no statement runs, so no pool connects.
+ */
 export async function describe(): Promise<OpenApiDocument> {
-  const found = { databaseUrl: 'postgres://nowhere.invalid/none', jwtSecrets: [newSecret()], intakeKeys: [newSecret()] }
-  const ctx = createContext(readConfig({}), pino({ level: 'silent' }), found)
+  const bootstrap = {
+    databaseUrl: 'postgres://nowhere.invalid/none',
+    jwtSecrets: [newSecret()],
+    intakeKeys: [newSecret()],
+  }
+  const ctx = createContext(readConfig({}), pino({ level: 'silent' }), bootstrap)
   const app = await createApp(ctx)
   try {
     return await openapiDocument(app)

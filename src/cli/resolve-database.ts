@@ -3,38 +3,38 @@ import { pino } from 'pino'
 import { type Config, readConfig } from '../config.ts'
 import type { Bootstrap } from '../context.ts'
 import { connect, type Database } from '../db/sql.ts'
-import { runningEmbedded, startEmbedded } from '../embedded/server.ts'
-import { keptSecret } from '../secrets.ts'
+import { findRunningEmbedded, startEmbedded } from '../embedded/server.ts'
+import { loadOrCreateSecret } from '../secrets.ts'
 
 /**
- * Finds the database and the secrets: those of the settings, else an embedded PostgreSQL and secrets made and kept in the
- * data folder.
- * @param opened gets what stops a database that was started here
- * @param onRunning is called once when there is nothing left to do but wait for the database
+ * Finds the database and the secrets. Without a DATABASE_URL it starts the embedded PostgreSQL; for secrets that the
+ * settings do not contain it uses those in the data folder.
+ * @param closers receives the function that stops a database started here
+ * @param onWaiting called when the function only waits for the database
  */
 export async function resolveDatabase(
   config: Config,
   log: FastifyBaseLogger,
-  opened: (() => Promise<unknown>)[],
-  onRunning: () => void,
+  closers: (() => Promise<unknown>)[],
+  onWaiting: () => void,
 ): Promise<Bootstrap & { intakeKeyPath: string | undefined }> {
   const { secrets, intakeKeyPath } = await resolveSecrets(config)
   if (config.databaseUrl) {
-    onRunning()
+    onWaiting()
     return { ...secrets, databaseUrl: config.databaseUrl, intakeKeyPath }
   }
-  const embedded = await startEmbedded(config.dataDir, log, { onRunning })
-  opened.push(embedded.stop)
+  const embedded = await startEmbedded(config.dataDir, log, { onWaiting })
+  closers.push(embedded.stop)
   return { ...secrets, databaseUrl: embedded.url, intakeKeyPath }
 }
 
 /**
- * Runs a command's work on the database of the settings: an external one, or the embedded one of a running service, or an
- * embedded one that is started for the moment.
+ * Runs a command's work on the database of the settings: the external one, or the embedded one. If the embedded
+ * database does not run, it is started for this work and then stopped.
  */
 export async function withDatabaseUrl<T>(work: (url: string, config: Config) => Promise<T>): Promise<T> {
   const config = readConfig(process.env)
-  const running = config.databaseUrl ?? (await runningEmbedded(config.dataDir))
+  const running = config.databaseUrl ?? (await findRunningEmbedded(config.dataDir))
   if (running) return work(running, config)
   const embedded = await startEmbedded(config.dataDir, pino({ level: 'silent' }))
   try {
@@ -44,7 +44,7 @@ export async function withDatabaseUrl<T>(work: (url: string, config: Config) => 
   }
 }
 
-/** The same with a connection to it. */
+/** Does the same with a connection to the database. */
 export async function withDatabase<T>(work: (sql: Database, config: Config) => Promise<T>): Promise<T> {
   return withDatabaseUrl(async (url, config) => {
     const sql = connect(url, { max: 1, name: 'courtside-command' })
@@ -56,10 +56,13 @@ export async function withDatabase<T>(work: (sql: Database, config: Config) => P
   })
 }
 
-/** Those of the settings, else those made and kept in the data folder. */
+/**
+ * Returns the secrets of the settings. For those that are empty it uses secrets in the data folder, created on first
+ * use.
+ */
 export async function resolveSecrets({ jwtSecrets, intakeKeys, dataDir }: Config) {
-  const jwt = jwtSecrets.length > 0 ? jwtSecrets : [(await keptSecret(dataDir, 'jwt-secret')).secret]
+  const jwt = jwtSecrets.length > 0 ? jwtSecrets : [(await loadOrCreateSecret(dataDir, 'jwt-secret')).secret]
   if (intakeKeys.length > 0) return { secrets: { jwtSecrets: jwt, intakeKeys }, intakeKeyPath: undefined }
-  const kept = await keptSecret(dataDir, 'intake-key')
-  return { secrets: { jwtSecrets: jwt, intakeKeys: [kept.secret] }, intakeKeyPath: kept.path }
+  const stored = await loadOrCreateSecret(dataDir, 'intake-key')
+  return { secrets: { jwtSecrets: jwt, intakeKeys: [stored.secret] }, intakeKeyPath: stored.path }
 }

@@ -4,8 +4,8 @@ import type { Config } from '../config.ts'
 import { SETTINGS } from '../settings.ts'
 
 /**
- * Says where to look: in plain lines on a terminal, else in one line of the log. Only a terminal is shown the intake key;
- * a log is kept and shipped about, so it gets the name of the file that holds it.
+ * Prints the addresses of the service: in plain lines on a terminal, otherwise in one line of the log. Only a terminal
+ * gets the intake key itself. The log gets the path of the key's file, because logs are stored and sent elsewhere.
  */
 export function showAddresses(
   log: FastifyBaseLogger,
@@ -16,20 +16,20 @@ export function showAddresses(
   if (config.smtpUrl && config.mailFrom === SETTINGS.MAIL_FROM.default) {
     log.warn('MAIL_FROM is not set: most mail servers refuse mails from no-reply@localhost')
   }
-  const places = {
+  const addresses = {
     address,
     ...(config.serves && { reference: `${address}/docs` }),
     ...(!config.smtpUrl && { mailbox: `${address}/dev/mailbox` }),
     ...(intakeKeyPath && { intakeKeyFile: intakeKeyPath }),
   }
   if (!process.stdout.isTTY) {
-    log.info(places, 'listening')
+    log.info(addresses, 'listening')
     return
   }
   const lines = [
     `Courtside listens at ${address}`,
-    places.reference && `  API reference  ${places.reference}`,
-    places.mailbox && `  Mailbox        ${places.mailbox}`,
+    addresses.reference && `  API reference  ${addresses.reference}`,
+    addresses.mailbox && `  Mailbox        ${addresses.mailbox}`,
     intakeKeyPath && `  Intake key     ${readFileSync(intakeKeyPath, 'utf8').trim()}`,
   ]
   console.log(`\n${lines.filter(Boolean).join('\n')}\n`)

@@ -1,44 +1,49 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 
-/** The command line was wrong; the message says how it goes. Exit code 64, EX_USAGE of sysexits.h. */
+/** The command line was wrong. The message contains the usage. Exit code 64, EX_USAGE of sysexits.h. */
 export class UsageError extends Error {}
 
 /**
- * Reads the arguments of a command; all take `--json` and `--help`.
- * @param usage what follows `npm run courtside --`, its words in capitals being arguments
- * @param about a paragraph that `--help` shows below
- * @returns undefined when `--help` was asked for, and has been printed
- * @throws UsageError when options or the number of words don't fit
+ * Reads the arguments of a command. All commands accept `--json` and `--help`.
+ * @param usage the command line after `npm run courtside --`; words in capitals stand for arguments
+ * @param description a paragraph that `--help` prints below the usage
+ * @param more the command's other options
+ * @returns undefined if `--help` was given; the help has then been printed
+ * @throws UsageError if an option is unknown or the number of arguments is wrong
  */
 export function readArguments(
   args: string[],
   usage: string,
-  about: string,
+  description: string,
   more: ParseArgsOptionsConfig = {},
-): { values: Values; words: string[] } | undefined {
-  const line = `Usage: npm run courtside -- ${usage}`
-  const { values, positionals } = parse(args, { ...more, json: { type: 'boolean' }, help: { type: 'boolean' } }, line)
+): { values: Values; positionals: string[] } | undefined {
+  const usageLine = `Usage: npm run courtside -- ${usage}`
+  const { values, positionals } = parse(
+    args,
+    { ...more, json: { type: 'boolean' }, help: { type: 'boolean' } },
+    usageLine,
+  )
   if (values.help) {
-    console.log(`${line}\n\n${about}`)
+    console.log(`${usageLine}\n\n${description}`)
     return undefined
   }
-  const wanted = usage.split(' ').filter(word => /^[A-Z]+$/.test(word)).length
-  if (positionals.length !== wanted) throw new UsageError(line)
-  return { values, words: positionals }
+  const expected = usage.split(' ').filter(word => /^[A-Z]+$/.test(word)).length
+  if (positionals.length !== expected) throw new UsageError(usageLine)
+  return { values, positionals }
 }
 
 type Values = { json?: boolean; help?: boolean; yes?: boolean; force?: boolean; url?: string }
 
-function parse(args: string[], options: ParseArgsOptionsConfig, line: string) {
+function parse(args: string[], options: ParseArgsOptionsConfig, usageLine: string) {
   try {
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
     return { values: values as Values, positionals }
   } catch (error) {
-    throw new UsageError(`${(error as Error).message}\n${line}`)
+    throw new UsageError(`${(error as Error).message}\n${usageLine}`)
   }
 }
 
-/** Prints a result: as JSON for programs, else in words. */
-export function print(result: unknown, json: boolean | undefined, words: string): void {
-  console.log(json ? JSON.stringify(result) : words)
+/** Prints a result: as JSON if `--json` was given, otherwise as text. */
+export function print(result: unknown, json: boolean | undefined, text: string): void {
+  console.log(json ? JSON.stringify(result) : text)
 }
