@@ -29,7 +29,7 @@ const FINISH_MS = 7_000
 export async function startWorker(
   url: string,
   tasks: Record<string, Task>,
-  { log, signal }: { log: FastifyBaseLogger; signal?: AbortSignal },
+  { log }: { log: FastifyBaseLogger },
 ): Promise<{ stop(): Promise<void> }> {
   const names = Object.keys(tasks)
   // One connection a pool listens, two show that we are alive (for a moment), and three work.
@@ -71,7 +71,6 @@ export async function startWorker(
 
   for (const name of names) start(name)
   presence.start()
-  signal?.addEventListener('abort', () => void stop(), { once: true })
   return { stop }
 }
 
