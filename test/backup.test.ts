@@ -11,28 +11,31 @@ import { connect } from '../src/db/sql.ts'
 import { findRunningEmbedded } from '../src/embedded/server.ts'
 import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { administer, testDatabase } from './support/database.ts'
-import { announcements, makePlayers, signUpByMail, startLoad } from './support/load.ts'
+import { countAnnouncements, makePlayers, signUpByMail, startLoad } from './support/load.ts'
 import { copyProgram, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const root = new URL('..', import.meta.url).pathname
 const DOCUMENT = readFileSync(join(root, 'docs/operations.md'), 'utf8')
 
-/** The commands of a section, as they stand there. */
-function commandsOf(heading: string): string {
+/** Returns the shell commands of a section, unchanged. @throws when it has none */
+function readCommands(heading: string): string {
   const section = DOCUMENT.split(`\n### ${heading}\n`)[1]!.split(/\n###? /)[0]!
-  return [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, lines]) => lines).join('')
+  const commands = [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, lines]) => lines).join('')
+  assert.notEqual(commands, '', `no commands below "${heading}"`)
+  return commands
 }
 
-const [dump, ...restore] = commandsOf('External').split('\n')
+const [dump, ...restore] = readCommands('External').split('\n')
 
-async function shell(commands: string, cwd: string, env: Record<string, string>): Promise<void> {
+async function runShell(commands: string, cwd: string, env: Record<string, string>): Promise<void> {
   const options = { cwd, env: { ...process.env, ...env } }
   await promisify(execFile)('bash', ['-eo', 'pipefail', '-c', commands], options)
 }
 
-/** The major version of one of PostgreSQL's programs here; 0 when there is none. */
-function majorOf(program: string): number {
+/** Returns the major version of an installed PostgreSQL program; 0 if it is not installed. */
+function readMajor(program: string): number {
   try {
     return Number.parseInt(execFileSync(program, ['--version'], { encoding: 'utf8' }).split(') ')[1]!, 10)
   } catch {
@@ -40,11 +43,11 @@ function majorOf(program: string): number {
   }
 }
 
-const server = await serverMajor()
+const serverMajor = await readServerMajor()
 const CI = Boolean(process.env.CI)
-const tooOld = majorOf('pg_dump') < server && `pg_dump is missing, or older than PostgreSQL ${server}`
-const skipDump = !(CI && server === 15) && tooOld
-const skipCopy = !CI && majorOf('psql') === 0 && 'psql is missing'
+const tooOld = readMajor('pg_dump') < serverMajor && `pg_dump is missing, or older than PostgreSQL ${serverMajor}`
+const skipDump = !(CI && serverMajor === 15) && tooOld
+const skipCopy = !CI && readMajor('psql') === 0 && 'psql is missing'
 
 let folder: string
 before(async () => {
@@ -52,7 +55,7 @@ before(async () => {
 })
 after(() => rm(folder, { recursive: true, force: true }))
 
-test('what is dumped under load is restored: sessions, facts and mails', {
+test('a dump under load, restored, has the sessions, events and mails', {
   skip: skipDump,
   timeout: 120_000,
 }, async t => {
@@ -79,26 +82,26 @@ test('what is dumped under load is restored: sessions, facts and mails', {
   const players = await makePlayers(database.sql)
   const token = await signUpByMail(services, smtp, 'reader@example.com')
 
-  // Each of the worker's mails hangs, so that the dump holds locked jobs.
+  // The mail server accepts no mail, so the dump contains locked jobs.
   smtp.mode = 'hold'
   load = startLoad(services, players)
   await smtp.until(() => smtp.held.length > 0)
   const before = new Set(load.acknowledged.scores)
-  await shell(dump!, folder, urls)
+  await runShell(dump!, folder, urls)
   const lost = await database.sql<{ id: number }>`
     insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
     values ('lost@example.com', 'L', 'L', 'fr', '1', now(), now(), now()) returning id`
   await load.stop()
   await services[0]!.stop('SIGKILL')
 
-  await shell(restore.join('\n'), folder, urls)
+  await runShell(restore.join('\n'), folder, urls)
   const locked = await restored<{ email: string }>`
     select code.email from graphile_worker._private_jobs as job
     join sign_in_code as code on code.id::text = job.payload ->> 'code_id' where job.locked_by is not null`
   assert.ok(locked.length > 0)
-  const told = await announcements(restored)
-  for (const id of before) assert.ok(told.has(id), `score ${id}`)
-  for (const [id, count] of told) assert.equal(count, 3, `score ${id}`)
+  const counts = await countAnnouncements(restored)
+  for (const id of before) assert.ok(counts.has(id), `score ${id}`)
+  for (const [id, count] of counts) assert.equal(count, 3, `score ${id}`)
 
   smtp.mode = 'accept'
   smtp.release()
@@ -111,18 +114,21 @@ test('what is dumped under load is restored: sessions, facts and mails', {
   await smtp.until(() => [...locked, ...waiting].every(({ email }) => mailed().includes(email)))
   const me = await fetch(`${services[0]!.address}/api/v1/auth/me`, { headers: { authorization: `Bearer ${token}` } })
   assert.equal(me.status, 200)
-  // Nobody is given the number of somebody who was lost.
+  // A new user does not get the id of a user who was created after the dump.
   await signUpByMail(services, smtp, 'later@example.com')
   const [later] = await restored<{ id: number }>`select id from app_user where email = 'later@example.com'`
   assert.ok(later!.id > lost[0]!.id, `${later!.id}`)
   assert.equal(await services[0]!.stop(), 0)
 })
 
-test('an embedded database is copied into an external one', { skip: skipCopy, timeout: 120_000 }, async t => {
+test('an embedded database, copied into an external one, has the same rows there', {
+  skip: skipCopy,
+  timeout: 120_000,
+}, async t => {
   const name = `moved_${process.pid}`
   await administer(`create database ${name}`)
   const url = Object.assign(new URL(process.env.TEST_DATABASE_URL!), { pathname: `/${name}` }).href
-  // The commands are run in a checkout, whose data folder is `data`.
+  // The commands run in a checkout with the data folder `data`.
   const checkout = join(folder, 'checkout')
   await mkdir(checkout)
   await copyProgram(checkout)
@@ -139,15 +145,16 @@ test('an embedded database is copied into an external one', { skip: skipCopy, ti
   const sql = connect((await findRunningEmbedded(join(checkout, 'data')))!)
   const players = await makePlayers(sql)
   const load = startLoad([embedded], players)
-  while (load.acknowledged.scores.size < 5) await new Promise(setImmediate)
+  await waitUntil(() => load.acknowledged.scores.size >= 5)
   await load.stop()
 
   const env = settingsFor(url, 'smtp://localhost')
-  await shell(commandsOf('From embedded to external'), checkout, env)
-  // All that holds something but the throttle and the random rows of `missed_guess`.
+  await runShell(readCommands('From embedded to external'), checkout, env)
+  // All tables but the throttle, and `missed_guess` with its random rows.
   const tables = await sql<{ name: string }>`
     select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace
       and relname not in ('throttle', 'missed_guess', 'migration') order by 1`
+  assert.ok(tables.length > 5)
   for (const { name } of tables) {
     const rows = (on: pg.Pool) => on.query(`select to_jsonb(t)::text as row from ${name} as t order by 1`)
     const [there, here] = await Promise.all([rows(moved.pool), rows(sql.pool)])
@@ -162,7 +169,7 @@ test('an embedded database is copied into an external one', { skip: skipCopy, ti
   assert.ok(next!.id > Math.max(...players))
 })
 
-async function serverMajor(): Promise<number> {
+async function readServerMajor(): Promise<number> {
   const client = new pg.Client({ connectionString: process.env.TEST_DATABASE_URL })
   await client.connect()
   const { rows } = await client.query("select current_setting('server_version_num')::integer / 10000 as major")

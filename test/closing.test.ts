@@ -9,7 +9,7 @@ const h = harness()
 const VERIFY =
   'POST /api/v1/auth/verify-otp HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{'
 
-test('no connection holds up the end: silent, half asked, answered late, or with a body that never ends', async () => {
+test('closing takes 5 s at most with silent clients, half-sent requests and a body that never ends', async () => {
   await h.app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = h.app.server.address() as { port: number }
   const arrived = new Promise<void>(resolve => {
@@ -30,16 +30,16 @@ test('no connection holds up the end: silent, half asked, answered late, or with
     return connection
   }
   const silent = await open('')
-  const half = await open('GET /hea')
+  const halfSent = await open('GET /hea')
   const late = await open(VERIFY)
   const endless = await open(VERIFY)
   await arrived
 
   const start = performance.now()
   const closed = h.app.close()
-  for (const { closed } of [silent, half]) assert.ok((await closed) - start < 1_000)
+  for (const { closed } of [silent, halfSent]) assert.ok((await closed) - start < 1_000)
   late.socket.write('}')
-  // It runs, so that it is answered; with that its connection is of no use any more.
+  // The handler already runs, so the request gets its answer, and then its connection closes.
   assert.ok((await late.closed) - start < 3_000)
   assert.match(late.answer, /^HTTP\/1.1 422 /)
   await closed

@@ -10,7 +10,7 @@ const PRODUCTION = {
   INTAKE_KEYS: SECRET,
 }
 
-function faultsOf(env: Record<string, string>): string[] {
+function readFaults(env: Record<string, string>): string[] {
   try {
     readConfig(env)
     return []
@@ -20,8 +20,8 @@ function faultsOf(env: Record<string, string>): string[] {
   }
 }
 
-describe('with no setting at all', () => {
-  test('every default of the contract', () => {
+describe('an empty environment', () => {
+  test('an empty environment gives the defaults of the contract', () => {
     assert.deepEqual(readConfig({}), {
       host: '127.0.0.1',
       port: 3000,
@@ -48,17 +48,17 @@ describe('with no setting at all', () => {
     })
   })
 
-  test('a blank setting is an unset one', () => {
+  test('a blank setting counts as unset', () => {
     assert.deepEqual(readConfig({ PORT: ' ', JWT_SECRET: '', ROLE: '' }), readConfig({}))
   })
 
-  test('is frozen', () => {
+  test('the configuration is frozen', () => {
     assert.throws(() => Object.assign(readConfig({}), { port: 1 }), TypeError)
   })
 })
 
 describe('a production node', () => {
-  test('lists, durations and roles', () => {
+  test('lists, durations and roles are parsed', () => {
     const config = readConfig({
       ...PRODUCTION,
       JWT_SECRET: `${SECRET}, ${SECRET}2`,
@@ -82,6 +82,7 @@ describe('faults', () => {
     ['DATABASE_URL', 'mysql://x/y'],
     ['DATABASE_URL', 'postgres://db.example:54x2/courtside'],
     ['DATABASE_URL', 'postgres://db.example:5432:5433/courtside'],
+    ['DATABASE_URL', 'postgres://user:p/w@db.example/courtside'],
     ['SMTP_URL', 'http://mail'],
     ['MAIL_FROM', 'Padel Club'],
     ['MAIL_FROM', 'a@club.example, b@club.example'],
@@ -107,23 +108,23 @@ describe('faults', () => {
     ['DEV_MAILBOX', 'true'],
   ]
   for (const [name, value] of bad) {
-    test(`${name}=${value.slice(0, 30)} is named, its value is not repeated`, () => {
-      const faults = faultsOf({ ...PRODUCTION, [name]: value })
+    test(`the fault of ${name}=${value.slice(0, 30)} names the setting and does not repeat the value`, () => {
+      const faults = readFaults({ ...PRODUCTION, [name]: value })
       assert.equal(faults.length, 1)
       assert.ok(faults[0]!.startsWith(`${name}: `))
       assert.ok(value.length < 10 || !faults[0]!.includes(value))
     })
   }
 
-  test('all are listed at once', () => {
-    const faults = faultsOf({ PORT: 'x', ROLE: 'x', TIMEZONE: 'x', LOG_LEVEL: 'x' })
+  test('all faults are listed at once', () => {
+    const faults = readFaults({ PORT: 'x', ROLE: 'x', TIMEZONE: 'x', LOG_LEVEL: 'x' })
     assert.deepEqual(
       faults.map(fault => fault.split(':')[0]),
       ['ROLE', 'PORT', 'TIMEZONE', 'LOG_LEVEL'],
     )
   })
 
-  test('a database is a URL of one host or several, with or without ports, user and options', () => {
+  test('DATABASE_URL has one host or several, with or without ports, user and options', () => {
     for (const url of [
       'postgres://db.example',
       'postgresql://user:p%40ss:word@db.example:5432/courtside?sslmode=verify-full',
@@ -134,30 +135,30 @@ describe('faults', () => {
     }
   })
 
-  test('a sender is one address, alone or behind a name', () => {
+  test('MAIL_FROM is one address, alone or after a name', () => {
     for (const MAIL_FROM of ['a@club.example', 'Padel Club <a@club.example>', '"Padel, Club" <a@club.example>']) {
       assert.equal(readConfig({ MAIL_FROM }).mailFrom, MAIL_FROM)
     }
   })
 
-  test('what a setting lacks is listed beside what is wrong with another', () => {
-    const namesOf = (env: Record<string, string>) => faultsOf(env).map(fault => fault.split(':')[0])
-    assert.deepEqual(namesOf({ PORT: 'x', DATABASE_URL: PRODUCTION.DATABASE_URL }), [
+  test('missing settings are listed together with faulty ones', () => {
+    const listFaultyNames = (env: Record<string, string>) => readFaults(env).map(fault => fault.split(':')[0])
+    assert.deepEqual(listFaultyNames({ PORT: 'x', DATABASE_URL: PRODUCTION.DATABASE_URL }), [
       'PORT',
       'JWT_SECRET',
       'INTAKE_KEYS',
       'SMTP_URL',
     ])
-    // One that can't be read is given all the same.
+    // A setting that cannot be parsed still counts as set.
     const unread = { DATABASE_URL: 'mysql://x/y', JWT_SECRET: 'short' }
-    assert.deepEqual(namesOf(unread), ['DATABASE_URL', 'JWT_SECRET', 'INTAKE_KEYS', 'SMTP_URL'])
-    assert.deepEqual(namesOf({ HOST: '0.0.0.0', DEV_MAILBOX: 'true' }), ['DEV_MAILBOX'])
+    assert.deepEqual(listFaultyNames(unread), ['DATABASE_URL', 'JWT_SECRET', 'INTAKE_KEYS', 'SMTP_URL'])
+    assert.deepEqual(listFaultyNames({ HOST: '0.0.0.0', DEV_MAILBOX: 'true' }), ['DEV_MAILBOX'])
   })
 
   test('secrets are required with an external database', () => {
     const { JWT_SECRET: _, INTAKE_KEYS: __, ...rest } = PRODUCTION
     assert.deepEqual(
-      faultsOf(rest).map(fault => fault.split(':')[0]),
+      readFaults(rest).map(fault => fault.split(':')[0]),
       ['JWT_SECRET', 'INTAKE_KEYS'],
     )
   })
@@ -173,19 +174,19 @@ describe('the development mailbox', () => {
     { DATABASE_URL: PRODUCTION.DATABASE_URL, JWT_SECRET: SECRET, INTAKE_KEYS: SECRET },
   ]
   for (const env of exposing) {
-    test(`is a fault with ${Object.keys(env)[0]}=${Object.values(env)[0]}, unless written out or mail is set up`, () => {
-      assert.match(faultsOf(env).join(), /^SMTP_URL: /)
-      assert.deepEqual(faultsOf({ ...env, DEV_MAILBOX: 'on' }), [])
-      assert.deepEqual(faultsOf({ ...env, SMTP_URL: PRODUCTION.SMTP_URL }), [])
+    test(`the mailbox is a fault with ${Object.entries(env)[0]!.join('=')}, unless DEV_MAILBOX or SMTP_URL is set`, () => {
+      assert.match(readFaults(env).join(), /^SMTP_URL: /)
+      assert.deepEqual(readFaults({ ...env, DEV_MAILBOX: 'on' }), [])
+      assert.deepEqual(readFaults({ ...env, SMTP_URL: PRODUCTION.SMTP_URL }), [])
     })
   }
 
   for (const host of ['127.0.0.1', '127.9.9.9', '::1', 'localhost']) {
-    test(`is fine on ${host}`, () => assert.deepEqual(faultsOf({ HOST: host }), []))
+    test(`the development mailbox is allowed on ${host}`, () => assert.deepEqual(readFaults({ HOST: host }), []))
   }
 
-  test('needs one process for both roles', () => {
+  test('the development mailbox needs one process with both roles', () => {
     for (const ROLE of ['web', 'worker'])
-      assert.match(faultsOf({ ROLE, DEV_MAILBOX: 'on' }).join(), /^SMTP_URL: .*ROLE/)
+      assert.match(readFaults({ ROLE, DEV_MAILBOX: 'on' }).join(), /^SMTP_URL: .*ROLE/)
   })
 })

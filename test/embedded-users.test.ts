@@ -8,21 +8,26 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 const ROOT = 0
 const NOBODY = 65_534
 
-describe('who runs the embedded database', { skip: process.getuid?.() !== ROOT && 'only root can be another' }, () => {
+describe('the user that runs the embedded database', {
+  skip: process.getuid?.() !== ROOT && 'only root can be another user',
+}, () => {
   let checkout: string
   let data: string
-  // With programs that refuse in their place, as in a container without user namespaces.
-  let refused: string
+  // A folder with an `unshare` that fails, as in a container without user namespaces.
+  let failingUnshare: string
 
   before(async () => {
     checkout = await mkdtemp(join(tmpdir(), 'courtside-checkout-'))
     for (const part of ['bin', 'src', 'migrations', 'node_modules', 'package.json']) {
       execFileSync('cp', ['-a', new URL(`../${part}`, import.meta.url).pathname, checkout])
     }
-    refused = join(checkout, 'refused')
-    await mkdir(refused)
-    await writeFile(join(refused, 'unshare'), '#!/bin/sh\necho "unshare failed: Operation not permitted" >&2\nexit 1\n')
-    await chmod(join(refused, 'unshare'), 0o755)
+    failingUnshare = join(checkout, 'failing-unshare')
+    await mkdir(failingUnshare)
+    await writeFile(
+      join(failingUnshare, 'unshare'),
+      '#!/bin/sh\necho "unshare failed: Operation not permitted" >&2\nexit 1\n',
+    )
+    await chmod(join(failingUnshare, 'unshare'), 0o755)
   })
   after(() => rm(checkout, { recursive: true, force: true }))
 
@@ -31,7 +36,7 @@ describe('who runs the embedded database', { skip: process.getuid?.() !== ROOT &
     data = await mkdtemp(join(checkout, 'data-'))
   })
 
-  /** Starts and stops a database in the checkout, in a process of the given user. @returns what it printed */
+  /** Starts and stops a database in the checkout, in a process of the given user. @returns the owner, or the error */
   function startAs(uid: number, { path = process.env.PATH!, bin = '', platform = process.platform as string } = {}) {
     const script = `import { statSync } from 'node:fs'
       import { startEmbedded } from ${JSON.stringify(join(checkout, 'src/embedded/server.ts'))}
@@ -49,48 +54,53 @@ describe('who runs the embedded database', { skip: process.getuid?.() !== ROOT &
     return execFileSync(node, ['--input-type=module', '-e', script], options)
   }
 
-  test('an ordinary user needs nothing more', async () => {
+  test('an ordinary user runs the database as itself, without any other program', async () => {
     await chown(data, NOBODY, NOBODY)
     assert.equal(startAs(NOBODY, { path: '' }), `owner ${NOBODY}\n`)
   })
 
-  test('root in a closed checkout: its files stay root’s', async () => {
+  test('root runs the database in a checkout that only root can enter, and still owns its files', async () => {
     await chmod(checkout, 0o700)
     assert.equal(startAs(ROOT), `owner ${ROOT}\n`)
   })
 
-  test('root without user namespaces: as the real nobody, and back, with the files following', () => {
-    assert.equal(startAs(ROOT, { path: `${refused}:${process.env.PATH}` }), `owner ${NOBODY}\n`)
+  test('root without user namespaces runs the database as nobody, and the files change owner with each way', () => {
+    assert.equal(startAs(ROOT, { path: `${failingUnshare}:${process.env.PATH}` }), `owner ${NOBODY}\n`)
     assert.equal(startAs(ROOT), `owner ${ROOT}\n`)
-    // An empty PATH has no unshare at all.
+    // With an empty PATH there is no unshare at all.
     assert.equal(startAs(ROOT, { path: '' }), `owner ${NOBODY}\n`)
   })
 
-  const TO_DO =
+  const ADVICE =
     /as an ordinary user, (move it|set DATA_DIR) to a folder that others can (read|reach), or (set )?DATABASE_URL/
 
-  test('root without user namespaces in a closed checkout: what to do is said', async () => {
+  test('root without user namespaces in a checkout that only root can enter reads what to do', async () => {
     await chmod(checkout, 0o700)
-    assert.match(startAs(ROOT, { path: refused }), TO_DO)
+    assert.match(startAs(ROOT, { path: failingUnshare }), ADVICE)
   })
 
-  test('root without user namespaces and data in a closed folder: what to do is said', async () => {
+  test('root without user namespaces and with data in a closed folder reads what to do', async () => {
     data = join(await mkdtemp(join(checkout, 'closed-')), 'data')
-    assert.match(startAs(ROOT, { path: refused }), TO_DO)
+    assert.match(startAs(ROOT, { path: failingUnshare }), ADVICE)
   })
 
-  test('programs that do not run, and a platform without any: what to do is said', async () => {
-    assert.match(startAs(ROOT, { bin: refused }), /programs in .*refused do not run here: .* set DATABASE_URL/)
+  test('an error says what to do when the programs do not run, or when the platform has none', async () => {
+    assert.match(
+      startAs(ROOT, { bin: failingUnshare }),
+      /programs in .*failing-unshare do not run here: .* set DATABASE_URL/,
+    )
     assert.match(startAs(ROOT, { platform: 'sunos' }), /no embedded PostgreSQL for sunos on .* Set DATABASE_URL/)
   })
 
-  test('the programs of another PostgreSQL serve as well', { skip: !elsewhere() && 'there is no other here' }, () => {
-    assert.equal(startAs(ROOT, { bin: elsewhere()! }), `owner ${ROOT}\n`)
+  test('the programs of another installed PostgreSQL run the database', {
+    skip: !findInstalledPrograms() && 'no other PostgreSQL is installed',
+  }, () => {
+    assert.equal(startAs(ROOT, { bin: findInstalledPrograms()! }), `owner ${ROOT}\n`)
   })
 })
 
-/** The folder of the programs of a PostgreSQL of this machine. */
-function elsewhere(): string | undefined {
+/** Returns the folder of the programs of a PostgreSQL that is installed on this machine. */
+function findInstalledPrograms(): string | undefined {
   try {
     return execFileSync('pg_config', ['--bindir'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
   } catch {

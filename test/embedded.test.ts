@@ -10,6 +10,7 @@ import { pino } from 'pino'
 import { isAlive } from '../src/embedded/postmaster.ts'
 import { findRunningEmbedded, startEmbedded } from '../src/embedded/server.ts'
 import { startService } from './support/service.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const log = pino({ level: 'silent' })
 
@@ -17,7 +18,7 @@ let template: string
 let folder: string
 let dataDir: string
 
-// A data folder as a service left it, migrated; each test has a copy, unless it begins with none.
+// The migrated data folder of a stopped service. Each test that needs data starts with a copy.
 before(async () => {
   template = await mkdtemp(join(tmpdir(), 'courtside-embedded-'))
   await (await startService({ DATA_DIR: template })).stop()
@@ -25,14 +26,14 @@ before(async () => {
 after(() => rm(template, { recursive: true, force: true }))
 
 beforeEach(async () => {
-  // Below a folder closed to others, and deeper than a socket's path could be.
+  // In a folder that other users cannot enter, and with a path that is too long for a socket.
   folder = await mkdtemp(join(tmpdir(), 'courtside-embedded-'))
   await chmod(folder, 0o700)
   dataDir = join(folder, 'a-long-name-'.repeat(10), 'data')
 })
 afterEach(() => rm(folder, { recursive: true, force: true }))
 
-async function ask(url: string, statement: string): Promise<Record<string, unknown>[]> {
+async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   const { rows } = await client.query(statement)
@@ -44,54 +45,53 @@ async function postmasterPid(): Promise<number> {
   return Number((await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8')).split('\n')[0])
 }
 
-/** A service of its own process, killed without warning. @returns the process of the database it leaves behind */
-async function killedService(): Promise<number> {
+/** Starts a service and kills it without warning. @returns the pid of the database server that it leaves running */
+async function startAndKillService(): Promise<number> {
   const service = await startService({ DATA_DIR: dataDir })
   await service.stop('SIGKILL')
   return postmasterPid()
 }
 
 describe('the first start', () => {
-  test('makes a database that keeps what was written, on loopback, with a password', async () => {
+  test('the first start creates a database on loopback with a password, and its rows survive a restart', async () => {
     const first = await startEmbedded(dataDir, log)
-    await ask(first.url, 'create table kept as select 7 as value')
-    const [settings] = await ask(
+    await query(first.url, 'create table kept as select 7 as value')
+    const [settings] = await query(
       first.url,
       `select current_setting('listen_addresses') as addresses, current_setting('fsync') as fsync,
-        current_setting('server_version_num')::int / 10000 as version, lower('É') as lowered, current_database() as name`,
+        current_setting('server_version_num')::int / 10000 as version,
+        lower('É') as lowered, current_database() as name`,
     )
     assert.deepEqual(settings, { addresses: '127.0.0.1', fsync: 'on', version: 18, lowered: 'é', name: 'courtside' })
     const stranger = Object.assign(new URL(first.url), { password: 'guessed' }).href
-    await assert.rejects(ask(stranger, 'select'), { code: '28P01' })
+    await assert.rejects(query(stranger, 'select'), { code: '28P01' })
     assert.equal(await findRunningEmbedded(dataDir), first.url)
     await first.stop()
     assert.equal(await findRunningEmbedded(dataDir), undefined)
 
     const second = await startEmbedded(dataDir, log)
-    assert.deepEqual(await ask(second.url, 'select value from kept'), [{ value: 7 }])
+    assert.deepEqual(await query(second.url, 'select value from kept'), [{ value: 7 }])
     await second.stop()
     for (const name of ['postgres', 'postgres/courtside-password', 'postgres.log']) {
       assert.equal((await stat(join(dataDir, name))).mode & 0o077, 0, `${name} is open to others`)
     }
   })
 
-  test('when broken off leaves nothing half done, and its remains go', async () => {
-    const broken = spawn(process.execPath, [new URL('../bin/courtside.js', import.meta.url).pathname, 'serve'], {
+  test('a first start that is killed leaves no half-built cluster, and the next start removes its draft', async () => {
+    const killed = spawn(process.execPath, [new URL('../bin/courtside.js', import.meta.url).pathname, 'serve'], {
       env: { PATH: process.env.PATH, DATA_DIR: dataDir, PORT: '0' },
       stdio: 'ignore',
       detached: true,
     })
-    // As soon as initdb is at work, everything is killed.
-    let draft: string | undefined
-    while (!draft) {
+    // Kills everything as soon as initdb writes the cluster.
+    await waitUntil(async () => {
       const names = await readdir(dataDir, { recursive: true }).catch(() => [])
-      draft = names.find(name => /^postgres-draft-[^/]+\/cluster\/./.test(name))
-      await new Promise(setImmediate)
-    }
-    process.kill(-broken.pid!, 'SIGKILL')
-    await once(broken, 'exit')
+      return names.some(name => /^postgres-draft-[^/]+\/cluster\/./.test(name))
+    })
+    process.kill(-killed.pid!, 'SIGKILL')
+    await once(killed, 'exit')
     const started = await startEmbedded(dataDir, log)
-    assert.deepEqual(await ask(started.url, 'select 1 as one'), [{ one: 1 }])
+    assert.deepEqual(await query(started.url, 'select 1 as one'), [{ one: 1 }])
     await started.stop()
     assert.deepEqual(
       (await readdir(dataDir)).filter(name => name.includes('draft')),
@@ -99,7 +99,7 @@ describe('the first start', () => {
     )
   })
 
-  test('of several services at once makes one the owner', async () => {
+  test('of several services that start at once, one becomes the owner and the others say so and end', async () => {
     const starts = Array.from({ length: 4 }, () => startService({ DATA_DIR: dataDir }))
     const settled = await Promise.allSettled(starts)
     const started = settled.filter(outcome => outcome.status === 'fulfilled').map(outcome => outcome.value)
@@ -114,7 +114,7 @@ describe('the first start', () => {
 describe('a later start', () => {
   beforeEach(() => cp(template, dataDir, { recursive: true }))
 
-  test('on the data of another PostgreSQL is refused plainly', async () => {
+  test('a start on the data of another PostgreSQL version fails with both versions', async () => {
     await writeFile(join(dataDir, 'postgres/PG_VERSION'), '17\n')
     await assert.rejects(
       startService({ DATA_DIR: dataDir }),
@@ -122,7 +122,7 @@ describe('a later start', () => {
     )
   })
 
-  test('beside a living owner is refused plainly, by any name of the folder, and the owner goes on', async () => {
+  test('a start beside a running owner fails, under any name of the folder, and the owner keeps running', async () => {
     const service = await startService({ DATA_DIR: dataDir })
     const refusal = new RegExp(`is in use by process ${service.process.pid}\\.`)
     await symlink(dataDir, join(folder, 'link'))
@@ -132,34 +132,37 @@ describe('a later start', () => {
     assert.equal(await service.stop(), 0)
   })
 
-  test('beside an owner that lost its session for a moment is refused too', async () => {
+  test('a start beside an owner that lost its session for a moment fails', async () => {
     const owner = await startEmbedded(dataDir, log)
     const session = `select pid from pg_stat_activity where application_name like 'courtside-owner-%'`
-    const [lost] = await ask(owner.url, `select pid, pg_terminate_backend(pid) from (${session}) as owner`)
-    for (;;) {
-      const [now] = await ask(owner.url, `${session} and pid in (select pid from pg_locks where locktype = 'advisory')`)
-      if (now && now.pid !== lost!.pid) break
-    }
+    const [lost] = await query(owner.url, `select pid, pg_terminate_backend(pid) from (${session}) as owner`)
+    await waitUntil(async () => {
+      const [now] = await query(
+        owner.url,
+        `${session} and pid in (select pid from pg_locks where locktype = 'advisory')`,
+      )
+      return now !== undefined && now.pid !== lost!.pid
+    })
     await assert.rejects(startEmbedded(dataDir, log), /in use by process/)
     await owner.stop()
   })
 
-  test('that has taken a server about to end for a living one waits, and starts another', async () => {
+  test('a start that finds a server which is about to stop waits for its end and starts another', async () => {
     const owner = await startEmbedded(dataDir, log)
     const pid = await postmasterPid()
-    // Frozen, it hears of its end only when the other start adopts it.
+    // The server is frozen, so it handles SIGINT only when the other start adopts it.
     process.kill(pid, 'SIGSTOP')
     process.kill(pid, 'SIGINT')
     const stopped = owner.stop()
-    const thaw = (line: string) => line.includes('adopting') && process.kill(pid, 'SIGCONT')
-    const next = await startEmbedded(dataDir, pino({}, { write: thaw }))
+    const unfreeze = (line: string) => line.includes('adopting') && process.kill(pid, 'SIGCONT')
+    const next = await startEmbedded(dataDir, pino({}, { write: unfreeze }))
     await stopped
-    assert.deepEqual(await ask(next.url, 'select 1 as one'), [{ one: 1 }])
+    assert.deepEqual(await query(next.url, 'select 1 as one'), [{ one: 1 }])
     await next.stop()
   })
 
-  test('adopts the cluster of a killed process, though the folder was moved', async () => {
-    const pid = await killedService()
+  test('a start adopts the server of a killed process, even in a folder that was moved', async () => {
+    const pid = await startAndKillService()
     const moved = join(folder, 'moved')
     await rename(dataDir, moved)
     dataDir = moved
@@ -169,14 +172,14 @@ describe('a later start', () => {
     assert.equal(await isAlive(pid), false)
   })
 
-  test('recovers after both were killed', async () => {
-    process.kill(await killedService(), 'SIGKILL')
+  test('a start recovers the data after the service and its server were killed', async () => {
+    process.kill(await startAndKillService(), 'SIGKILL')
     const recovered = await startEmbedded(dataDir, log)
-    assert.deepEqual(await ask(recovered.url, 'select count(*)::int as levels from game_level'), [{ levels: 8 }])
+    assert.deepEqual(await query(recovered.url, 'select count(*)::int as levels from game_level'), [{ levels: 8 }])
     await recovered.stop()
   })
 
-  test('is not misled by another program, or the server of another folder, that has the old number', async () => {
+  test('a lock file with the pid of another program or of another folder’s server does not mislead a start', async () => {
     const neighbour = await startEmbedded(join(folder, 'neighbour'), log)
     const lock = await readFile(join(folder, 'neighbour/postgres/postmaster.pid'), 'utf8')
     const other = spawn('sleep', ['60'])
@@ -187,13 +190,13 @@ describe('a later start', () => {
       assert.notEqual(started.url, neighbour.url)
       await started.stop()
     }
-    assert.deepEqual(await ask(neighbour.url, 'select 1 as one'), [{ one: 1 }])
+    assert.deepEqual(await query(neighbour.url, 'select 1 as one'), [{ one: 1 }])
     assert.equal(other.exitCode, null)
     other.kill()
     await neighbour.stop()
   })
 
-  test('empties a log that has grown, and keeps the one before', async () => {
+  test('a start moves a log that has grown too large and begins a new one', async () => {
     const path = join(dataDir, 'postgres.log')
     await writeFile(path, 'x'.repeat(6_000_000))
     const started = await startEmbedded(dataDir, log)
@@ -203,7 +206,7 @@ describe('a later start', () => {
   })
 })
 
-test('a Ctrl-C at the terminal reaches the service alone, which then stops its database in good order', async () => {
+test('Ctrl-C at the terminal reaches only the service, which then shuts its database down cleanly', async () => {
   await cp(template, dataDir, { recursive: true })
   const service = await startService({ DATA_DIR: dataDir })
   const pid = await postmasterPid()

@@ -12,7 +12,7 @@ import { INTAKE_KEY, JWT_SECRET, settingsFor } from './support/app.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { type Service, startService } from './support/service.ts'
 import { type SmtpServer, smtpServer } from './support/smtp.ts'
-import { startTunnel } from './support/tunnel.ts'
+import { startUnreliableProxy } from './support/unreliable-proxy.ts'
 
 const EXAMPLES = [
   { name: 'curl', needs: 'curl', run: 'bash', signIn: 'curl/sign-in.sh', report: 'curl/report.sh' },
@@ -35,7 +35,7 @@ let database: TestDatabase
 let smtp: SmtpServer
 let service: Service
 let folder: string
-let tunnel: Awaited<ReturnType<typeof startTunnel>>
+let proxy: Awaited<ReturnType<typeof startUnreliableProxy>>
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'courtside-examples-'))
@@ -46,10 +46,10 @@ before(async () => {
     THROTTLE_REQUEST_OTP: '1000',
     THROTTLE_VERIFY_OTP: '1000',
   })
-  tunnel = await startTunnel(service.address)
+  proxy = await startUnreliableProxy(service.address)
 })
 after(async () => {
-  tunnel.server.close()
+  proxy.server.close()
   assert.equal(await service.stop(), 0)
   await smtp.close()
   await database.drop()
@@ -84,28 +84,28 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
     })
 
     test('report sends the same bytes again after a lost answer, and they are a duplicate', async () => {
-      tunnel.reset()
-      const env = { COURTSIDE_URL: tunnel.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
+      proxy.reset()
+      const env = { COURTSIDE_URL: proxy.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
       // The player has no account, so only Zoé gets a notification.
       const args = [userId, userId, 999_999].map(String)
       const { code, output, errors } = await startProgram(run, report, args, env).ended
       assert.equal(code, 0, errors)
       assert.match(output, /duplicate/)
       assert.equal(output.match(/accepted/g)?.length, 2)
-      assert.equal(tunnel.bodies.length, 4)
-      assert.equal(new Set(tunnel.bodies.slice(0, 3)).size, 1)
+      assert.equal(proxy.bodies.length, 4)
+      assert.equal(new Set(proxy.bodies.slice(0, 3)).size, 1)
       const notifications = await database.sql`select type from notification where user_id = ${userId}`
       assert.deepEqual(notifications, [{ type: 'game_joined' }])
     })
 
     test('report shows that a single event and a batch are refused, and sends neither twice', async () => {
-      tunnel.reset({ calm: true })
-      const env = { COURTSIDE_URL: tunnel.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
+      proxy.reset({ isReliable: true })
+      const env = { COURTSIDE_URL: proxy.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
       const { code, output } = await startProgram(run, report, [String(userId), '0', '999999'], env).ended
       assert.equal(code, 1)
       assert.match(output, /data\.creator_id/)
       assert.equal(output.match(/rejected/g)?.length, name === 'curl' ? 2 : 3)
-      assert.equal(tunnel.bodies.length, 2)
+      assert.equal(proxy.bodies.length, 2)
     })
 
     test('sign-in renews an expired token and repeats the request', async () => {

@@ -9,7 +9,7 @@ import { anotherApp, harness } from './support/app.ts'
 
 const h = harness()
 
-test('/healthz and /readyz say 200 to anybody', async () => {
+test('/healthz and /readyz answer 200 without a token', async () => {
   for (const [path, status] of [
     ['/healthz', 'ok'],
     ['/readyz', 'ready'],
@@ -19,7 +19,7 @@ test('/healthz and /readyz say 200 to anybody', async () => {
   }
 })
 
-test('the database goes away: /readyz 503 in the shape of every error, like the API; /healthz 200', async () => {
+test('while the database is down, /readyz and the API answer 503 and /healthz answers 200', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'courtside-health-'))
   const cluster = await startThrowAway(folder, process.env.TEST_PG_BIN, h.ctx.log)
   await migrate(cluster.url)
@@ -40,7 +40,7 @@ test('the database goes away: /readyz 503 in the shape of every error, like the 
   }
 })
 
-test('a lock that keeps every change waiting makes nobody unready', async () => {
+test('/readyz answers 200 while a lock makes all writes wait', async () => {
   const waiting: Promise<unknown>[] = []
   await h.database.sql.begin(async tx => {
     await tx`select pg_advisory_xact_lock(1)`
@@ -50,7 +50,7 @@ test('a lock that keeps every change waiting makes nobody unready', async () => 
   await Promise.all(waiting)
 })
 
-test('/readyz says 503 too when a migration is missing, or all of them', async () => {
+test('/readyz answers 503 when one migration is missing, and when all are', async () => {
   await h.database.sql`delete from migration where name like '0001%'`
   const behind = await h.call('GET', '/readyz')
   await h.database.sql`drop table migration`

@@ -12,6 +12,15 @@ describe('a URL with several hosts', () => {
   const urls: [string, { host: string; port: number }[], string][] = [
     ['postgres://u:p@one/db', [{ host: 'one', port: 5432 }], 'postgres://u:p@one/db'],
     [
+      'postgres://u:p%40:,!$w@one,two:5433/db',
+      [
+        { host: 'one', port: 5432 },
+        { host: 'two', port: 5433 },
+      ],
+      'postgres://u:p%40:,!$w@one/db',
+    ],
+    ['postgres:///db?host=/run/postgresql', [{ host: '', port: 5432 }], 'postgres:///db?host=/run/postgresql'],
+    [
       'postgres://u:p@one:5433,two/db?sslmode=require',
       [
         { host: 'one', port: 5433 },
@@ -29,10 +38,16 @@ describe('a URL with several hosts', () => {
     ],
   ]
   for (const [url, hosts, first] of urls) {
-    test(url, () => assert.deepEqual(parsePostgresUrl(url), { hosts, firstHostUrl: first }))
+    test(`${url} names ${hosts.length} host(s)`, () =>
+      assert.deepEqual(parsePostgresUrl(url), { hosts, firstHostUrl: first }))
   }
 
-  test('the first that is reached serves pool, transactions and migrations', async () => {
+  for (const url of ['mysql://one/db', 'postgres://one:54x2/db', 'postgres://u:p/w@one/db', 'postgres://one, two/db']) {
+    test(`${url} is refused with a plain sentence`, () =>
+      assert.throws(() => parsePostgresUrl(url), /^Error: must be a postgres:\/\/ URL$/))
+  }
+
+  test('the first host that answers serves single statements, transactions and migrations', async () => {
     const database = await testDatabase()
     const url = database.url.replace('@127.0.0.1:', '@127.0.0.1:1,127.0.0.1:2,127.0.0.1:')
     assert.notEqual(url, database.url)
@@ -44,23 +59,23 @@ describe('a URL with several hosts', () => {
     await database.drop()
   })
 
-  test('one that lets us in and then says nothing is passed over', { timeout: 20_000 }, async () => {
+  test('a host that accepts the connection and then stays silent is skipped', { timeout: 20_000 }, async () => {
     const database = await testDatabase()
     // AuthenticationOk and ReadyForQuery.
     const welcome = Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I', 'latin1')
-    const mute = createServer(socket => {
+    const silentServer = createServer(socket => {
       socket.on('error', () => {}).once('data', () => socket.write(welcome))
     }).listen(0, '127.0.0.1')
-    await once(mute, 'listening')
-    const { port } = mute.address() as AddressInfo
+    await once(silentServer, 'listening')
+    const { port } = silentServer.address() as AddressInfo
     const sql = connect(database.url.replace('@127.0.0.1:', `@127.0.0.1:${port},127.0.0.1:`))
     assert.deepEqual(await sql`select 1 as one`, [{ one: 1 }])
     await sql.close()
-    await once(mute.close(), 'close')
+    await once(silentServer.close(), 'close')
     await database.drop()
   })
 
-  test('none that is reached: unavailable', async () => {
+  test('a statement is unavailable when no host answers', async () => {
     const sql = connect('postgres://nobody@127.0.0.1:1,127.0.0.1:2/none')
     await assert.rejects(sql`select 1`, (error: AppError) => error instanceof AppError && error.code === 'unavailable')
     await sql.close()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { eraseUser } from '../src/accounts/personal-data.ts'
 import { harness } from './support/app.ts'
-import { isHeldUp } from './support/database.ts'
+import { waitsForLock } from './support/database.ts'
 import {
   announcedTo,
   at,
@@ -192,7 +192,7 @@ describe('a user who is deleted', () => {
     const answer = await h.database.sql.begin(async sql => {
       await sql`delete from app_user where id = ${gone}`
       const waiting = send(h, cloudEvent('game_joined', state))
-      while (!(await isHeldUp(h.database.sql, 'app_user')));
+      while (!(await waitsForLock(h.database.sql, 'app_user')));
       return { waiting }
     })
     const { status, body } = await answer.waiting

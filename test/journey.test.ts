@@ -7,10 +7,11 @@ import { INTAKE_KEY, JWT_SECRET, settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
 import { courtside, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
+import { waitUntil } from './support/wait-until.ts'
 
-type Read = (email: string) => Promise<string>
+type ReadCode = (email: string) => Promise<string>
 
-function client(address: string) {
+function createClient(address: string) {
   return async (
     method: string,
     path: string,
@@ -28,9 +29,9 @@ function client(address: string) {
   }
 }
 
-/** All that a person does, over HTTP, with codes from the mail. */
-async function journey(service: Service, intakeKey: string, readCode: Read): Promise<void> {
-  const call = client(service.address)
+/** Does everything that a user can do, over HTTP, with codes from the mail. */
+async function runJourney(service: Service, intakeKey: string, readCode: ReadCode): Promise<void> {
+  const call = createClient(service.address)
 
   async function signUp(email: string, first_name: string): Promise<{ id: number; token: string }> {
     const asked = await call('POST', '/api/v1/auth/request-otp', {
@@ -92,36 +93,37 @@ async function journey(service: Service, intakeKey: string, readCode: Read): Pro
   assert.equal((await call('GET', '/api/v1/auth/me', { token })).status, 401)
 }
 
-/** Nothing that must not be logged is: neither codes, tokens and keys nor whole addresses. */
-function assertDiscreet(service: Service, secrets: string[]): void {
+/** Asserts that the log contains no secret, no token and no e-mail address. */
+function assertNothingSecretLogged(service: Service, secrets: string[]): void {
   const log = service.lines.join('\n')
+  assert.notEqual(log, '')
   for (const secret of [...secrets, 'marie@example.com', 'eyJ']) assert.equal(log.includes(secret), false)
 }
 
 describe('the journey', () => {
-  test('with no setting at all: the embedded database and the development mailbox', async () => {
+  test('the journey works without any setting, on the embedded database and with the development mailbox', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'courtside-journey-'))
     const service = await startService({ DATA_DIR: dataDir })
     try {
       const intakeKey = (await readFile(service.listening.intakeKeyFile!, 'utf8')).trim()
       assert.equal((await stat(service.listening.intakeKeyFile!)).mode & 0o777, 0o600)
-      const readCode: Read = async email => {
-        for (;;) {
-          const mails = (await (await fetch(`${service.listening.mailbox}.json`)).json()) as {
-            to: string
-            text: string
-          }[]
-          const code = /^\d{4}$/m.exec(mails.find(mail => mail.to === email)?.text ?? '')?.[0]
-          if (code) return code
-        }
+      const readCode: ReadCode = async email => {
+        let code: string | undefined
+        await waitUntil(async () => {
+          const response = await fetch(`${service.listening.mailbox}.json`)
+          const mails = (await response.json()) as { to: string; text: string }[]
+          code = /^\d{4}$/m.exec(mails.find(mail => mail.to === email)?.text ?? '')?.[0]
+          return code !== undefined
+        })
+        return code!
       }
-      await journey(service, intakeKey, readCode)
-      assertDiscreet(service, [intakeKey])
+      await runJourney(service, intakeKey, readCode)
+      assertNothingSecretLogged(service, [intakeKey])
       assert.equal(await service.stop(), 0)
 
-      // What was there is there again.
+      // The next start finds the accounts.
       const again = await startService({ DATA_DIR: dataDir })
-      const answer = await client(again.address)('POST', '/api/v1/auth/request-otp', {
+      const answer = await createClient(again.address)('POST', '/api/v1/auth/request-otp', {
         body: { email: 'paul@example.com', first_name: 'P', last_name: 'P', accept_cgu: true },
       })
       assert.equal(answer.status, 422)
@@ -132,23 +134,23 @@ describe('the journey', () => {
     }
   })
 
-  test('with an external database and a mail server', async () => {
+  test('the journey works with an external database and a mail server', async () => {
     const database = await testDatabase()
     const smtp = await smtpServer()
     const service = await startService({
       ...settingsFor(database.url, smtp.url),
       MAIL_FROM: 'Padel Club <hello@club.example>',
     })
-    const readCode: Read = async email => {
+    const readCode: ReadCode = async email => {
       await smtp.until(() => smtp.mails.some(mail => mail.to.includes(email)))
       const mail = smtp.mails.find(mail => mail.to.includes(email))!
       assert.equal(mail.from, 'hello@club.example')
       return /^\d{4}$/m.exec(mail.parsed.text!)![0]
     }
     try {
-      await journey(service, INTAKE_KEY, readCode)
+      await runJourney(service, INTAKE_KEY, readCode)
       assert.equal((await fetch(`${service.address}/dev/mailbox.json`)).status, 404)
-      assertDiscreet(service, [INTAKE_KEY, JWT_SECRET])
+      assertNothingSecretLogged(service, [INTAKE_KEY, JWT_SECRET])
     } finally {
       assert.equal(await service.stop(), 0)
       await smtp.close()
@@ -158,24 +160,24 @@ describe('the journey', () => {
 })
 
 describe('the command line', () => {
-  test('lists every fault of the settings at once, exits with 78, starts nothing', async () => {
+  test('a start with faulty settings lists every fault and exits with 78', async () => {
     const { code, errors } = await courtside(['serve'], { PORT: 'x', ROLE: 'boss' })
     assert.equal(code, 78)
     assert.match(errors, /ROLE: .*\n.*PORT: /)
   })
 
-  test('an unknown command: how to use it, exit 64', async () => {
+  test('an unknown command prints the usage and exits with 64', async () => {
     const { code, errors } = await courtside(['fly'])
     assert.equal(code, 64)
     assert.match(errors, /serve/)
   })
 
-  test('secret prints a secret that is accepted', async () => {
+  test('the command secret prints 32 random bytes as base64url', async () => {
     const { output } = await courtside(['secret', '--json'])
     assert.match(JSON.parse(output).secret, /^[\w-]{43}$/)
   })
 
-  test('an occupied port is said plainly', async () => {
+  test('the error of a start on an occupied port names the port', async () => {
     const database = await testDatabase()
     const env = settingsFor(database.url)
     const service = await startService(env)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
-import { isHeldUp } from './support/database.ts'
+import { waitsForLock } from './support/database.ts'
 import { assertError } from './support/endpoints.ts'
 import { makeUser } from './support/factories.ts'
 import { signUp } from './support/scenario.ts'
@@ -78,7 +78,7 @@ describe('POST /auth/level-assessment', () => {
     await h.database.sql.begin(async tx => {
       await tx`delete from app_user where id = ${id}`
       answer = assess(token, level!.id)
-      while (!(await isHeldUp(h.database.sql)));
+      while (!(await waitsForLock(h.database.sql)));
     })
     assertError(await answer!, 401, 'unauthenticated')
   })

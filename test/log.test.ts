@@ -16,10 +16,13 @@ const PROFILE = { email: EMAIL, first_name: 'Zqfirst', last_name: 'Zqlast', acce
 const PLACE = 'Zqplace'
 
 const h = harness({ METRICS_TOKEN, LOG_LEVEL: 'trace', CORS_ORIGINS: 'https://app.example.com' })
-/** What must not be found again, beside all that has "zq" in it. */
+/** Secrets that must not be in the log. Neither must any text with "zq". */
 const secrets = new Set([INTAKE_KEY, JWT_SECRET, METRICS_TOKEN])
 
-/** The log as text, without what is random or a number of its own and may hold four digits by chance. */
+/**
+ * Returns the log as text, without the fields that are random or numbers and could contain a code's four digits by
+ * chance.
+ */
 function logText(): string {
   const lines = h.logged.map(({ time, reqId, session_id, ms, ...line }) => JSON.stringify(line))
   return lines.join('\n').replace(/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, 'uuid')
@@ -29,18 +32,21 @@ function assertNothingPersonal(): void {
   const text = logText()
   assert.doesNotMatch(text, /zq/i)
   for (const secret of secrets) {
-    const found = /^\d{4}$/.test(secret) ? new RegExp(`(?<![\\d:.])${secret}(?!\\d)`).test(text) : text.includes(secret)
-    assert.ok(!found, `a secret is in the log: ${secret}`)
+    const isLogged = /^\d{4}$/.test(secret)
+      ? new RegExp(`(?<![\\d:.])${secret}(?!\\d)`).test(text)
+      : text.includes(secret)
+    assert.ok(!isLogged, `a secret is in the log: ${secret}`)
   }
 }
 
-function keep(secret: string): string {
+/** Adds a secret to those that must not be in the log. @returns the secret */
+function watchFor(secret: string): string {
   secrets.add(secret)
   for (const part of secret.split('.')) if (part.length > 20) secrets.add(part)
   return secret
 }
 
-async function ask(body: unknown, token?: string) {
+async function requestCode(body: unknown, token?: string) {
   h.clock.advance(60_000)
   return h.call('POST', '/api/v1/auth/request-otp', { body, token })
 }
@@ -49,12 +55,12 @@ async function verify(code: string) {
   return h.call('POST', '/api/v1/auth/verify-otp', { body: { email: EMAIL, code } })
 }
 
-/** Every endpoint, with good input and bad. @returns the token of the person */
-async function visitAll(): Promise<string> {
-  assert.equal((await ask(PROFILE)).status, 200)
-  const signedUp = await verify(keep(await queuedCode(h, EMAIL)))
+/** Calls every endpoint with valid and invalid input. @returns the user's token */
+async function callAllEndpoints(): Promise<string> {
+  assert.equal((await requestCode(PROFILE)).status, 200)
+  const signedUp = await verify(watchFor(await queuedCode(h, EMAIL)))
   assert.equal(signedUp.status, 200)
-  const token = keep(signedUp.body.access_token)
+  const token = watchFor(signedUp.body.access_token)
   const me = await h.call('GET', '/api/v1/auth/me', { token })
   const event = cloudEvent('game_joined', {
     game_id: 7,
@@ -63,9 +69,9 @@ async function visitAll(): Promise<string> {
     actor_id: 987_654,
     place: PLACE,
   })
-  const told = await h.call('POST', EVENTS, { token: INTAKE_KEY, body: event })
-  assert.deepEqual([told.status, told.body.notifications], [202, 1])
-  const odd: [string, string, unknown?, string?][] = [
+  const reported = await h.call('POST', EVENTS, { token: INTAKE_KEY, body: event })
+  assert.deepEqual([reported.status, reported.body.notifications], [202, 1])
+  const requests: [string, string, unknown?, string?][] = [
     ['GET', '/api/v1/game-levels?who=zqquery'],
     ['GET', '/api/v1/zqpath/zqaddress%40zqdomain.example'],
     ['GET', '/api/v1/notifications?page=zqpage'],
@@ -89,28 +95,30 @@ async function visitAll(): Promise<string> {
     ['GET', '/api/v1/notifications'],
     ['GET', '/api/v1/notifications/unread-count'],
   ]
-  for (const [method, url, body, key] of odd) {
+  for (const [method, url, body, key] of requests) {
     const headers = { origin: 'https://zqorigin.example', 'accept-language': 'zq', 'x-forwarded-for': 'zqproxy' }
     await h.call(method, url, { token: key ?? token, body, headers })
   }
   await h.call('POST', EVENTS, { token: INTAKE_KEY, body: [event, { zq: 1 }], headers: { 'content-type': BATCH } })
   const renewed = await h.call('POST', '/api/v1/auth/refresh', { token })
-  keep(renewed.body.access_token)
+  watchFor(renewed.body.access_token)
   await h.call('POST', '/api/v1/auth/refresh', { token: `${token}zq` })
   return renewed.body.access_token
 }
 
 suite('the log at LOG_LEVEL=trace', () => {
-  test('holds nothing personal after all endpoints were called, well and badly', async () => {
-    await visitAll()
+  test('the log contains nothing personal after every endpoint got valid and invalid requests', async () => {
+    await callAllEndpoints()
     assert.ok(h.logged.some(line => line.msg === 'answered'))
     assertNothingPersonal()
   })
 
-  test('nor after faults of the database that quote whole rows and values', async () => {
+  test('the log contains nothing personal after database errors that quote whole rows and values', async () => {
     const { sql } = h.database
-    const token = keep((await h.call('POST', '/api/v1/auth/refresh', { token: await freshToken() })).body.access_token)
-    // Each of these errors quotes something: a row in `detail`, a value in the message, a statement in `where`.
+    const token = watchFor(
+      (await h.call('POST', '/api/v1/auth/refresh', { token: await signInAgain() })).body.access_token,
+    )
+    // Each error quotes something: a row in `detail`, a value in the message, or a statement in `where`.
     const breakages: [string, string][] = [
       [
         `alter table app_user add constraint zqless check (last_name <> 'Zqlast') not valid`,
@@ -130,11 +138,11 @@ suite('the log at LOG_LEVEL=trace', () => {
       ],
       ['alter table app_user rename to app_user_away', 'alter table app_user_away rename to app_user'],
     ]
-    for (const [destroy, mend] of breakages) {
+    for (const [damage, repair] of breakages) {
       const before = h.logged.length
-      await sql.pool.query(destroy)
+      await sql.pool.query(damage)
       const levels = await h.call('POST', '/api/v1/auth/level-assessment', { token, body: { game_level_id: 1 } })
-      await sql.pool.query(mend)
+      await sql.pool.query(repair)
       assert.deepEqual([levels.status, levels.body], [500, { message: 'Server Error', code: 'server_error' }])
       const failed = h.logged.slice(before).find(line => line.msg === 'request failed')
       assert.match((failed!.err as { reason: string }).reason, /^error (23514|22P02|42P01)$/)
@@ -146,7 +154,7 @@ suite('the log at LOG_LEVEL=trace', () => {
     h.logged.length = 0
   })
 
-  test('nor from the worker, when a mail is sent, refused, or fails with words of its own', async () => {
+  test('the log of a worker contains nothing personal when a mail is sent, rejected or fails', async () => {
     const failures = [new Error(`<${EMAIL}> 550 zq`), new MailFailure('EENVELOPE RCPT TO 550', true), undefined]
     const done = Promise.withResolvers<void>()
     const mailer = {
@@ -161,7 +169,7 @@ suite('the log at LOG_LEVEL=trace', () => {
     await h.database.sql`delete from graphile_worker._private_jobs`
     const worker = await startWorker(h.database.url, { send_code: task }, { log })
     for (const email of [EMAIL, 'zqother@zqdomain.example', 'zqthird@zqdomain.example'])
-      await ask({ ...PROFILE, email })
+      await requestCode({ ...PROFILE, email })
     await done.promise
     await worker.stop()
     assert.ok(h.logged.some(line => String(line.msg).includes('will be tried again')))
@@ -169,17 +177,17 @@ suite('the log at LOG_LEVEL=trace', () => {
   })
 })
 
-/** Signs the person in again. */
-async function freshToken(): Promise<string> {
-  await ask({ email: EMAIL })
-  return keep((await verify(keep(await queuedCode(h, EMAIL)))).body.access_token)
+/** Signs the user in again. @returns a new token */
+async function signInAgain(): Promise<string> {
+  await requestCode({ email: EMAIL })
+  return watchFor((await verify(watchFor(await queuedCode(h, EMAIL)))).body.access_token)
 }
 
 suite('an error in the log', () => {
   const lines: Record<string, any>[] = []
   const log = pino(logOptions('trace'), { write: (line: string) => lines.push(JSON.parse(line)) })
 
-  test('tells its class, code, schema and place, and neither its message nor what is attached to it', () => {
+  test('an error is logged with its class, code, schema names and stack, without its message', () => {
     const fault = Object.assign(new pg.DatabaseError('duplicate zq\n    at zq', 1, 'error'), {
       code: '23505',
       detail: 'Key (email)=(zq) already exists.',
@@ -207,8 +215,11 @@ suite('an error in the log', () => {
     }
   })
 
-  test('may be anything that was thrown', () => {
-    for (const thrown of ['zq', undefined, null, 7, { zq: 1 }]) log.error({ err: thrown }, 'request failed')
+  test('a thrown value that is not an error is logged without its content', () => {
+    const values = ['zq', undefined, null, 7, { zq: 1 }]
+    lines.length = 0
+    for (const thrown of values) log.error({ err: thrown }, 'request failed')
+    assert.equal(lines.length, values.length)
     assert.doesNotMatch(JSON.stringify(lines), /zq/)
   })
 })

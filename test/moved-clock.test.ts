@@ -10,12 +10,13 @@ import { post } from './support/load.ts'
 import { newEmail, profile } from './support/scenario.ts'
 import { type Service, startService } from './support/service.ts'
 import { type SmtpServer, smtpServer } from './support/smtp.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const [libfaketime] = globSync('/usr/lib/*/faketime/libfaketime.so.1')
 const skip = !libfaketime && !process.env.CI && 'libfaketime is not installed (apt-get install libfaketime)'
 
-// A real process whose clock is set while it runs, in a zone that isn't the texts'.
-describe('a clock that is moved', { skip, timeout: 60_000 }, () => {
+// A real process whose clock moves while it runs. Its time zone differs from the zone of the texts.
+describe('a clock that moves', { skip, timeout: 60_000 }, () => {
   let folder: string
   let database: TestDatabase
   let smtp: SmtpServer
@@ -33,7 +34,7 @@ describe('a clock that is moved', { skip, timeout: 60_000 }, () => {
       LD_PRELOAD: libfaketime,
       FAKETIME_TIMESTAMP_FILE: join(folder, 'clock'),
       FAKETIME_NO_CACHE: '1',
-      // Else every timer would fire at once.
+      // Without this, every timer would fire at once.
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
     })
   })
@@ -46,7 +47,7 @@ describe('a clock that is moved', { skip, timeout: 60_000 }, () => {
 
   /** @param offset from the real time, such as `+61m` */
   async function moveTo(offset: string): Promise<void> {
-    // In one step, since the process reads the file at every look at the clock.
+    // The rename replaces the file in one step, because the process reads it at every look at the clock.
     await writeFile(join(folder, 'next'), offset)
     await rename(join(folder, 'next'), join(folder, 'clock'))
   }
@@ -65,7 +66,7 @@ describe('a clock that is moved', { skip, timeout: 60_000 }, () => {
     return ((await answer!.json()) as { access_token: string }).access_token
   }
 
-  test('tokens go by it; so do reminders and starts, each told once, also when it is set back', async () => {
+  test('tokens and reminders follow the clock, and a reminder comes once even when it moves back', async () => {
     let token = await signUp()
     const { id } = (await call('GET', '/api/v1/auth/me', token)).body.data
     const data = {
@@ -81,22 +82,22 @@ describe('a clock that is moved', { skip, timeout: 60_000 }, () => {
     await moveTo('+61m')
     assert.equal((await call('GET', '/api/v1/auth/me', token)).status, 401)
     token = (await call('POST', '/api/v1/auth/refresh', token)).body.access_token
-    const types = async (): Promise<string[]> =>
+    const listTypes = async (): Promise<string[]> =>
       (await call('GET', '/api/v1/notifications', token)).body.data.map((row: { type: string }) => row.type)
-    while ((await types()).length === 0);
-    assert.deepEqual(await types(), ['game_reminder'])
+    await waitUntil(async () => (await listTypes()).length > 0)
+    assert.deepEqual(await listTypes(), ['game_reminder'])
 
     await moveTo('+59m')
     await moveTo('+181m')
     token = (await call('POST', '/api/v1/auth/refresh', token)).body.access_token
-    while ((await types()).length === 1);
-    assert.deepEqual(await types(), ['game_started', 'game_reminder'])
+    await waitUntil(async () => (await listTypes()).length > 1)
+    assert.deepEqual(await listTypes(), ['game_started', 'game_reminder'])
 
-    // Back again, and on: whatever fired has left the schedule.
+    // The clock moves back and forward again. The entries that fired have left the schedule.
     await moveTo('+0')
     await moveTo('+182m')
     const [row] = await database.sql<{ count: number }>`select count(*) from game_schedule`
     assert.equal(row!.count, 0)
-    assert.equal((await types()).length, 2)
+    assert.equal((await listTypes()).length, 2)
   })
 })

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { timestamp } from '../src/http/format/timestamp.ts'
 import { belongsToOther, markRead } from '../src/notifications/notifications.ts'
 import { harness } from './support/app.ts'
-import { isHeldUp } from './support/database.ts'
+import { waitsForLock } from './support/database.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { ODD_IDS } from './support/odd-ids.ts'
 import { countStatements } from './support/statements.ts'
@@ -57,7 +57,7 @@ describe('200', () => {
     await h.database.sql.begin(async tx => {
       await markRead(tx, user.id, id!, first)
       late = read(user.token, id)
-      while (!(await isHeldUp(h.database.sql)));
+      while (!(await waitsForLock(h.database.sql)));
     })
     const { status, body } = await late!
     assert.deepEqual([status, body.data.is_read, body.data.read_at], [200, true, timestamp(first)])

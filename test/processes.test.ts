@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { openStream } from './support/event-stream.ts'
 import { newEmail, otherThan, profile } from './support/scenario.ts'
 import { type Service, startService } from './support/service.ts'
 import { type SmtpServer, smtpServer } from './support/smtp.ts'
+import { waitUntil } from './support/wait-until.ts'
 
-// Three real processes on one database: two that serve and work, one that only works.
+// Three real processes on one database. Two have the role `all`, one has the role `worker`.
 describe('three processes', () => {
   let database: TestDatabase
   let smtp: SmtpServer
@@ -33,14 +35,12 @@ describe('three processes', () => {
     await database.drop()
   })
 
-  const nextTurn = () => {
-    turn += 1
-    return turn % 2
-  }
+  type CallOptions = { body?: unknown; token?: string; at?: number }
 
-  /** Asks one of the two that serve, by turns, or the one that is named. */
-  async function call(method: string, path: string, body?: unknown, token?: string, at = nextTurn()) {
-    const response = await fetch(services[at]!.address + path, {
+  /** Calls the service at the index `at`; without it, the two that serve take turns. */
+  async function call(method: string, path: string, { body, token, at }: CallOptions = {}) {
+    turn += 1
+    const response = await fetch(services[at ?? turn % 2]!.address + path, {
       method,
       headers: {
         ...(token && { authorization: `Bearer ${token}` }),
@@ -51,63 +51,66 @@ describe('three processes', () => {
     return { status: response.status, headers: response.headers, body: (await response.json()) as any }
   }
 
-  async function mailedCode(email: string): Promise<string> {
+  async function readMailedCode(email: string): Promise<string> {
     const mailsTo = () => smtp.mails.filter(mail => mail.to.includes(email))
     await smtp.until(() => mailsTo().length > 0)
     return /^\d{4}$/m.exec(mailsTo().at(-1)!.parsed.text!)![0]
   }
 
   async function signUp(email = newEmail()): Promise<{ email: string; token: string; id: number }> {
-    await call('POST', '/api/v1/auth/request-otp', profile(email))
-    const { body } = await call('POST', '/api/v1/auth/verify-otp', { email, code: await mailedCode(email) })
-    const me = await call('GET', '/api/v1/auth/me', undefined, body.access_token)
+    await call('POST', '/api/v1/auth/request-otp', { body: profile(email) })
+    const { body } = await call('POST', '/api/v1/auth/verify-otp', {
+      body: { email, code: await readMailedCode(email) },
+    })
+    const me = await call('GET', '/api/v1/auth/me', { token: body.access_token })
     return { email, token: body.access_token, id: me.body.data.id }
   }
 
-  test('a mail goes out once, whoever works', async () => {
+  test('three workers send each mail once', async () => {
     const emails = Array.from({ length: 10 }, newEmail)
-    await Promise.all(emails.map(email => call('POST', '/api/v1/auth/request-otp', profile(email))))
-    for (const email of emails) await mailedCode(email)
+    await Promise.all(emails.map(email => call('POST', '/api/v1/auth/request-otp', { body: profile(email) })))
+    for (const email of emails) await readMailedCode(email)
     for (const email of emails) assert.equal(smtp.mails.filter(mail => mail.to.includes(email)).length, 1)
   })
 
-  test('the sixth attempt is refused wherever it arrives', async () => {
+  test('the sixth attempt at a code is refused by every process', async () => {
     const email = newEmail()
-    await call('POST', '/api/v1/auth/request-otp', profile(email))
-    const code = await mailedCode(email)
+    await call('POST', '/api/v1/auth/request-otp', { body: profile(email) })
+    const code = await readMailedCode(email)
     for (let guess = 0; guess < 5; guess += 1) {
-      assert.equal((await call('POST', '/api/v1/auth/verify-otp', { email, code: otherThan(code) })).status, 422)
+      assert.equal(
+        (await call('POST', '/api/v1/auth/verify-otp', { body: { email, code: otherThan(code) } })).status,
+        422,
+      )
     }
     for (const at of [0, 1]) {
-      assert.equal((await call('POST', '/api/v1/auth/verify-otp', { email, code }, undefined, at)).status, 422)
+      assert.equal((await call('POST', '/api/v1/auth/verify-otp', { body: { email, code }, at })).status, 422)
     }
   })
 
-  test('a token is good at both; refreshed at one it is renewed at the other', async () => {
+  test('every process accepts a token, and concurrent refreshes at both return one new token', async () => {
     const { token } = await signUp()
-    const answers = await Promise.all(
-      [0, 1, 0, 1].map(at => call('POST', '/api/v1/auth/refresh', undefined, token, at)),
-    )
+    const answers = await Promise.all([0, 1, 0, 1].map(at => call('POST', '/api/v1/auth/refresh', { token, at })))
     const tokens = new Set(answers.map(answer => answer.body.access_token))
     assert.equal(tokens.size, 1)
     for (const at of [0, 1])
-      assert.equal((await call('GET', '/api/v1/auth/me', undefined, [...tokens][0], at)).status, 200)
+      assert.equal((await call('GET', '/api/v1/auth/me', { token: [...tokens][0], at })).status, 200)
   })
 
-  test('a logout at one is soon known to the other', async () => {
+  test('a token is refused by the other process soon after its logout at the first', async () => {
     const { token } = await signUp()
-    for (const at of [0, 1]) assert.equal((await call('GET', '/api/v1/auth/me', undefined, token, at)).status, 200)
-    assert.equal((await call('POST', '/api/v1/auth/logout', undefined, token, 0)).status, 200)
-    assert.equal((await call('GET', '/api/v1/auth/me', undefined, token, 0)).status, 401)
-    while ((await call('GET', '/api/v1/auth/me', undefined, token, 1)).status !== 401);
-    assert.equal((await call('POST', '/api/v1/auth/refresh', undefined, token, 1)).status, 401)
+    for (const at of [0, 1]) assert.equal((await call('GET', '/api/v1/auth/me', { token, at })).status, 200)
+    assert.equal((await call('POST', '/api/v1/auth/logout', { token, at: 0 })).status, 200)
+    assert.equal((await call('GET', '/api/v1/auth/me', { token, at: 0 })).status, 401)
+    await waitUntil(async () => (await call('GET', '/api/v1/auth/me', { token, at: 1 })).status === 401)
+    assert.equal((await call('POST', '/api/v1/auth/refresh', { token, at: 1 })).status, 401)
   })
 
-  test('a fact reported to both is told once', async () => {
+  test('an event that is reported to both processes is announced once', async () => {
     const [creator, player] = [await signUp(), await signUp()]
-    const event = joined('once', 3, creator, player)
+    const event = joinedEvent('once', 3, creator, player)
     const answers = await Promise.all(
-      [0, 1, 0, 1].map(at => call('POST', '/internal/v1/events', event, INTAKE_KEY, at)),
+      [0, 1, 0, 1].map(at => call('POST', '/internal/v1/events', { body: event, token: INTAKE_KEY, at })),
     )
     assert.deepEqual(answers.map(answer => answer.body.status).sort(), [
       'accepted',
@@ -116,22 +119,22 @@ describe('three processes', () => {
       'duplicate',
     ])
     for (const at of [0, 1]) {
-      const list = await call('GET', '/api/v1/notifications', undefined, creator.token, at)
+      const list = await call('GET', '/api/v1/notifications', { token: creator.token, at })
       assert.equal(list.body.meta.total, 1)
     }
   })
 
-  test('a stream at one tells what the other has taken in; it is left open, and holds up no stop', async () => {
+  test('a stream at one process delivers an event that the other received, and does not delay a stop', async () => {
     const [creator, player] = [await signUp(), await signUp()]
     const stream = await openStream(services[1]!.address, creator.token)
     assert.equal((await stream.next()).event, 'sync')
-    const event = joined('streamed', 5, creator, player)
-    assert.equal((await call('POST', '/internal/v1/events', event, INTAKE_KEY, 0)).status, 202)
-    const told = await stream.next()
-    assert.deepEqual([told.event, told.data.type], ['notification', 'game_joined'])
+    const event = joinedEvent('streamed', 5, creator, player)
+    assert.equal((await call('POST', '/internal/v1/events', { body: event, token: INTAKE_KEY, at: 0 })).status, 202)
+    const message = await stream.next()
+    assert.deepEqual([message.event, message.data.type], ['notification', 'game_joined'])
   })
 
-  test('a reminder and a start are told once, whoever fires them', async () => {
+  test('a reminder and a start are announced once, although three processes poll for them', async () => {
     const [creator, player] = [await signUp(), await signUp()]
     const started = Date.now()
     const event = {
@@ -147,35 +150,36 @@ describe('three processes', () => {
         starts_at: new Date(started + 4_000).toISOString(),
       },
     }
-    assert.equal((await call('POST', '/internal/v1/events', event, INTAKE_KEY)).status, 202)
-    const typesOf = async (token: string): Promise<string[]> =>
-      (await call('GET', '/api/v1/notifications', undefined, token)).body.data.map(
-        (item: { type: string }) => item.type,
-      )
-    while (!(await typesOf(creator.token)).includes('game_started'));
-    // Whoever else would tell it had a second's look at it too.
-    while (Date.now() < started + 6_500) await typesOf(player.token)
-    for (const { token } of [creator, player]) assert.deepEqual(await typesOf(token), ['game_started', 'game_reminder'])
+    assert.equal((await call('POST', '/internal/v1/events', { body: event, token: INTAKE_KEY })).status, 202)
+    const listTypes = async (token: string): Promise<string[]> =>
+      (await call('GET', '/api/v1/notifications', { token })).body.data.map((item: { type: string }) => item.type)
+    await waitUntil(async () => (await listTypes(creator.token)).includes('game_started'))
+    // The other processes poll every second, so they have looked at the start too.
+    await delay(started + 6_500 - Date.now())
+    for (const { token } of [creator, player])
+      assert.deepEqual(await listTypes(token), ['game_started', 'game_reminder'])
   })
 
-  test('a limit holds over both', async () => {
+  test('both processes count towards one throttle', async () => {
     const statuses: number[] = []
     for (let count = 0; count < 130; count += 1) {
-      statuses.push((await call('POST', '/api/v1/auth/verify-otp', { email: newEmail(), code: '1234' })).status)
+      statuses.push(
+        (await call('POST', '/api/v1/auth/verify-otp', { body: { email: newEmail(), code: '1234' } })).status,
+      )
     }
-    // Some of the minute's 60 were used above, and the window may have turned once.
+    // Earlier tests used some of the minute's 60 requests, and a new window may have begun.
     assert.ok(statuses.includes(429))
     assert.ok(statuses.filter(status => status !== 429).length <= 120)
   })
 
-  test('the worker serves health alone', async () => {
-    assert.equal((await call('GET', '/readyz', undefined, undefined, 2)).status, 200)
-    assert.equal((await call('GET', '/api/v1/game-levels', undefined, undefined, 2)).status, 404)
+  test('the worker serves its health and no API', async () => {
+    assert.equal((await call('GET', '/readyz', { at: 2 })).status, 200)
+    assert.equal((await call('GET', '/api/v1/game-levels', { at: 2 })).status, 404)
   })
 })
 
-/** That a player has joined a game which is far away. */
-function joined(id: string, game_id: number, creator: { id: number }, player: { id: number }) {
+/** Returns the event that a player joined a game in the far future. */
+function joinedEvent(id: string, game_id: number, creator: { id: number }, player: { id: number }) {
   return {
     specversion: '1.0',
     id,

@@ -15,50 +15,51 @@ function pruneNow(config = DEFAULTS) {
 }
 
 describe('notifications', () => {
-  test('read ones go after 90 days, any after 365, others stay; 0 keeps', async () => {
+  test('prune deletes read notifications after 90 days and all after 365, and 0 keeps them', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 2_500)
     await h.database
       .sql`update notification set read_at = now() where user_id = ${user.id} and id = any(${ids.slice(0, 1_500)})`
-    const left = async () => (await h.database.sql`select id from notification where user_id = ${user.id}`).length
+    const listRemaining = async () =>
+      (await h.database.sql`select id from notification where user_id = ${user.id}`).length
     h.clock.advance(90 * DAY_MS)
     assert.equal((await pruneNow()).notification, 0)
     h.clock.advance(1)
-    const young = await makeNotifications(h, user.id, 10)
+    const fresh = await makeNotifications(h, user.id, 10)
     assert.equal((await pruneNow({ retentionReadDays: 0, retentionDays: 365 })).notification, 0)
     assert.equal((await pruneNow()).notification, 1_500)
-    assert.equal(await left(), 1_010)
+    assert.equal(await listRemaining(), 1_010)
     h.clock.advance(275 * DAY_MS)
     assert.equal((await pruneNow({ retentionReadDays: 90, retentionDays: 0 })).notification, 0)
     assert.equal((await pruneNow()).notification, 1_000)
-    assert.equal(await left(), young.length)
+    assert.equal(await listRemaining(), fresh.length)
   })
 })
 
 describe('codes', () => {
-  test('an address nobody asks about goes after a day, one with wrong guesses after 30', async () => {
+  test('prune deletes an address a day after its last code, and after 30 days if it has wrong guesses', async () => {
     const [idle, guessed] = [newEmail(), newEmail()]
     for (const email of [idle, guessed]) await h.call('POST', '/api/v1/auth/request-otp', { body: { email } })
     const wrong = otherThan(await queuedCode(h, guessed))
     await h.call('POST', '/api/v1/auth/verify-otp', { body: { email: guessed, code: wrong } })
-    const left = async () =>
+    const listRemaining = async () =>
       (await h.database.sql`select email from sign_in_address where email in (${idle}, ${guessed})`).map(
         row => row.email,
       )
     h.clock.advance(DAY_MS)
     await pruneNow()
-    assert.deepEqual((await left()).sort(), [idle, guessed].sort())
+    assert.deepEqual((await listRemaining()).sort(), [idle, guessed].sort())
     h.clock.advance(1)
     await pruneNow()
-    assert.deepEqual(await left(), [guessed])
+    assert.deepEqual(await listRemaining(), [guessed])
     h.clock.advance(29 * DAY_MS)
     await pruneNow()
-    assert.deepEqual(await left(), [])
+    assert.deepEqual(await listRemaining(), [])
   })
 })
 
-describe('sessions, counters, facts', () => {
-  test('sessions go when they earn no lane any more', async () => {
+describe('sessions, counters and events', () => {
+  test('prune deletes a session 90 days after the sign-in, when it no longer gives its client a lane', async () => {
     await signUp(h)
     h.clock.advance(90 * DAY_MS - 1)
     const { email } = await signUp(h)
@@ -71,31 +72,31 @@ describe('sessions, counters, facts', () => {
     )
   })
 
-  test('counters go when their window is over, facts after 90 days', async () => {
+  test('prune deletes throttle counters after their window, and event records after 90 days', async () => {
     await h.call('POST', '/api/v1/auth/verify-otp', { body: {}, remoteAddress: '192.0.2.77' })
     await h.database.sql`
       insert into event (key, digest, type, received_at) values ('\\x01', '\\x02', 'game_full', ${h.clock.now()})`
     await pruneNow()
-    const counts = async () => [
+    const countRows = async () => [
       (await h.database.sql`select key from throttle where key like '%192.0.2.77'`).length,
       (await h.database.sql`select key from event`).length,
     ]
-    assert.deepEqual(await counts(), [1, 1])
+    assert.deepEqual(await countRows(), [1, 1])
     h.clock.advance(60_001)
     await pruneNow()
-    assert.deepEqual(await counts(), [0, 1])
+    assert.deepEqual(await countRows(), [0, 1])
     h.clock.advance(90 * DAY_MS)
     await pruneNow()
-    assert.deepEqual(await counts(), [0, 0])
+    assert.deepEqual(await countRows(), [0, 0])
   })
 })
 
-test('two at once and writers beside them do no harm', async () => {
+test('two prunes at once delete each row once and do not disturb concurrent inserts', async () => {
   const user = await makeUser(h)
   await makeNotifications(h, user.id, 3_000)
   h.clock.advance(366 * DAY_MS)
-  const [one, two, young] = await Promise.all([pruneNow(), pruneNow(), makeNotifications(h, user.id, 500)])
+  const [one, two, fresh] = await Promise.all([pruneNow(), pruneNow(), makeNotifications(h, user.id, 500)])
   assert.equal(one.notification + two.notification, 3_000)
   const left = await h.database.sql`select id from notification where user_id = ${user.id}`
-  assert.equal(left.length, young.length)
+  assert.equal(left.length, fresh.length)
 })

@@ -24,15 +24,15 @@ suite('ROLE, with real processes', { timeout: 60_000 }, () => {
     return service
   }
 
-  /** Sessions of workers; one that isn't listening for jobs has none. */
-  async function workers(): Promise<number> {
+  /** Counts the database sessions of workers. A process that does not work has none. */
+  async function countWorkerSessions(): Promise<number> {
     const [row] = await database.sql<{ count: number }>`
       select count(*) from pg_stat_activity
       where datname = current_database() and application_name = 'courtside-worker'`
     return row!.count
   }
 
-  function ask(service: Service, email: string) {
+  function requestCode(service: Service, email: string) {
     return fetch(`${service.address}/api/v1/auth/request-otp`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -50,16 +50,16 @@ suite('ROLE, with real processes', { timeout: 60_000 }, () => {
     await database.drop()
   })
 
-  test('web serves the API and leaves the mail to a worker, which serves only health and metrics', async () => {
+  test('a web node serves the API and leaves the mail to a worker, which serves only health and metrics', async () => {
     const web = await start('web')
-    assert.equal((await ask(web, 'zoe@example.com')).status, 200)
-    assert.equal(await workers(), 0)
+    assert.equal((await requestCode(web, 'zoe@example.com')).status, 200)
+    assert.equal(await countWorkerSessions(), 0)
     assert.equal(smtp.seen.connections, 0)
 
     const worker = await start('worker')
     await smtp.until(() => smtp.mails.length === 1)
     assert.deepEqual(smtp.mails[0]!.to, ['zoe@example.com'])
-    assert.ok((await workers()) > 0)
+    assert.ok((await countWorkerSessions()) > 0)
 
     const bearer = { authorization: `Bearer ${METRICS_TOKEN}` }
     for (const { address } of [web, worker]) {
@@ -71,21 +71,21 @@ suite('ROLE, with real processes', { timeout: 60_000 }, () => {
     for (const path of ['/api/v1/game-levels', '/api/v1/openapi.json', '/docs', '/', '/api/v1/auth/me']) {
       assert.equal((await fetch(worker.address + path)).status, 404, path)
     }
-    assert.equal((await ask(worker, 'max@example.com')).status, 404)
+    assert.equal((await requestCode(worker, 'max@example.com')).status, 404)
     assert.equal(
       (await fetch(`${worker.address}/internal/v1/events`, { method: 'POST', headers: { authorization: INTAKE_KEY } }))
         .status,
       404,
     )
     assert.equal((await fetch(`${web.address}/api/v1/game-levels`)).status, 200)
-    // Neither was told who sends.
+    // MAIL_FROM is unset, which both report.
     for (const { lines } of [web, worker]) assert.ok(lines.some(line => line.includes('MAIL_FROM is not set')))
   })
 
-  test('all does both', async () => {
+  test('a node with the role all serves the API and sends the mail', async () => {
     await Promise.all(services.splice(0).map(service => service.stop()))
     const service = await start('all')
-    assert.equal((await ask(service, 'lea@example.com')).status, 200)
+    assert.equal((await requestCode(service, 'lea@example.com')).status, 200)
     await smtp.until(() => smtp.mails.some(mail => mail.to[0] === 'lea@example.com'))
   })
 })

@@ -6,18 +6,18 @@ import { migrate, QUEUE_MIGRATION } from '../src/db/migrate.ts'
 import { administer, testDatabase } from './support/database.ts'
 import { describeSchema } from './support/schema.ts'
 
-const KEPT = new URL('../docs/schema.txt', import.meta.url)
+const SCHEMA_FILE = new URL('../docs/schema.txt', import.meta.url)
 
-test('the migrated schema is the one kept in docs/schema.txt', async () => {
+test('the migrated schema equals docs/schema.txt', async () => {
   const database = await testDatabase()
   const schema = await describeSchema(database.sql)
   await database.drop()
-  if (process.env.UPDATE_SCHEMA) await writeFile(KEPT, schema)
-  const kept = await readFile(KEPT, 'utf8')
-  assert.equal(schema, kept, 'docs/schema.txt is not current: UPDATE_SCHEMA=1 npm test -- test/schema.test.ts')
+  if (process.env.UPDATE_SCHEMA) await writeFile(SCHEMA_FILE, schema)
+  const documented = await readFile(SCHEMA_FILE, 'utf8')
+  assert.equal(schema, documented, 'docs/schema.txt is out of date: UPDATE_SCHEMA=1 npm test -- test/schema.test.ts')
 })
 
-test('migrations that start at once, several times over, end in one migrated database', async () => {
+test('of five migrations that start at once, one migrates the database and the others do nothing', async () => {
   for (let round = 0; round < 3; round += 1) {
     const name = `migrate_${process.pid}_${round}`
     await administer(`create database ${name}`)
@@ -29,12 +29,12 @@ test('migrations that start at once, several times over, end in one migrated dat
   }
 })
 
-test('the queue’s version that is noted is the one that is installed', async () => {
+test('the recorded version of the queue is the installed one', async () => {
   const { dependencies } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
   assert.equal(QUEUE_MIGRATION, `graphile-worker@${dependencies['graphile-worker']}`)
 })
 
-test('a database newer than the program is refused, be it for the queue’s sake', async () => {
+test('a database with a newer migration or a newer queue is refused', async () => {
   for (const later of ['9999_later.sql', 'graphile-worker@0.100.0']) {
     const database = await testDatabase()
     await database.sql`insert into migration (name) values (${later}), ('graphile-worker@0.9.9')`
@@ -43,9 +43,9 @@ test('a database newer than the program is refused, be it for the queue’s sake
   }
 })
 
-test('a PostgreSQL that is too old is refused plainly', async () => {
+test('a PostgreSQL that is too old is refused with both versions', async () => {
   const database = await testDatabase()
-  // One that says so of itself.
+  // This function makes the server report an old version.
   await database.sql`
     create function current_setting(name text) returns text language sql
     return case name when 'server_version' then '14.13' when 'server_version_num' then '140013' end`
@@ -54,7 +54,7 @@ test('a PostgreSQL that is too old is refused plainly', async () => {
   await database.drop()
 })
 
-test('a migration that fails leaves nothing of itself', async () => {
+test('a migration that fails is rolled back', async () => {
   const name = `failing_${process.pid}`
   await administer(`create database ${name}`)
   const url = Object.assign(new URL(process.env.TEST_DATABASE_URL!), { pathname: `/${name}` }).href

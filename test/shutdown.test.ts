@@ -4,14 +4,15 @@ import { test } from 'node:test'
 import { settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
 import { openStream } from './support/event-stream.ts'
-import { announcements, makePlayers, signUpByMail, startLoad } from './support/load.ts'
+import { countAnnouncements, makePlayers, signUpByMail, startLoad } from './support/load.ts'
 import { run, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const ROUNDS = 3
 
 // "SIGTERM under load loses no acknowledged request and ends within 10 s"
-test('SIGTERM under load: what was acknowledged is kept, and the process ends in time', {
+test('SIGTERM under load loses no acknowledged request, and the process ends within 10 s', {
   timeout: 120_000,
 }, async t => {
   const database = await testDatabase()
@@ -38,38 +39,38 @@ test('SIGTERM under load: what was acknowledged is kept, and the process ends in
     await load.more()
     const stream = await openStream(services[0]!.address, token)
     assert.equal((await stream.next()).event, 'sync')
-    const asked = performance.now()
+    const signalled = performance.now()
     assert.equal(await services[0]!.stop('SIGTERM'), 0)
-    assert.ok(performance.now() - asked < 10_000)
+    assert.ok(performance.now() - signalled < 10_000)
     assert.equal(await stream.ended(), true)
     services[0] = await startService(env)
   }
   await load.stop()
 
-  const told = await announcements(database.sql)
-  for (const id of scores) assert.equal(told.get(id), 3, `score ${id}`)
+  const counts = await countAnnouncements(database.sql)
+  for (const id of scores) assert.equal(counts.get(id), 3, `score ${id}`)
   const mailsTo = (email: string) => smtp.mails.filter(mail => mail.to.includes(email)).length
   await smtp.until(() => [...emails].every(email => mailsTo(email) > 0))
-  // A worker that is told to stop finishes the mail it has in hand, so that none goes twice.
+  // A worker that stops finishes the mail that it is sending, so no mail goes out twice.
   for (const email of emails) assert.equal(mailsTo(email), 1, email)
 
   assert.equal(await services[0]!.stop(), 0)
 })
 
-test('SIGTERM ends a node too that is still starting, and waits for what another one does', async () => {
+test('SIGTERM ends a node that is still starting and waits for the migration of another process', async () => {
   const database = await testDatabase()
   await database.sql`delete from migration where name not like '%.sql'`
   await database.sql.begin(async tx => {
-    // Somebody migrates, for ever.
+    // The lock of a migration that never ends.
     await tx`select pg_advisory_xact_lock(4217336001)`
     const child = run(['serve'], { PORT: '0', ...settingsFor(database.url) })
-    let waiting = 0
-    while (waiting === 0) {
-      const rows = await tx`
+    await waitUntil(async () => {
+      const waiting = await tx`
         select from pg_locks
-        where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())`
-      waiting = rows.length
-    }
+        where locktype = 'advisory' and not granted
+          and database = (select oid from pg_database where datname = current_database())`
+      return waiting.length > 0
+    })
     child.kill('SIGTERM')
     assert.deepEqual(await once(child, 'exit'), [1, null])
   })

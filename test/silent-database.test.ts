@@ -1,72 +1,74 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setInterval as ticks } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { connect } from '../src/db/sql.ts'
 import { AppError } from '../src/errors.ts'
 import { administer, testDatabase } from './support/database.ts'
-import { wire } from './support/wire.ts'
+import { startProxy } from './support/proxy.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const isUnavailable = (error: unknown) => error instanceof AppError && error.code === 'unavailable'
 
-/** Connections with little patience, one of each kind, to a database that can be made silent. */
-async function behindWire() {
+/** Connects to a database through a proxy, with one connection of each kind and a short `maxSilenceMs`. */
+async function connectThroughProxy() {
   const database = await testDatabase()
-  const line = await wire(new URL(database.url))
-  const sql = connect(line.url, { connections: 1, max: 1, maxSilenceMs: 300 })
+  const proxy = await startProxy(new URL(database.url))
+  const sql = connect(proxy.url, { connections: 1, max: 1, maxSilenceMs: 300 })
   const close = async () => {
     await sql.close()
-    await line.close()
+    await proxy.close()
     await database.drop()
   }
-  return { line, sql, close }
+  return { proxy, sql, close }
 }
 
-test('a database that falls silent: unavailable in bounded time, and its connections are left', async () => {
-  const { line, sql, close } = await behindWire()
+test('statements to a silent database are unavailable in bounded time, and the next use new connections', async () => {
+  const { proxy, sql, close } = await connectThroughProxy()
   await sql`select 1`
-  line.hush(true)
+  proxy.setSilent(true)
   await assert.rejects(sql`select 2`, isUnavailable)
-  line.hush(false)
+  proxy.setSilent(false)
   assert.deepEqual(await sql`select 3 as three`, [{ three: 3 }])
-  const asked = sql.begin(async tx => {
+  const transaction = sql.begin(async tx => {
     await tx`select 4`
-    line.hush(true)
+    proxy.setSilent(true)
     await tx`select 5`
   })
-  await assert.rejects(asked, isUnavailable)
-  line.hush(false)
+  await assert.rejects(transaction, isUnavailable)
+  proxy.setSilent(false)
   assert.deepEqual(await sql`select 6 as six`, [{ six: 6 }])
   await close()
 })
 
-test('and so it is while ever more is asked', async () => {
-  const { line, sql, close } = await behindWire()
+test('a silent database is noticed in bounded time even while more statements follow', async () => {
+  const { proxy, sql, close } = await connectThroughProxy()
   await sql`select 1`
-  line.hush(true)
+  proxy.setSilent(true)
   const refused: unknown[] = []
-  for await (const _ of ticks(20)) {
+  await waitUntil(async () => {
     sql`select 2`.catch(error => refused.push(error))
-    if (refused.length > 0) break
-  }
-  line.hush(false)
+    await delay(20)
+    return refused.length > 0
+  })
+  proxy.setSilent(false)
   assert.ok(refused.every(isUnavailable))
   await close()
 })
 
-test('an answer that is not ended is none: unavailable', async () => {
-  const { line, sql, close } = await behindWire()
+test('a statement whose reply stops half-way is unavailable', async () => {
+  const { proxy, sql, close } = await connectThroughProxy()
   await sql`select 1`
-  line.hushAfter(1_000_000)
-  const asked = [sql`select repeat('a', 100) as text from generate_series(1, 100000)`, sql`select 2`]
-  for (const outcome of await Promise.allSettled(asked)) {
+  proxy.silenceAfter(1_000_000)
+  const statements = [sql`select repeat('a', 100) as text from generate_series(1, 100000)`, sql`select 2`]
+  for (const outcome of await Promise.allSettled(statements)) {
     assert.ok(outcome.status === 'rejected' && isUnavailable(outcome.reason))
   }
-  line.hush(false)
+  proxy.setSilent(false)
   assert.deepEqual(await sql`select 3 as three`, [{ three: 3 }])
   await close()
 })
 
-test('a server that has become read-only is left too, within a transaction', async () => {
+test('a transaction on a server that became read-only is unavailable, and the next uses a new connection', async () => {
   const database = await testDatabase()
   const sql = connect(database.url, { max: 1 })
   const pid = async () => (await sql.begin(tx => tx<{ pid: number }>`select pg_backend_pid() as pid`))[0]!.pid
@@ -81,7 +83,7 @@ test('a server that has become read-only is left too, within a transaction', asy
   await database.drop()
 })
 
-test('and so it is by a single statement, while one that fails for a reason of its own keeps its connection', async () => {
+test('a single statement on a read-only server retires its connection, and a division by zero does not', async () => {
   const database = await testDatabase()
   const name = new URL(database.url).pathname.slice(1)
   const sql = connect(database.url, { connections: 1 })
@@ -91,17 +93,17 @@ test('and so it is by a single statement, while one that fails for a reason of i
   await assert.rejects(sql`select 1 / 0`, /division by zero/)
   assert.equal(await pid(), before)
   await administer(`alter database ${name} reset default_transaction_read_only`)
-  let behind: Promise<unknown> | undefined
+  let stillWaiting: Promise<unknown> | undefined
   await database.sql.begin(async tx => {
     await tx`select pg_advisory_xact_lock(1)`
     const refused = sql`insert into missed_guess (slot) values (99)`
-    behind = sql`select 1 as one from pg_advisory_xact_lock_shared(1)`
+    stillWaiting = sql`select 1 as one from pg_advisory_xact_lock_shared(1)`
     await assert.rejects(refused, isUnavailable)
-    // At once, though the old connection still owes an answer.
+    // A new connection is used at once, although the old one still owes a reply.
     assert.notEqual(await pid(), before)
     await sql`insert into missed_guess (slot) values (99)`
   })
-  assert.deepEqual(await behind, [{ one: 1 }])
+  assert.deepEqual(await stillWaiting, [{ one: 1 }])
   await sql.close()
   await database.drop()
 })

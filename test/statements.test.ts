@@ -5,14 +5,15 @@ import type { AppError } from '../src/errors.ts'
 import { harness, INTAKE_KEY } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
 import { cloudEvent, newGame } from './support/games.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const h = harness()
 
-describe('a statement that could not be finished', () => {
-  test('among several that were sent together: its fault is told, and nothing of them stays', async () => {
+describe('a statement that fails', () => {
+  test('when one of several concurrent statements fails, its error is thrown and all roll back', async () => {
     const { sql } = h.database
     const user = await makeUser(h)
-    const speak = (divisor: number) =>
+    const update = (divisor: number) =>
       sql.begin(tx =>
         Promise.all([
           tx`update app_user set locale = 'en' where id = ${user.id}`,
@@ -20,85 +21,85 @@ describe('a statement that could not be finished', () => {
           tx`update app_user set first_name = 'Zoé' where id = ${user.id}`,
         ]),
       )
-    const profile = () => sql`select locale, first_name from app_user where id = ${user.id}`
-    const before = await profile()
-    await assert.rejects(speak(0), { code: '22012' })
-    assert.deepEqual(await profile(), before)
-    // The connection knows which statements it has prepared, and which not.
-    await speak(1)
-    assert.deepEqual(await profile(), [{ locale: 'en', first_name: 'Zoé' }])
+    const readProfile = () => sql`select locale, first_name from app_user where id = ${user.id}`
+    const before = await readProfile()
+    await assert.rejects(update(0), { code: '22012' })
+    assert.deepEqual(await readProfile(), before)
+    // The connection still knows which statements it has prepared.
+    await update(1)
+    assert.deepEqual(await readProfile(), [{ locale: 'en', first_name: 'Zoé' }])
   })
 
-  test('what is sent beside it, once its transaction is over, is refused', async () => {
+  test('a statement that is sent after its transaction rolled back throws', async () => {
     const { sql } = h.database
     const user = await makeUser(h)
-    const over = Promise.withResolvers<void>()
+    const failure = Promise.withResolvers<void>()
     let late: Promise<unknown> | undefined
     const failed = sql.begin(tx => {
-      late = over.promise.then(() => tx`delete from app_user where id = ${user.id}`)
+      late = failure.promise.then(() => tx`delete from app_user where id = ${user.id}`)
       return Promise.all([tx`select 1 / 0`, late])
     })
     await assert.rejects(failed, { code: '22012' })
-    over.resolve()
+    failure.resolve()
     await assert.rejects(late!, /over/)
     assert.deepEqual(await sql`select id from app_user where id = ${user.id}`, [{ id: user.id }])
   })
 
-  test('the victim of a deadlock is told to try again, and the other goes on', async () => {
+  test('the victim of a deadlock gets `unavailable`, and the other transaction commits', async () => {
     const { sql } = h.database
     const [one, two] = [await makeUser(h), await makeUser(h)]
-    const holds = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
-    const cross = (index: 0 | 1, first: number, second: number) =>
+    const locked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
+    const updateBoth = (index: 0 | 1, first: number, second: number) =>
       sql.begin(async tx => {
         await tx`update app_user set locale = 'en' where id = ${first}`
-        holds[index].resolve()
-        await holds[1 - index]!.promise
+        locked[index].resolve()
+        await locked[1 - index]!.promise
         await tx`update app_user set locale = 'en' where id = ${second}`
       })
-    const outcomes = await Promise.allSettled([cross(0, one.id, two.id), cross(1, two.id, one.id)])
+    const outcomes = await Promise.allSettled([updateBoth(0, one.id, two.id), updateBoth(1, two.id, one.id)])
     const failed = outcomes.filter(outcome => outcome.status === 'rejected')
     assert.equal(failed.length, 1)
     assert.equal((failed[0]!.reason as AppError).code, 'unavailable')
   })
 
-  test('what is prepared and of no use any more: told to try again once, and then it works', async () => {
+  test('a prepared statement that became stale is `unavailable` once, and works at the second try', async () => {
     const { sql } = h.database
-    const own = connect(h.database.url, { connections: 1, max: 1 })
+    const other = connect(h.database.url, { connections: 1, max: 1 })
     await sql`create table changing (id integer)`
     const read = (on: Query) => on`select id from changing`
     const ways: [string, (statement: typeof read) => Promise<unknown>][] = [
-      ['alone', statement => statement(own)],
-      ['in a transaction', statement => own.begin(statement)],
+      ['alone', statement => statement(other)],
+      ['in a transaction', statement => other.begin(statement)],
     ]
     for (const [name, run] of ways) {
-      for (const spoil of [
+      for (const makeStale of [
         () => sql`alter table changing alter column id type text`,
         () => sql`alter table changing alter column id type integer using id::integer`,
         () => run(on => on`deallocate all`),
       ]) {
         assert.deepEqual(await run(read), [], name)
-        await spoil()
+        await makeStale()
         await assert.rejects(run(read), { code: 'unavailable' }, name)
       }
       assert.deepEqual(await run(read), [], name)
     }
-    await own.close()
+    await other.close()
   })
 
-  test('an intake that is stuck holds up no person', async () => {
+  test('an intake that waits for a lock does not hold up requests of users', async () => {
     const user = await makeUser(h)
     const game_id = newGame()
     const event = cloudEvent('game_joined', { game_id, creator_id: user.id, player_ids: [user.id, 99], actor_id: 99 })
     const report = (id: string) => h.call('POST', '/internal/v1/events', { token: INTAKE_KEY, body: { ...event, id } })
     assert.equal((await report('first')).status, 202)
-    const stuck: Promise<{ status: number }>[] = []
+    const waiting: Promise<{ status: number }>[] = []
     await h.database.sql.begin(async tx => {
       await tx`select id from game where id = ${game_id} for update`
-      for (let count = 0; count < 20; count += 1) stuck.push(report(`stuck ${count}`))
-      while (h.ctx.intakeSql.pool.waitingCount < 18) await new Promise(resolve => setImmediate(resolve))
+      for (let count = 0; count < 20; count += 1) waiting.push(report(`waiting ${count}`))
+      await waitUntil(() => h.ctx.intakeSql.pool.waitingCount >= 18)
       assert.equal(h.ctx.sql.pipeline.stats().waiting, 0)
       assert.equal((await h.call('GET', '/api/v1/auth/me', { token: user.token })).status, 200)
     })
-    assert.deepEqual(new Set((await Promise.all(stuck)).map(answer => answer.status)), new Set([202]))
+    assert.deepEqual(new Set((await Promise.all(waiting)).map(answer => answer.status)), new Set([202]))
   })
 })

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { eraseUser } from '../src/accounts/personal-data.ts'
 import * as sessions from '../src/auth/sessions.ts'
 import { harness } from './support/app.ts'
-import { isHeldUp } from './support/database.ts'
+import { waitsForLock } from './support/database.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { payloadOf, signIn } from './support/scenario.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
@@ -96,7 +96,7 @@ describe('the stream', { timeout: 60_000 }, () => {
           headers: { authorization: `Bearer ${user.token}` },
         })
         asked.on('error', () => {}).end()
-        while (!(await isHeldUp(h.database.sql))) assert.equal(gone().length, 0)
+        while (!(await waitsForLock(h.database.sql))) assert.equal(gone().length, 0)
         asked.destroy()
         while (gone().length === 0) await new Promise(resolve => setImmediate(resolve))
       })

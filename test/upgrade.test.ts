@@ -5,21 +5,22 @@ import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import type { migrate } from '../src/db/migrate.ts'
 import { INTAKE_KEY, settingsFor } from './support/app.ts'
-import { isHeldUp, testDatabase } from './support/database.ts'
+import { testDatabase, waitsForLock } from './support/database.ts'
 import { openStream } from './support/event-stream.ts'
-import { announcements, makePlayers, post, signUpByMail, startLoad } from './support/load.ts'
+import { countAnnouncements, makePlayers, post, signUpByMail, startLoad } from './support/load.ts'
 import { copyProgram, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
+import { waitUntil } from './support/wait-until.ts'
 
-// As CONTRIBUTING.md wants it of a migration: what the version before says to the database goes on working, and tables are
-// locked in the order in which it locks them.
+// A migration that follows CONTRIBUTING.md: the statements of the version before still work, and it locks tables in the
+// same order as they do.
 const NEXT = '9999_next.sql'
 const MIGRATION = `
   alter table app_user add column next text not null default '';
   alter table notification add column next text;
   create index app_user_next on app_user (next);`
 
-describe('the version after this one', () => {
+describe('an upgrade', () => {
   let folder: string
 
   before(async () => {
@@ -29,9 +30,9 @@ describe('the version after this one', () => {
   after(() => rm(folder, { recursive: true, force: true }))
   beforeEach(() => rm(join(folder, 'migrations', NEXT), { force: true }))
 
-  const unpack = () => writeFile(join(folder, 'migrations', NEXT), MIGRATION)
+  const addMigration = () => writeFile(join(folder, 'migrations', NEXT), MIGRATION)
 
-  test('takes over from this one under load: all that was acknowledged is kept, and nothing else is answered', {
+  test('an upgrade under load keeps every acknowledged request, and no request fails', {
     timeout: 120_000,
   }, async t => {
     const database = await testDatabase()
@@ -51,36 +52,36 @@ describe('the version after this one', () => {
       return started
     }
 
-    // Whom the load's clients ask: a proxy in front would be told the same.
-    const asked = await start(2, folder)
-    const old = [...asked]
+    // The services that get the load. A proxy in front of them would have the same list.
+    const targets = await start(2, folder)
+    const old = [...targets]
     const players = await makePlayers(database.sql)
     const token = await signUpByMail(old, smtp, 'reader@example.com')
     const stream = await openStream(old[0]!.address, token)
     assert.equal((await stream.next()).event, 'sync')
-    load = startLoad(asked, players)
+    load = startLoad(targets, players)
     const { emails, scores } = load.acknowledged
     await load.more()
 
-    // Unpacked over the running one, which is none the less ready.
-    await unpack()
+    // The new version is unpacked over the running one, which stays ready.
+    await addMigration()
     assert.equal((await fetch(`${old[0]!.address}/readyz`)).status, 200)
     const [first, second] = await start(2, folder)
     const applied = [first!, second!].flatMap(service => service.lines.filter(line => line.includes(NEXT)))
     assert.equal(applied.length, 1)
 
-    // Both versions serve, and a stream of the old one tells what the new one has taken in.
-    asked.push(first!, second!)
+    // Both versions serve, and a stream of the old version delivers an event that the new version received.
+    targets.push(first!, second!)
     await load.more()
     assert.equal((await fetch(`${old[0]!.address}/readyz`)).status, 200)
     const [reader] = await database.sql<{ id: number }>`select id from app_user where email = 'reader@example.com'`
     assert.equal(
-      (await post([first!], '/internal/v1/events', joined(players[0]!, reader!.id), INTAKE_KEY))?.status,
+      (await post([first!], '/internal/v1/events', joinedEvent(players[0]!, reader!.id), INTAKE_KEY))?.status,
       202,
     )
     assert.equal((await stream.next()).data.type, 'game_joined')
 
-    asked.splice(0, 2)
+    targets.splice(0, 2)
     for (const service of old) assert.equal(await service.stop(), 0)
     assert.equal(await stream.ended(), true)
     await assert.rejects(startService(env), /newer than this program: it has 9999_next\.sql\. Start the newer program/)
@@ -88,8 +89,8 @@ describe('the version after this one', () => {
     await load.stop()
 
     assert.deepEqual([...load.statuses].sort(), [200, 202])
-    const told = await announcements(database.sql)
-    for (const id of scores) assert.equal(told.get(id), 3, `score ${id}`)
+    const counts = await countAnnouncements(database.sql)
+    for (const id of scores) assert.equal(counts.get(id), 3, `score ${id}`)
     await smtp.until(() => [...emails].every(email => mailsTo(email) > 0))
     for (const email of emails) assert.equal(mailsTo(email), 1, email)
     for (const service of [first!, second!]) assert.equal(await service.stop(), 0)
@@ -99,16 +100,18 @@ describe('the version after this one', () => {
     }
   })
 
-  test('that waits for a table which a dump holds lets the others pass', { timeout: 60_000 }, async () => {
+  test('a migration that waits for a table of a running dump does not block other statements', {
+    timeout: 60_000,
+  }, async () => {
     const database = await testDatabase()
-    await unpack()
-    // A module of its own, that knows the new file.
+    await addMigration()
+    // This copy of the module knows the new file.
     const next = (await import(join(folder, 'src/db/migrate.ts'))) as { migrate: typeof migrate }
     let applied: Promise<string[]> | undefined
     await database.sql.begin(async dump => {
       await dump`lock table notification in access share mode`
       applied = next.migrate(database.url)
-      while (!(await isHeldUp(database.sql, '^\\s*alter table'))) await new Promise(setImmediate)
+      await waitUntil(() => waitsForLock(database.sql, '^\\s*alter table'))
       assert.deepEqual(await database.sql`select id from notification`, [])
     })
     assert.deepEqual(await applied, [NEXT])
@@ -116,8 +119,8 @@ describe('the version after this one', () => {
   })
 })
 
-/** That the reader has a game that somebody joined. */
-function joined(actor: number, reader: number) {
+/** Returns the event that a player joined a game of the reader. */
+function joinedEvent(actor: number, reader: number) {
   return {
     specversion: '1.0',
     id: 'joined',

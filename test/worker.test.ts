@@ -3,8 +3,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { suite, test } from 'node:test'
 import { type Outbox, outbox } from './support/outbox.ts'
+import { waitUntil } from './support/wait-until.ts'
 
-/** A task that takes until it is told to finish. */
+/** A task that runs until `finish` is called. */
 function slowTask() {
   const begun = Promise.withResolvers<void>()
   const end = Promise.withResolvers<void>()
@@ -21,18 +22,18 @@ function slowTask() {
   }
 }
 
-/** Adds a job `witness` that is locked already. */
-async function lockedBy({ sql }: Outbox, worker: string): Promise<void> {
+/** Adds a job `witness` that is already locked by a worker. */
+async function addLockedJob({ sql }: Outbox, worker: string): Promise<void> {
   await sql.begin(async sql => {
     const [job] = await sql<{ id: number }>`select id from graphile_worker.add_job('witness')`
     await sql`update graphile_worker._private_jobs set locked_by = ${worker}, locked_at = now() where id = ${job!.id}`
   })
 }
 
-const worker = new URL('./support/worker.ts', import.meta.url).pathname
+const WORKER_PROGRAM = new URL('./support/worker.ts', import.meta.url).pathname
 
 suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
-  test('four of them mail each of fifty codes once', async t => {
+  test('four workers mail each of fifty codes once', async t => {
     const box = await outbox(t)
     const addresses = Array.from({ length: 50 }, (_, index) => `player${index}@example.com`)
     await Promise.all(addresses.map(address => box.ask(address)))
@@ -43,10 +44,10 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('killed in the middle of a send: another sends within 15 s', async t => {
+  test('the mail of a worker that was killed while sending is sent by another within 15 s', async t => {
     const box = await outbox(t, 'hold')
     await box.ask('zoe@example.com')
-    const child = spawn(process.execPath, [worker, box.url, box.smtp.url], { stdio: 'inherit' })
+    const child = spawn(process.execPath, [WORKER_PROGRAM, box.url, box.smtp.url], { stdio: 'inherit' })
     await box.smtp.until(() => box.smtp.held.length === 1)
     const other = await box.work()
     const killed = performance.now()
@@ -59,15 +60,16 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('keeps a job that takes longer than the others wait for a dead one', async t => {
+  test('a worker keeps a job that takes longer than the grace period for dead workers', async t => {
     const box = await outbox(t)
     const slow = slowTask()
     await box.sql`select graphile_worker.add_job('slow')`
     await box.work({ slow: slow.task })
     await slow.begun
-    // The job of a worker that really is gone, locked later than ours, tells when ours would have been freed too.
+    // The job of a worker that does not exist, locked later than ours. When it is freed, ours would have been freed
+    // too.
     const freed = Promise.withResolvers<void>()
-    await lockedBy(box, 'gone')
+    await addLockedJob(box, 'gone')
     const other = await box.work({ slow: slow.task, witness: async () => freed.resolve() })
     await freed.promise
     slow.finish()
@@ -75,7 +77,7 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.equal(slow.calls(), 1)
   })
 
-  test('whose connections are all cut while it ticks a mail off does not send it again, and sends the next', async t => {
+  test('a worker that loses its connections while it completes a job does not send that mail again', async t => {
     const box = await outbox(t, 'hold')
     await box.ask('first@example.com')
     const only = await box.work()
@@ -87,7 +89,7 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
       const backends = () => sql<{ pid: number; waits: boolean }>`
         select pid, wait_event_type = 'Lock' as waits from pg_stat_activity
         where datname = current_database() and application_name = 'courtside-worker'`
-      while (!(await backends()).some(backend => backend.waits));
+      await waitUntil(async () => (await backends()).some(backend => backend.waits))
       for (const { pid } of await backends()) await sql`select pg_terminate_backend(${pid})`
     })
     await box.ask('second@example.com')
@@ -100,22 +102,22 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('takes a job that was locked for it but that it never heard of, and not the one it is at', async t => {
+  test('a worker takes a job that is locked for it but never arrived, and not its running job again', async t => {
     const box = await outbox(t)
     const slow = slowTask()
-    const heard = Promise.withResolvers<void>()
+    const received = Promise.withResolvers<void>()
     await box.sql`select graphile_worker.add_job('slow')`
-    await box.work({ slow: slow.task, witness: async () => heard.resolve() })
+    await box.work({ slow: slow.task, witness: async () => received.resolve() })
     await slow.begun
     const [job] = await box.sql<{ worker: string }>`
       select locked_by as worker from graphile_worker.jobs where task_identifier = 'slow'`
-    await lockedBy(box, job!.worker)
-    await heard.promise
+    await addLockedJob(box, job!.worker)
+    await received.promise
     slow.finish()
     assert.equal(slow.calls(), 1)
   })
 
-  test('is not held up in its other tasks by a mail server that says nothing, and leaves that one after a while', async t => {
+  test('a silent mail server does not hold up other tasks of a worker, and its mails go out later', async t => {
     const box = await outbox(t, 'silent')
     await Promise.all(['a', 'b', 'c', 'd', 'e'].map(name => box.ask(`${name}@example.com`)))
     const reminded = Promise.withResolvers<void>()
@@ -130,14 +132,14 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('stops within 10 s although a mail server says nothing, and leaves the mail to the next', async t => {
+  test('a worker stops within 10 s in spite of a silent mail server, and the next worker sends the mail', async t => {
     const box = await outbox(t, 'silent')
     await box.ask('zoe@example.com')
     const first = await box.work()
     await box.smtp.until(() => box.smtp.seen.connections === 1)
-    const asked = performance.now()
+    const stopped = performance.now()
     await first.stop()
-    assert.ok(performance.now() - asked < 10_000)
+    assert.ok(performance.now() - stopped < 10_000)
     box.smtp.mode = 'accept'
     await box.work()
     await box.smtp.until(() => box.smtp.mails.length === 1)

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { connect } from '../../src/db/sql.ts'
 import { settingsFor } from '../support/app.ts'
 import { testDatabase } from '../support/database.ts'
-import { announcements, makePlayers, post, startLoad } from '../support/load.ts'
+import { countAnnouncements, makePlayers, post, startLoad } from '../support/load.ts'
 import { startService } from '../support/service.ts'
 import { smtpServer } from '../support/smtp.ts'
 
@@ -56,7 +56,7 @@ describe('kill -9', () => {
     }
     assert.deepEqual(missing(), [], 'acknowledged codes that were never mailed')
 
-    const told = await announcements(database.sql)
+    const told = await countAnnouncements(database.sql)
     for (const id of scores) assert.equal(told.get(id), 3, `score ${id}`)
     for (const [id, number] of told) assert.equal(number, 3, `score ${id} was told ${number} times`)
 

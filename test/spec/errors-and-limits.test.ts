@@ -1,5 +1,5 @@
-// The specification, sentence by sentence: "Errors", "Limits" and "Versioning". The throttle is the default one, so each
-// test begins in a window of its own.
+// The specification, sentence by sentence: "Errors", "Limits" and "Versioning". The throttle has its default limits, so
+// each test begins a new window.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { STATUS } from '../../src/http/failure.ts'
@@ -11,31 +11,32 @@ import { newEmail, otherThan, payloadOf, profile, queuedCode, signUp } from '../
 const h = harness({ THROTTLE_REQUEST_OTP: '', THROTTLE_VERIFY_OTP: '' })
 beforeEach(() => h.clock.advance(60_000))
 
-const MINUTE = 60_000
+const MINUTE_MS = 60_000
 
-const ask = (body: unknown, remoteAddress?: string) =>
+const requestCode = (body: unknown, remoteAddress?: string) =>
   h.call('POST', '/api/v1/auth/request-otp', { body, ...(remoteAddress && { remoteAddress }) })
-const verify = (body: unknown) => h.call('POST', '/api/v1/auth/verify-otp', { body })
-const me = (token?: string) => h.call('GET', '/api/v1/auth/me', { token })
+const verifyCode = (body: unknown) => h.call('POST', '/api/v1/auth/verify-otp', { body })
+const getMe = (token?: string) => h.call('GET', '/api/v1/auth/me', { token })
 
-async function asked(): Promise<{ email: string; code: string }> {
+async function signUpCode(): Promise<{ email: string; code: string }> {
   const email = newEmail()
-  assert.equal((await ask(profile(email))).status, 200)
+  assert.equal((await requestCode(profile(email))).status, 200)
   return { email, code: await queuedCode(h, email) }
 }
 
-/** How many requests get through before the first 429. */
-async function lettingThrough(request: () => Promise<{ status: number }>): Promise<number> {
-  for (let count = 0; ; count += 1) if ((await request()).status === 429) return count
+/** Sends requests until the first 429. @returns how many were accepted before it @throws after 100 */
+async function countUntilThrottled(request: () => Promise<{ status: number }>): Promise<number> {
+  for (let count = 0; count < 100; count += 1) if ((await request()).status === 429) return count
+  throw new Error('100 requests were not throttled')
 }
 
 describe('Errors', () => {
   test('"401 | Unauthorized | token absent, expired or invalid"', async () => {
     const { token } = await makeUser(h)
-    assertError(await me(), 401, 'unauthenticated')
-    assertError(await me(`${token.slice(0, -4)}AAAA`), 401, 'unauthenticated')
-    h.clock.advance(60 * MINUTE)
-    assertError(await me(token), 401, 'unauthenticated')
+    assertError(await getMe(), 401, 'unauthenticated')
+    assertError(await getMe(`${token.slice(0, -4)}AAAA`), 401, 'unauthenticated')
+    h.clock.advance(60 * MINUTE_MS)
+    assertError(await getMe(token), 401, 'unauthenticated')
   })
 
   test('"403 | Forbidden | valid token, insufficient permissions"', async () => {
@@ -47,14 +48,14 @@ describe('Errors', () => {
 
   test('"422 | Unprocessable Entity | validation failed (e-mail, OTP code, sign-up with an existing e-mail, and so on)"', async () => {
     const { email } = await makeUser(h)
-    assertError(await ask({ email: 'marie@nowhere' }), 422, 'validation_failed', 'email')
-    assertError(await verify({ email, code: '0000' }), 422, 'otp_invalid', 'code')
-    assertError(await ask(profile(email)), 422, 'validation_failed', 'email')
+    assertError(await requestCode({ email: 'marie@nowhere' }), 422, 'validation_failed', 'email')
+    assertError(await verifyCode({ email, code: '0000' }), 422, 'otp_invalid', 'code')
+    assertError(await requestCode(profile(email)), 422, 'validation_failed', 'email')
   })
 
   test('"429 | Too Many Requests | throttle exceeded"', async () => {
-    await lettingThrough(() => ask({}))
-    const answer = await ask({})
+    await countUntilThrottled(() => requestCode({}))
+    const answer = await requestCode({})
     assertError(answer, 429, 'throttled')
     assert.equal(answer.headers['retry-after'], '60')
   })
@@ -85,7 +86,7 @@ describe('Errors', () => {
   })
 
   test('not shown: "Body shapes of 422 and 429", settled as {message, code}, a 422 with errors by field', async () => {
-    const invalid = await ask({ email: 'x', accept_cgu: true })
+    const invalid = await requestCode({ email: 'x', accept_cgu: true })
     assert.deepEqual(invalid.body, {
       message: 'L’adresse e-mail n’est pas valide. (et 2 erreur(s) de plus)',
       code: 'validation_failed',
@@ -95,9 +96,9 @@ describe('Errors', () => {
         last_name: ['Le champ last_name est obligatoire.'],
       },
     })
-    await lettingThrough(() => ask({}))
+    await countUntilThrottled(() => requestCode({}))
     const message = 'Trop de tentatives. Réessayez dans un instant.'
-    assert.deepEqual((await ask({})).body, { message, code: 'throttled' })
+    assert.deepEqual((await requestCode({})).body, { message, code: 'throttled' })
   })
 
   test('not shown: "any error code identifiers beyond the HTTP status", settled as a closed list', () => {
@@ -112,35 +113,35 @@ describe('Errors', () => {
 })
 
 describe('Limits', () => {
-  test('"OTP length | 4 digits"', async () => assert.match((await asked()).code, /^[0-9]{4}$/))
+  test('"OTP length | 4 digits"', async () => assert.match((await signUpCode()).code, /^[0-9]{4}$/))
 
   test('"OTP lifetime | 15 minutes"', async () => {
-    const [{ email, code }, late] = [await asked(), await asked()]
-    h.clock.advance(15 * MINUTE - 1)
-    assert.equal((await verify({ email, code })).status, 200)
+    const [{ email, code }, late] = [await signUpCode(), await signUpCode()]
+    h.clock.advance(15 * MINUTE_MS - 1)
+    assert.equal((await verifyCode({ email, code })).status, 200)
     h.clock.advance(1)
-    assertError(await verify(late), 422, 'otp_invalid', 'code')
+    assertError(await verifyCode(late), 422, 'otp_invalid', 'code')
   })
 
   test('"OTP verification attempts | 5 before expiry"', async () => {
-    const { email, code } = await asked()
-    for (let guess = 1; guess <= 5; guess += 1) await verify({ email, code: otherThan(code) })
-    assertError(await verify({ email, code }), 422, 'otp_invalid', 'code')
+    const { email, code } = await signUpCode()
+    for (let guess = 1; guess <= 5; guess += 1) await verifyCode({ email, code: otherThan(code) })
+    assertError(await verifyCode({ email, code }), 422, 'otp_invalid', 'code')
   })
 
   test('"Delay between OTP sends | 60 seconds"', async () => {
-    const { email } = await asked()
+    const { email } = await signUpCode()
     h.clock.advance(59_999)
-    assertError(await ask({ email }), 429, 'wait')
+    assertError(await requestCode({ email }), 429, 'wait')
     h.clock.advance(1)
-    assert.equal((await ask({ email })).status, 200)
+    assert.equal((await requestCode({ email })).status, 200)
   })
 
   test('"request-otp throttle | 5 requests per minute"', async () =>
-    assert.equal(await lettingThrough(() => ask({ email: newEmail() })), 5))
+    assert.equal(await countUntilThrottled(() => requestCode({ email: newEmail() })), 5))
 
   test('"verify-otp throttle | 10 requests per minute"', async () =>
-    assert.equal(await lettingThrough(() => verify({ email: newEmail(), code: '0000' })), 10))
+    assert.equal(await countUntilThrottled(() => verifyCode({ email: newEmail(), code: '0000' })), 10))
 
   test('"Access token lifetime | 60 minutes"', async () => {
     const { iat, exp } = payloadOf((await signUp(h)).token)
@@ -149,7 +150,7 @@ describe('Limits', () => {
 
   test('"Refresh lifetime | 10080 minutes"', async () => {
     const { token } = await makeUser(h)
-    h.clock.advance(10080 * MINUTE - 1)
+    h.clock.advance(10080 * MINUTE_MS - 1)
     assert.equal((await h.call('POST', '/api/v1/auth/refresh', { token })).status, 200)
     h.clock.advance(1)
     assertError(await h.call('POST', '/api/v1/auth/refresh', { token }), 401, 'unauthenticated')
@@ -163,14 +164,14 @@ describe('Limits', () => {
   })
 
   test('not shown: "What the throttle is counted against (address, account)", settled as the client address', async () => {
-    assert.equal(await lettingThrough(() => ask({ email: newEmail() }, '192.0.2.1')), 5)
-    assert.equal((await ask({ email: newEmail() }, '192.0.2.2')).status, 200)
+    assert.equal(await countUntilThrottled(() => requestCode({ email: newEmail() }, '192.0.2.1')), 5)
+    assert.equal((await requestCode({ email: newEmail() }, '192.0.2.2')).status, 200)
   })
 
   test('not shown: "The response when the 60-second delay has not passed", settled as 429 with Retry-After', async () => {
-    const { email } = await asked()
+    const { email } = await signUpCode()
     h.clock.advance(20_000)
-    const answer = await ask({ email })
+    const answer = await requestCode({ email })
     assertError(answer, 429, 'wait')
     assert.equal(answer.headers['retry-after'], '40')
   })

@@ -1,5 +1,5 @@
-// The specification, sentence by sentence, in its order: every title quotes it. Here: its opening, "What the service does",
-// and the inputs and outputs of "Resources and their fields".
+// The specification, sentence by sentence, in its order. Every title quotes it. This file covers its opening, "What the
+// service does", and the inputs and outputs of "Resources and their fields".
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
@@ -10,8 +10,8 @@ import { newEmail, payloadOf, profile, queuedCode, signIn, signUp } from '../sup
 
 const h = harness()
 
-const ask = (body: unknown) => h.call('POST', '/api/v1/auth/request-otp', { body })
-const verify = (body: unknown) => h.call('POST', '/api/v1/auth/verify-otp', { body })
+const requestCode = (body: unknown) => h.call('POST', '/api/v1/auth/request-otp', { body })
+const verifyCode = (body: unknown) => h.call('POST', '/api/v1/auth/verify-otp', { body })
 
 describe('Passwordless Authentication, Game Levels and In-App Notifications API', () => {
   test('"All paths below are relative to {base_url} and carry the prefix `/api/v1`."', async () => {
@@ -43,10 +43,10 @@ describe('What the service does', () => {
 
   test('"the user returns it and receives a JWT access token."', async () => {
     const email = newEmail()
-    await ask(profile(email))
+    await requestCode(profile(email))
     const code = await queuedCode(h, email)
     assert.match(code, /^[0-9]{4}$/)
-    const { access_token } = (await verify({ email, code })).body
+    const { access_token } = (await verifyCode({ email, code })).body
     assert.match(access_token, /^[\w-]+\.[\w-]+\.[\w-]+$/)
   })
 
@@ -81,30 +81,31 @@ describe('What the service does', () => {
   test('"A user can list, count, mark as read, mark all as read, and delete their own notifications."', async () => {
     const { id, token } = await makeUser(h)
     const [first, second, third] = await makeNotifications(h, id, 3)
-    const mine = async () => {
+    const readInbox = async () => {
       const { data } = (await h.call('GET', '/api/v1/notifications', { token })).body
       const { unread_count } = (await h.call('GET', '/api/v1/notifications/unread-count', { token })).body
       return [data.map((one: { id: number }) => one.id), unread_count]
     }
-    assert.deepEqual(await mine(), [[third, second, first], 3])
+    assert.deepEqual(await readInbox(), [[third, second, first], 3])
     assert.equal((await h.call('POST', `/api/v1/notifications/${first}/read`, { token })).status, 200)
-    assert.deepEqual(await mine(), [[third, second, first], 2])
+    assert.deepEqual(await readInbox(), [[third, second, first], 2])
     assert.equal((await h.call('POST', '/api/v1/notifications/read-all', { token })).status, 200)
-    assert.deepEqual(await mine(), [[third, second, first], 0])
+    assert.deepEqual(await readInbox(), [[third, second, first], 0])
     assert.equal((await h.call('DELETE', `/api/v1/notifications/${second}`, { token })).status, 200)
-    assert.deepEqual(await mine(), [[third, first], 0])
+    assert.deepEqual(await readInbox(), [[third, first], 0])
   })
 })
 
 describe('Resources and their fields', () => {
   describe('Credentials request (input of request-otp)', () => {
     test('"email | string (e-mail address) | yes | identifies the account"', async () => {
-      assertError(await ask({}), 422, 'validation_failed', 'email')
-      for (const email of ['no address', 17, null]) assertError(await ask({ email }), 422, 'validation_failed', 'email')
+      assertError(await requestCode({}), 422, 'validation_failed', 'email')
+      for (const email of ['no address', 17, null])
+        assertError(await requestCode({ email }), 422, 'validation_failed', 'email')
       const [one, other] = [await signUp(h), await signUp(h)]
-      const idOf = async (token: string) => (await h.call('GET', '/api/v1/auth/me', { token })).body.data.id
-      assert.equal(await idOf((await signIn(h, one.email)).token), await idOf(one.token))
-      assert.notEqual(await idOf(one.token), await idOf(other.token))
+      const readUserId = async (token: string) => (await h.call('GET', '/api/v1/auth/me', { token })).body.data.id
+      assert.equal(await readUserId((await signIn(h, one.email)).token), await readUserId(one.token))
+      assert.notEqual(await readUserId(one.token), await readUserId(other.token))
     })
 
     for (const [field, row, wrong] of [
@@ -114,26 +115,26 @@ describe('Resources and their fields', () => {
     ] as const) {
       test(`"${row.trim()}"`, async () => {
         const { [field]: _, ...without } = profile(newEmail())
-        assertError(await ask(without), 422, 'validation_failed', field)
-        assertError(await ask({ ...without, [field]: wrong }), 422, 'validation_failed', field)
-        assert.equal((await ask({ email: newEmail() })).status, 200)
-        assert.equal((await ask(profile(newEmail()))).status, 200)
+        assertError(await requestCode(without), 422, 'validation_failed', field)
+        assertError(await requestCode({ ...without, [field]: wrong }), 422, 'validation_failed', field)
+        assert.equal((await requestCode({ email: newEmail() })).status, 200)
+        assert.equal((await requestCode(profile(newEmail()))).status, 200)
       })
     }
   })
 
   describe('OTP verification (input of verify-otp)', () => {
     test('"email | string | yes |"', async () => {
-      assertError(await verify({ code: '0000' }), 422, 'validation_failed', 'email')
-      assertError(await verify({ email: 17, code: '0000' }), 422, 'validation_failed', 'email')
+      assertError(await verifyCode({ code: '0000' }), 422, 'validation_failed', 'email')
+      assertError(await verifyCode({ email: 17, code: '0000' }), 422, 'validation_failed', 'email')
     })
 
     test('"code | string of 4 digits | yes |"', async () => {
       const email = newEmail()
       for (const code of [undefined, 1234, '123', '12345', '12a4', ' 1234', '１２３４']) {
-        assertError(await verify({ email, code }), 422, 'validation_failed', 'code')
+        assertError(await verifyCode({ email, code }), 422, 'validation_failed', 'code')
       }
-      assertError(await verify({ email, code: '1234' }), 422, 'otp_invalid', 'code')
+      assertError(await verifyCode({ email, code: '1234' }), 422, 'otp_invalid', 'code')
     })
   })
 
@@ -147,12 +148,12 @@ describe('Resources and their fields', () => {
 
     test('"is_new_user | boolean | true after a sign-up, false after a sign-in"', async () => {
       const email = newEmail()
-      await ask(profile(email))
-      const first = await verify({ email, code: await queuedCode(h, email) })
+      await requestCode(profile(email))
+      const first = await verifyCode({ email, code: await queuedCode(h, email) })
       assert.deepEqual(first.body, { access_token: first.body.access_token, is_new_user: true })
       h.clock.advance(60_000)
-      await ask({ email })
-      const second = await verify({ email, code: await queuedCode(h, email) })
+      await requestCode({ email })
+      const second = await verifyCode({ email, code: await queuedCode(h, email) })
       assert.deepEqual(second.body, { access_token: second.body.access_token, is_new_user: false })
     })
   })

@@ -5,13 +5,13 @@ import { connect, type Database, type Query } from '../../src/db/sql.ts'
 const cluster = process.env.TEST_DATABASE_URL
 if (!cluster) {
   throw new Error(
-    'TEST_DATABASE_URL is unset. Run tests by `npm test` or `npm test -- test/some.test.ts`: it starts PostgreSQL.',
+    'TEST_DATABASE_URL is unset. Run tests by `npm test` or `npm test -- test/some.test.ts`, which starts PostgreSQL.',
   )
 }
 
 export type TestDatabase = { url: string; sql: Database; drop(): Promise<void> }
 
-/** A database of one's own, cloned from the migrated template in some 50 ms. Whoever leaks a connection to it fails at `drop`. */
+/** Clones a database from the migrated template, in some 50 ms. `drop` fails if a connection to it is still open. */
 export async function testDatabase(): Promise<TestDatabase> {
   const name = `t_${randomBytes(6).toString('hex')}`
   await administer(`create database ${name} template ${process.env.TEST_TEMPLATE}`)
@@ -27,8 +27,8 @@ export async function testDatabase(): Promise<TestDatabase> {
   }
 }
 
-/** Whether a statement that matches `pattern` waits for another's lock in this database. */
-export async function isHeldUp(sql: Query, pattern = ''): Promise<boolean> {
+/** Whether a statement that matches `pattern` waits for a lock in this database. */
+export async function waitsForLock(sql: Query, pattern = ''): Promise<boolean> {
   const [row] = await sql<{ waits: boolean }>`
     select exists (
       select from pg_stat_activity
@@ -37,7 +37,7 @@ export async function isHeldUp(sql: Query, pattern = ''): Promise<boolean> {
   return row!.waits
 }
 
-/** Runs one statement on the cluster itself. */
+/** Runs one statement as the superuser of the cluster, outside the test databases. */
 export async function administer(statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: cluster })
   await client.connect()

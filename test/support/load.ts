@@ -3,8 +3,9 @@ import type { Database } from '../../src/db/sql.ts'
 import { INTAKE_KEY } from './app.ts'
 import type { Service } from './service.ts'
 import type { smtpServer } from './smtp.ts'
+import { waitUntil } from './wait-until.ts'
 
-/** Posts to one of the services; undefined where nobody answered, and so nothing was acknowledged. */
+/** Posts to one of the services, chosen at random. @returns undefined if it did not answer */
 export async function post(
   services: Service[],
   path: string,
@@ -20,7 +21,7 @@ export async function post(
   }).catch(() => undefined)
 }
 
-/** Signs somebody up by the code that is mailed to them. @returns their token */
+/** Signs a user up with the code from the mail. @returns the user's token */
 export async function signUpByMail(
   services: Service[],
   smtp: Awaited<ReturnType<typeof smtpServer>>,
@@ -34,7 +35,7 @@ export async function signUpByMail(
   return ((await answer!.json()) as { access_token: string }).access_token
 }
 
-/** Four accounts, straight in the database of a service that nobody has signed up to. @returns their ids */
+/** Inserts four accounts into a database that has none. @returns their ids */
 export async function makePlayers(sql: Database): Promise<number[]> {
   await sql`
     insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
@@ -43,18 +44,18 @@ export async function makePlayers(sql: Database): Promise<number[]> {
 }
 
 /**
- * People who ask for codes and a games service that reports scores, four at a time, for as long as it isn't stopped. Each score
- * is told to three of the players.
- * @returns what was acknowledged so far: addresses, and the ids of scores; and every status that was answered
+ * Requests codes and reports scores, four of each at a time, until `stop`. Each score is announced to three of the
+ * players.
+ * @returns the e-mail addresses and score ids that were acknowledged so far, and every status of an answer
  */
 export function startLoad(services: Service[], players: number[]) {
   const acknowledged = { emails: new Set<string>(), scores: new Set<number>() }
   const statuses = new Set<number>()
-  let loading = true
+  let isRunning = true
   let count = 0
 
   async function load(): Promise<void> {
-    while (loading) {
+    while (isRunning) {
       count += 1
       const id = count
       const email = `n${id}@example.com`
@@ -73,23 +74,23 @@ export function startLoad(services: Service[], players: number[]) {
   return {
     acknowledged,
     statuses,
-    /** Until fifty more scores are acknowledged. */
+    /** Waits until fifty more scores are acknowledged. */
     async more(): Promise<void> {
       const enough = acknowledged.scores.size + 50
-      while (acknowledged.scores.size < enough) await delay(1)
+      await waitUntil(() => acknowledged.scores.size >= enough, 60_000)
     },
     async stop(): Promise<void> {
-      loading = false
+      isRunning = false
       await Promise.all(loads)
     },
   }
 }
 
-/** How many were told of each score. */
-export async function announcements(sql: Database): Promise<Map<number, number>> {
-  const told = await sql<{ id: number; count: number }>`
+/** Counts the notifications about each score. */
+export async function countAnnouncements(sql: Database): Promise<Map<number, number>> {
+  const rows = await sql<{ id: number; count: number }>`
     select (data ->> 'score_id')::bigint as id, count(*) from notification group by 1`
-  return new Map(told.map(row => [row.id, row.count]))
+  return new Map(rows.map(row => [row.id, row.count]))
 }
 
 function scoreEvent(id: number, players: number[]) {

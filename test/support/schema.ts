@@ -1,8 +1,9 @@
 import type { Sql } from '../../src/db/sql.ts'
 
 /**
- * The schema as text, from the catalogue: tables with their columns, constraints and indexes, and whether they are logged. The
- * embedded database has no pg_dump, and that one's text changes with the version; this one is the same on PostgreSQL 15 and 18.
+ * Describes the schema as text: tables with their columns, constraints and indexes, and whether they are unlogged. It
+ * reads the catalogue, because the embedded PostgreSQL has no pg_dump, whose text also differs between versions. This
+ * text is the same on PostgreSQL 15 and 18.
  */
 export async function describeSchema(sql: Sql): Promise<string> {
   const columns = await sql<{ table: string; line: string }>`
@@ -16,14 +17,15 @@ export async function describeSchema(sql: Sql): Promise<string> {
       left join pg_attrdef on adrelid = attrelid and adnum = attnum
     where relnamespace = 'public'::regnamespace and relkind = 'r'
     order by relname, attnum`
-  // PostgreSQL 18 keeps "not null" as constraints too; the columns say it already.
+  // PostgreSQL 18 also stores "not null" as constraints. The columns show it already.
   const constraints = await sql<{ table: string; line: string }>`
     select relname as table, format('  constraint %s %s', conname, pg_get_constraintdef(pg_constraint.oid)) as line
     from pg_constraint join pg_class on pg_class.oid = conrelid
     where relnamespace = 'public'::regnamespace and contype <> 'n'
     order by relname, conname`
   const indexes = await sql<{ table: string; line: string }>`
-    select tablename as table, format('  index %s %s', indexname, substr(indexdef, strpos(indexdef, ' USING ') + 1)) as line
+    select tablename as table,
+      format('  index %s %s', indexname, substr(indexdef, strpos(indexdef, ' USING ') + 1)) as line
     from pg_indexes
     where schemaname = 'public' and indexname not in (select conname from pg_constraint)
     order by tablename, indexname`
@@ -31,10 +33,10 @@ export async function describeSchema(sql: Sql): Promise<string> {
     select relname as table, '  unlogged' as line
     from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' and relpersistence = 'u'`
   const tables = [...new Set(columns.map(({ table }) => table))]
-  const linesOf = (table: string) =>
+  const describeTable = (table: string) =>
     [...columns, ...constraints, ...indexes, ...unlogged].filter(row => row.table === table).map(row => row.line)
   return tables
-    .map(table => [table, ...linesOf(table)].join('\n'))
+    .map(table => [table, ...describeTable(table)].join('\n'))
     .join('\n\n')
     .concat('\n')
 }

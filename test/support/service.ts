@@ -6,22 +6,22 @@ import { createInterface } from 'node:readline'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 
-/** A real process of the service, started as `npm start` does. */
+/** A process of the service, started as `npm start` does. */
 export type Service = {
   address: string
-  /** What it said at the start: address, reference, mailbox, intakeKeyFile. */
+  /** The log line of the start: address, reference, mailbox, intakeKeyFile. */
   listening: Record<string, string>
-  /** Every line it printed. */
+  /** Every line that the process printed. */
   lines: string[]
   process: ChildProcess
-  /** SIGTERM, or another signal; resolves to the exit code when it has ended. */
+  /** Sends SIGTERM or another signal. Resolves to the exit code when the process has ended. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
 /**
  * Starts `courtside serve` on a free port and waits until it listens.
- * @param root the folder of a version of the program; this one by itself
- * @throws with what it printed when it ends before
+ * @param root the folder of the program; by default this checkout
+ * @throws with the printed lines when the process ends before it listens
  */
 export async function startService(env: Record<string, string>, root?: string): Promise<Service> {
   const child = run(['serve'], { PORT: '0', ...env }, root)
@@ -50,7 +50,7 @@ export async function startService(env: Record<string, string>, root?: string): 
   }
 }
 
-/** Copies the program into a folder, where it can be given other migrations or data. What it installed is shared. */
+/** Copies the program into a folder, where it can have other migrations or data. The installed packages are shared. */
 export async function copyProgram(folder: string): Promise<void> {
   for (const part of ['bin', 'src', 'migrations', 'package.json']) {
     await cp(join(ROOT, part), join(folder, part), { recursive: true })
@@ -75,13 +75,13 @@ export async function courtside(args: string[], env: Record<string, string> = {}
 
 /** Starts a command of the command line. */
 export function run(args: string[], env: Record<string, string>, root = ROOT): ChildProcess {
-  // Of the surroundings only what a program needs to run: no setting of the person who tests may reach the service.
+  // Only the variables that every program needs: no setting in the developer's environment may reach the service.
   const { PATH, HOME, TMPDIR } = process.env
-  const surroundings = Object.fromEntries(
+  const inherited = Object.fromEntries(
     Object.entries({ PATH, HOME, TMPDIR }).filter(([, value]) => value !== undefined),
   )
   return spawn(process.execPath, [join(root, 'bin/courtside.js'), ...args], {
-    env: { ...surroundings, ...env } as NodeJS.ProcessEnv,
+    env: { ...inherited, ...env } as NodeJS.ProcessEnv,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 }

@@ -4,21 +4,21 @@ import { type ParsedMail, simpleParser } from 'mailparser'
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
 
 /**
- * `refuse` turns connections away, `silent` accepts them and says nothing, `hold` takes a mail in and says so only at `release`,
- * `defer` answers 451 and `reject` 550 to every recipient, quoting it as real servers do.
+ * `refuse` rejects connections. `silent` accepts them and never replies. `hold` receives a mail and confirms it only at
+ * `release`. `defer` answers 451 and `reject` 550 to every recipient, and quotes the recipient as real servers do.
  */
 export type Mode = 'accept' | 'refuse' | 'silent' | 'hold' | 'defer' | 'reject'
 
 export type Received = { from: string; to: string[]; parsed: ParsedMail }
 
-/** A real mail server on a free port of this machine. `until` waits for what comes, rather than for time to pass. */
+/** Starts a real mail server on a free port. `until` waits for a condition on what the server received. */
 export async function smtpServer(mode: Mode = 'accept') {
   const mails: Received[] = []
   const seen = { connections: 0, recipients: 0 }
   const held: (() => void)[] = []
   let waiting: (() => void)[] = []
 
-  function happened(): void {
+  function checkWaiting(): void {
     for (const check of waiting) check()
   }
 
@@ -27,31 +27,31 @@ export async function smtpServer(mode: Mode = 'accept') {
     if (server.mode === 'hold') {
       await new Promise<void>(resolve => {
         held.push(resolve)
-        happened()
+        checkWaiting()
       })
     }
     const { mailFrom, rcptTo } = session.envelope
     mails.push({ from: mailFrom ? mailFrom.address : '', to: rcptTo.map(recipient => recipient.address), parsed })
-    happened()
+    checkWaiting()
   }
 
   const smtp = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
     disableReverseLookup: true,
-    // Else it turns addresses of 254 characters away, which RFC 5321 allows.
+    // Without this, the server rejects addresses of 254 characters, which RFC 5321 allows.
     lenientAddressParsing: true,
-    // Connections that were kept silent or held don't delay the end of a test.
+    // Connections that stay silent must not delay the end of a test.
     closeTimeout: 50,
     onConnect(_session, done) {
       seen.connections += 1
-      happened()
+      checkWaiting()
       if (server.mode === 'silent') return
       done(server.mode === 'refuse' ? Object.assign(new Error('not now'), { responseCode: 421 }) : null)
     },
     onRcptTo(recipient, _session, done) {
       seen.recipients += 1
-      happened()
+      checkWaiting()
       const responseCode = { defer: 451, reject: 550 }[server.mode as string]
       done(responseCode ? Object.assign(new Error(`<${recipient.address}> is unwelcome`), { responseCode }) : null)
     },
@@ -59,7 +59,7 @@ export async function smtpServer(mode: Mode = 'accept') {
       receive(stream, session).then(() => done(), done)
     },
   })
-  // A client that breaks off is no failure of the server.
+  // A client that closes its connection early is not an error of the server.
   smtp.on('error', () => {})
   smtp.listen(0, '127.0.0.1')
   await once(smtp.server, 'listening')
@@ -68,13 +68,13 @@ export async function smtpServer(mode: Mode = 'accept') {
     mode,
     mails,
     seen,
-    /** Mails that are being held. */
+    /** A function for each unconfirmed mail, which confirms it. */
     held,
     release() {
       for (const accept of held.splice(0)) accept()
     },
     url: `smtp://127.0.0.1:${(smtp.server.address() as AddressInfo).port}`,
-    /** Resolves when `condition` holds, looked at whenever something happens here. */
+    /** Resolves when `condition` is true. It is checked at each connection, recipient and mail. */
     until(condition: () => boolean): Promise<void> {
       if (condition()) return Promise.resolve()
       return new Promise(resolve => {

@@ -4,16 +4,16 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 
 /**
- * Stands before the service and, unless it is calm, loses the first answer after the service has given it, then says 503, and
- * from then on lets everything through.
+ * An HTTP proxy in front of the service that fails twice. It forwards the first request but drops its response, and
+ * answers the second with 503. From the third on it forwards everything. With `isReliable` it never fails.
  */
-export async function startTunnel(address: string) {
+export async function startUnreliableProxy(address: string) {
   const bodies: string[] = []
-  let calm = false
-  async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  let isReliable = false
+  async function forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await buffer(request)
     bodies.push(body.toString())
-    if (bodies.length === 2 && !calm) {
+    if (bodies.length === 2 && !isReliable) {
       response.writeHead(503, { 'retry-after': '0', 'content-type': 'application/json' })
       response.end('{"message":"Service unavailable.","code":"unavailable"}')
       return
@@ -21,19 +21,19 @@ export async function startTunnel(address: string) {
     const { authorization, 'content-type': type } = request.headers
     const headers = { authorization: authorization!, 'content-type': type! }
     const answer = await fetch(address + request.url, { method: request.method!, headers, body })
-    const answered = await answer.text()
-    if (bodies.length === 1 && !calm) response.destroy()
-    else response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answered)
+    const answerBody = await answer.text()
+    if (bodies.length === 1 && !isReliable) response.destroy()
+    else response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answerBody)
   }
-  const server: Server = createServer(pass).listen(0, '127.0.0.1')
+  const server: Server = createServer(forward).listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
     server,
     bodies,
     address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    reset(options: { calm?: boolean } = {}) {
+    reset(options: { isReliable?: boolean } = {}) {
       bodies.length = 0
-      calm = options.calm ?? false
+      isReliable = options.isReliable ?? false
     },
   }
 }

@@ -1,0 +1,49 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+
+/** A TCP proxy in front of a server. While it is silent it drops all bytes, as a machine that lost its power does. */
+export async function startProxy(target: URL) {
+  let isSilent = false
+  let writes = 0
+  let bytesLeft = Number.POSITIVE_INFINITY
+  const sockets: Socket[] = []
+  const server = createServer(near => {
+    const far = connect(Number(target.port || 5432), target.hostname)
+    near.on('data', () => {
+      writes += 1
+    })
+    far.on('data', bytes => {
+      bytesLeft -= bytes.length
+      isSilent ||= bytesLeft < 0
+    })
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.push(from)
+      from.on('data', bytes => isSilent || to.write(bytes)).on('error', () => {})
+      from.on('close', () => to.destroy())
+    }
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = new URL(target)
+  url.hostname = '127.0.0.1'
+  url.port = String((server.address() as { port: number }).port)
+  return {
+    url: url.href,
+    setSilent: (silent: boolean) => {
+      isSilent = silent
+      bytesLeft = Number.POSITIVE_INFINITY
+    },
+    /** Makes the proxy silent once the server has sent this many more bytes. */
+    silenceAfter: (bytes: number) => {
+      bytesLeft = bytes
+    },
+    /** How many chunks the client has sent so far. */
+    countWrites: () => writes,
+    close: async () => {
+      for (const socket of sockets) socket.destroy()
+      await once(server.close(), 'close')
+    },
+  }
+}
