@@ -1,40 +1,17 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { prune } from '../src/retention.ts'
-import { harness, JWT_SECRET, settingsFor } from './support/app.ts'
-import { startServer } from './support/client.ts'
+import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
+import { operatorCommands } from './support/operator.ts'
 import { newEmail, profile } from './support/scenario.ts'
-import { courtside, type Service, startService } from './support/service.ts'
+import { courtside, startService } from './support/service.ts'
 
 const h = harness()
-
-let folder: string
-before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'courtside-operator-'))
-})
-after(() => rm(folder, { recursive: true, force: true }))
-
-/** Runs a command on the database of this file. */
-function runCommand(...args: string[]) {
-  return courtside(args, settingsFor(h.database.url))
-}
-
-/** Runs a command with `--json`. @returns the parsed output */
-async function runJson(...args: string[]) {
-  const { code, output, errors } = await runCommand(...args, '--json')
-  assert.equal(code, 0, errors)
-  return JSON.parse(output)
-}
-
-async function writeInput(name: string, content: unknown): Promise<string> {
-  const path = join(folder, name)
-  await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
-  return path
-}
+const { runCommand, runJson } = operatorCommands(h)
 
 describe('every command', () => {
   const commands = [
@@ -163,143 +140,8 @@ describe('users', () => {
   })
 })
 
-describe('levels', () => {
-  const scale = [
-    { slug: 'intermediaire', name: 'Intermédiaire', description: 'Autre', position: 2 },
-    { slug: 'bronze', name: 'Bronze', description: '', position: 1 },
-  ].map(level => ({ ...level, description: level.description || 'Pour commencer' }))
-
-  test('levels import replaces the levels, and clears a user’s choice only with --force', async () => {
-    const user = await makeUser(h)
-    const before = await runJson('levels', 'list')
-    const chooseLevel = (id: number) =>
-      h.call('POST', '/api/v1/auth/level-assessment', { token: user.token, body: { game_level_id: id } })
-    await chooseLevel(before.find((level: { slug: string }) => level.slug === 'expert').id)
-    const path = await writeInput('levels.json', scale)
-    const refused = await runCommand('levels', 'import', path)
-    assert.equal(refused.code, 1)
-    assert.match(refused.errors, /chosen expert\. Nothing was changed/)
-    assert.deepEqual(await runJson('levels', 'list'), before)
-
-    const kept = before.find((level: { slug: string }) => level.slug === 'intermediaire')
-    await chooseLevel(kept.id)
-    assert.deepEqual(await runJson('levels', 'import', path), { levels: 2, removed: 7 })
-    const now = await runJson('levels', 'list')
-    assert.deepEqual(
-      now.map((level: { slug: string }) => level.slug),
-      ['bronze', 'intermediaire'],
-    )
-    const me = await h.call('GET', '/api/v1/auth/me', { token: user.token })
-    assert.deepEqual(me.body.data.game_level, { ...scale[0], id: kept.id })
-    assert.deepEqual(await runJson('levels', 'import', await writeInput('one.json', [scale[1]]), '--force'), {
-      levels: 1,
-      removed: 1,
-    })
-  })
-
-  test('levels import names every fault of a file', async () => {
-    const path = await writeInput('bad.json', [
-      { slug: 'A B', name: 'x', description: 'y', position: 1 },
-      { slug: 'ok' },
-    ])
-    const { code, errors } = await runCommand('levels', 'import', path)
-    assert.equal(code, 1)
-    assert.match(errors, /level 1: .*slug[\s\S]*level 2: .*name[\s\S]*level 2: .*position/)
-  })
-})
-
-describe('emit', () => {
-  let service: Service
-  before(async () => {
-    service = await startService(settingsFor(h.database.url))
-  })
-  after(() => service.stop())
-
-  const event = (id: string, type = 'game_created') => ({
-    specversion: '1.0',
-    id,
-    source: '/emit',
-    type,
-    time: '2026-01-17T10:00:00Z',
-    data: { game_id: 77, creator_id: 1, player_ids: [], starts_at: '2026-01-19T18:00:00+01:00' },
-  })
-
-  test('emit sends one event, an array, one per line or many, and exits with 1 if one is rejected', async () => {
-    const emit = (path: string) => runCommand('emit', path, '--url', `${service.address}/`, '--json')
-    for (const content of [
-      event('1'),
-      [event('2'), event('3')],
-      `${JSON.stringify(event('4'))}\n\n${JSON.stringify(event('5'))}\n`,
-    ]) {
-      const { code, output, errors } = await emit(await writeInput('events', content))
-      assert.equal(code, 0, errors)
-      for (const result of JSON.parse(output)) assert.equal(result.status, 'accepted')
-    }
-    const many = await emit(
-      await writeInput(
-        'many',
-        Array.from({ length: 205 }, (_, index) => event(`many ${index}`)),
-      ),
-    )
-    assert.equal(JSON.parse(many.output).length, 205)
-    const refused = await emit(await writeInput('refused', [event('6'), event('7', 'game_eaten')]))
-    assert.equal(refused.code, 1)
-    assert.deepEqual(
-      JSON.parse(refused.output).map((result: { status: string }) => result.status),
-      ['accepted', 'rejected'],
-    )
-  })
-
-  test('emit splits a hundred events that are too large for one batch', async () => {
-    // The service ignores unknown keys, but they count towards the size. "é" has two bytes.
-    const large = Array.from({ length: 100 }, (_, index) => ({ ...event(`large ${index}`), note: 'é'.repeat(10_000) }))
-    const { code, output, errors } = await runCommand(
-      'emit',
-      await writeInput('large', large),
-      '--url',
-      service.address,
-      '--json',
-    )
-    assert.equal(code, 0, errors)
-    assert.deepEqual(
-      JSON.parse(output).map(({ id, status }: { id: string; status: string }) => [id, status]),
-      large.map(({ id }) => [id, 'accepted']),
-    )
-  })
-
-  test('emit says when no node answers', async () => {
-    const { code, errors } = await runCommand(
-      'emit',
-      await writeInput('event', event('8')),
-      '--url',
-      'http://127.0.0.1:9',
-    )
-    assert.deepEqual([code, errors], [1, 'No node answers at http://127.0.0.1:9.\n'])
-  })
-
-  test('emit says when a proxy or another program answers', async () => {
-    for (const status of [502, 200]) {
-      const other = await startServer((_, response) => response.writeHead(status).end('<h1>Hello</h1>'))
-      const { code, errors } = await runCommand('emit', await writeInput('event', event('9')), '--url', other.url)
-      assert.deepEqual(
-        [code, errors],
-        [1, `The server at ${other.url} is not a Courtside node: it answered ${status}.\n`],
-      )
-      await other.close()
-    }
-  })
-
-  test('emit says when the node refuses the key', async () => {
-    const env = { ...settingsFor(h.database.url), INTAKE_KEYS: JWT_SECRET }
-    const { code, errors } = await courtside(
-      ['emit', await writeInput('event', event('10')), '--url', service.address],
-      env,
-    )
-    assert.deepEqual([code, errors], [1, 'The node refused the events: 401 Unauthenticated.\n'])
-  })
-})
-
 test('commands work beside a running embedded node, and on its data when it is stopped', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'courtside-operator-'))
   const dataDir = join(folder, 'data')
   const service = await startService({ DATA_DIR: dataDir })
   const email = newEmail()
@@ -310,4 +152,5 @@ test('commands work beside a running embedded node, and on its data when it is s
   await service.stop()
   assert.equal(JSON.parse((await listLevels()).output).length, 8)
   await assert.rejects(readFile(join(dataDir, 'postgres/postmaster.pid')))
+  await rm(folder, { recursive: true })
 })
