@@ -25,7 +25,7 @@ export type PoolStats = { total: number; idle: number; waiting: number }
 /**
  * A few connections for single statements, each of which is a transaction. Statements do not queue for a free
  * connection: each goes to the connection with the fewest statements in flight. The statements of one turn of the event
- * loop leave in one write, and PostgreSQL reads them at once. That costs both sides about half.
+ * loop leave in one write, and PostgreSQL reads them at once, which about halves the cost for both.
  *
  * Replies come in the order of the statements, so a statement that waits for a lock holds up those behind it. Therefore
  * a connection that has owed a reply for 5 s gets no more statements. When all connections are stuck like this, `query`

@@ -6,8 +6,8 @@ const POSTGRES_URL = /^(postgres(?:ql)?:\/\/(?:[^\s@/?]*@)?)([^\s/?]*)((?:[/?]\S
 const HOST = /^(?:\[([\da-f:.]+)\]|([^\s:,/?@[\]]*))(?::(\d{1,5}))?$/i
 
 /**
- * Reads a PostgreSQL URL that may name several hosts: `postgres://user:password@one:5432,two/db`. Neither `URL` nor pg
- * can.
+ * Reads a PostgreSQL URL that may name several hosts, which neither `URL` nor pg accepts:
+ * `postgres://user:password@one:5432,two/db`.
  * @returns the hosts in their order, and the same URL with the first host alone, which pg can read
  * @throws a sentence without its subject, as the parsers of `settings.ts` do
  */

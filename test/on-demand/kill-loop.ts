@@ -84,8 +84,8 @@ describe('kill -9', () => {
       await service.stop('SIGKILL')
     }
     const last = await startService(env)
-    const { findRunningEmbedded: runningEmbedded } = await import('../../src/embedded/server.ts')
-    const sql = connect((await runningEmbedded(env.DATA_DIR))!)
+    const { findRunningEmbedded } = await import('../../src/embedded/server.ts')
+    const sql = connect((await findRunningEmbedded(env.DATA_DIR))!)
     const kept = new Set((await sql<{ email: string }>`select email from sign_in_code`).map(row => row.email))
     assert.deepEqual(
       asked.filter(email => !kept.has(email)),
