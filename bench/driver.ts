@@ -1,0 +1,107 @@
+// npm --prefix bench run driver [-- --rounds 8 --seconds 3]: compares our layer (src/db on `pg`) with `postgres`.
+// Each contender runs the statements of the service on two connections, as the service does for its reads. The machine
+// may be busy with other programs, so each figure is a ratio of two runs of the same round.
+import assert from 'node:assert/strict'
+import { parseArgs } from 'node:util'
+import postgres from 'postgres'
+import { PLANNER_OPTIONS } from '../src/db/connection.ts'
+import { connectReads, type Query } from '../src/db/sql.ts'
+import * as notifications from '../src/notifications/notifications.ts'
+import { median } from './measure.ts'
+import { startPostgres } from './postgres.ts'
+import { seedService } from './seed.ts'
+
+type Statement = (sql: Query, userId: number) => Promise<unknown>
+type Contender = { name: string; sql: Query; close(): Promise<unknown> }
+type Run = { perSecond: number; cpuMicros: number }
+
+const IN_FLIGHT = 64
+const WARM_UP_SECONDS = 2
+const SEED = { users: 5_000, notifications: 250_000 }
+
+const STATEMENTS: Record<string, Statement> = {
+  'unread count': notifications.countUnread,
+  'page of 20': (sql, userId) => notifications.list(sql, userId, { page: 1, perPage: 20 }),
+}
+
+const { values: options } = parseArgs({
+  options: { rounds: { type: 'string', default: '8' }, seconds: { type: 'string', default: '3' } },
+})
+const server = await startPostgres()
+try {
+  const url = await server.createMigrated('driver')
+  await seedService(url, SEED)
+  const reads = connectReads(url, { connections: 2 })
+  const ours = { name: 'ours', sql: reads, close: () => reads.close() }
+  // While both connections are busy, the pool of `postgres` searches a list that grows with each statement. Two pools
+  // with one connection each do not have this fault.
+  const theirs = [connectPostgres('one pool of two', url, [2]), connectPostgres('two pools of one', url, [1, 1])]
+  console.log('postgres beside our driver layer (= 1): median (minimum to maximum)')
+  for (const [name, statement] of Object.entries(STATEMENTS)) {
+    const runs = await runByTurns(statement, [ours, ...theirs])
+    for (const other of theirs) {
+      const ratios = (figure: keyof Run) => runs.map(round => round.get(other)![figure] / round.get(ours)![figure])
+      const [throughput, cpu] = [show(ratios('perSecond')), show(ratios('cpuMicros'))]
+      console.log(`${name}, ${other.name}: throughput ${throughput}, CPU per statement ${cpu}`)
+    }
+  }
+  for (const { close } of [ours, ...theirs]) await close()
+} finally {
+  await server.stop()
+}
+
+/**
+ * Connects `postgres` with the settings of our reads. Its int8 parser does not check the range, which favours it.
+ * @param sizes how many connections each pool has; statements go to the pools in turn
+ */
+function connectPostgres(name: string, url: string, sizes: number[]): Contender {
+  const pools = sizes.map(max =>
+    postgres(url, {
+      max,
+      types: { int8: { to: 20, from: [20], serialize: String, parse: Number } },
+      connection: { options: PLANNER_OPTIONS, TimeZone: 'UTC', statement_timeout: 30_000 },
+    }),
+  )
+  let turn = 0
+  const sql = (strings: TemplateStringsArray, ...values: any[]) => pools[turn++ % pools.length]!(strings, ...values)
+  return { name, sql: sql as unknown as Query, close: () => Promise.all(pools.map(pool => pool.end())) }
+}
+
+/** Runs each contender once a round and reverses the order each round. Returns the runs of each round. */
+async function runByTurns(statement: Statement, contenders: Contender[]): Promise<Map<Contender, Run>[]> {
+  const expected = await statement(contenders[0]!.sql, 1)
+  for (const { sql } of contenders) {
+    assert.deepEqual(await statement(sql, 1), expected)
+    await run(statement, sql, WARM_UP_SECONDS)
+  }
+  const rounds: Map<Contender, Run>[] = []
+  for (let round = 0; round < Number(options.rounds); round += 1) {
+    const runs = new Map<Contender, Run>()
+    for (const contender of round % 2 === 0 ? contenders : contenders.toReversed()) {
+      runs.set(contender, await run(statement, contender.sql, Number(options.seconds)))
+    }
+    rounds.push(runs)
+  }
+  return rounds
+}
+
+/** Keeps `IN_FLIGHT` statements in flight, each for a random user. The CPU time is that of this process alone. */
+async function run(statement: Statement, sql: Query, seconds: number): Promise<Run> {
+  const began = performance.now()
+  const cpu = process.cpuUsage()
+  const until = began + seconds * 1000
+  let count = 0
+  const work = async () => {
+    while (performance.now() < until) {
+      await statement(sql, 1 + Math.floor(Math.random() * SEED.users))
+      count += 1
+    }
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, work))
+  const { user, system } = process.cpuUsage(cpu)
+  return { perSecond: count / ((performance.now() - began) / 1000), cpuMicros: (user + system) / count }
+}
+
+function show(ratios: number[]): string {
+  return `${median(ratios).toFixed(2)} × (${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)})`
+}
