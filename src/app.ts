@@ -1,6 +1,5 @@
 import cors from '@fastify/cors'
-import { eraseUser } from './accounts/personal-data.ts'
-import { levelRoutes } from './accounts/routes.ts'
+import { accountRoutes } from './accounts/routes.ts'
 import { createGuards } from './auth/guard.ts'
 import { createTokens } from './auth/jwt.ts'
 import { authRoutes } from './auth/routes.ts'
@@ -22,6 +21,7 @@ import { mailboxRoutes } from './mail/mailbox-routes.ts'
 import { metricsRoutes } from './metrics/routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
 import { Streams } from './notifications/stream.ts'
+import { eraseUser } from './personal-data.ts'
 import { webRoutes } from './web/routes.ts'
 
 /** Creates the HTTP app with its real options, the same in tests and in production. It does not listen yet. */
@@ -62,7 +62,7 @@ export async function createApp(ctx: Context): Promise<App> {
   if (ctx.exposeMetrics) metricsRoutes(app, ctx, ctx.exposeMetrics, () => countOverdue(ctx.sql, ctx.now()))
   if (ctx.config.serves) {
     authRoutes(app, ctx, { tokens, cache }, userId => eraseUser(ctx.sql, userId))
-    levelRoutes(app, ctx)
+    accountRoutes(app, ctx)
     intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
     notificationRoutes(app, ctx, openStreams(app, ctx))
     referenceRoutes(app)

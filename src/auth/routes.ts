@@ -1,5 +1,3 @@
-import { toUser, User } from '../accounts/schema.ts'
-import * as users from '../accounts/users.ts'
 import { audit } from '../audit.ts'
 import type { Context } from '../context.ts'
 import { invalid, unauthenticated } from '../errors.ts'
@@ -23,7 +21,7 @@ export function authRoutes(
   { tokens, cache }: { tokens: Tokens; cache: SessionCache },
   erase: (userId: number) => Promise<unknown>,
 ): void {
-  const { sql, readSql, keys, now, config, metrics } = ctx
+  const { sql, keys, now, config, metrics } = ctx
   const secrets = { keys, tokens }
 
   app.route({
@@ -113,22 +111,6 @@ export function authRoutes(
       cache.forget(request.caller)
       audit(request, 'logout')
       return { message: LOGGED_OUT[preferredLanguage(request.headers['accept-language'])] }
-    },
-  })
-
-  app.route({
-    method: 'GET',
-    url: '/api/v1/auth/me',
-    schema: {
-      tags: ['Auth'],
-      operationId: 'getMe',
-      summary: 'The signed-in user',
-      response: { 200: Type.Object({ data: User }) },
-    },
-    handler: async request => {
-      const user = await users.find(readSql, request.caller.userId)
-      if (!user) throw unauthenticated(true)
-      return { data: toUser(user) }
     },
   })
 
