@@ -61,7 +61,7 @@ export async function createApp(ctx: Context): Promise<App> {
   healthRoutes(app, ctx.readSql, undeclaredProxy)
   if (ctx.exposeMetrics) metricsRoutes(app, ctx, ctx.exposeMetrics, () => countOverdue(ctx.sql, ctx.now()))
   if (ctx.config.serves) {
-    authRoutes(app, ctx, { tokens, cache }, userId => eraseUser(ctx.sql, userId))
+    authRoutes(app, ctx, { tokens, cache, erase: userId => eraseUser(ctx.sql, userId) })
     accountRoutes(app, ctx)
     intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
     notificationRoutes(app, ctx, openStreams(app, ctx))

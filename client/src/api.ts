@@ -678,6 +678,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Seconds until the next code may be requested. */
+                    "Retry-After"?: number;
                     /**
                      * @description Permitted requests per minute.
                      * @example 5

@@ -1,3 +1,4 @@
+import { Message } from '../http/message.ts'
 import { Type } from '../http/type.ts'
 import { ONE_LINE } from '../http/validation.ts'
 
@@ -30,6 +31,14 @@ export const CredentialsRequest = Type.Object(
     description: 'With the e-mail alone a sign-in; with any of the other fields a sign-up, which needs all of them.',
   },
 )
+
+/** The answer to a request for a code. */
+export const CodeSent = {
+  ...Message,
+  headers: {
+    'Retry-After': Type.Integer({ description: 'Seconds until the next code may be requested.', examples: [60] }),
+  },
+}
 
 export const Code = Type.String({
   verbatim: true,

@@ -2,7 +2,7 @@ import type { TestContext } from 'node:test'
 import { pino } from 'pino'
 import type { Profile } from '../../src/accounts/users.ts'
 import { sendCode } from '../../src/auth/code-email.ts'
-import { request } from '../../src/auth/codes.ts'
+import { issueCode } from '../../src/auth/issue-code.ts'
 import { startWorker, type Task } from '../../src/jobs/queue.ts'
 import { deriveKeys } from '../../src/keys.ts'
 import type { Language } from '../../src/language.ts'
@@ -45,7 +45,8 @@ export async function outbox(t: TestContext, mode?: Mode) {
     },
     /** Asks for a code as `request-otp` does: of a sign-up, unless `profile` is null. */
     async ask(email: string, { profile = ZOE, language = 'fr', now = NOW }: Asked = {}) {
-      const { outcome } = await request(sql, KEYS, { email }, profile ?? undefined, language, now)
+      const request = { lane: { email }, profile: profile ?? undefined, language }
+      const { outcome } = await issueCode(sql, KEYS, request, now)
       if (outcome !== 'sent') throw new Error(`${email}: ${outcome}`)
     },
     async register(email: string, firstName: string) {
