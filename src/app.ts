@@ -4,6 +4,7 @@ import { createGuards } from './auth/guard.ts'
 import { createTokens } from './auth/jwt.ts'
 import { authRoutes } from './auth/routes.ts'
 import { createSessionCache } from './auth/session-cache.ts'
+import { onEnded } from './auth/session-ended.ts'
 import * as sessions from './auth/sessions.ts'
 import type { Context } from './context.ts'
 import { playRoutes } from './games/play-routes.ts'
@@ -84,7 +85,7 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
     findRunning: sessionIds => sessions.findRunning(readSql, sessionIds),
     count: metrics.stream,
   })
-  sessions.onEnded(listener!, ended => streams.end(ended))
+  onEnded(listener!, ended => streams.end(ended))
   // The listener starts only now, when all its handlers are registered.
   app.addHook('onReady', async () => listener!.start())
   // `app.close()` waits for open answers, and a stream would otherwise stay open.

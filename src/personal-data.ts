@@ -5,7 +5,9 @@ import type { Database } from './db/sql.ts'
 import * as games from './games/games.ts'
 import * as notifications from './notifications/notifications.ts'
 
-/** Each feature's part in the deletion and the export of an account. A feature that stores personal data is listed here. */
+/**
+ * Each feature's part in the deletion and the export of an account. Every feature that stores personal data has one.
+ */
 const PARTS: accounts.PersonalData = {
   erase: {
     // The order of the locks: the intake locks games before users, and a sign-in locks its code before its user.

@@ -9,7 +9,8 @@ export async function list(sql: Query): Promise<Static<typeof GameLevel>[]> {
 }
 
 /**
- * Replaces the scale in one transaction. The slug identifies a level, so users keep a choice whose slug is in the new scale.
+ * Replaces the scale in one transaction. The slug identifies a level, so users keep a choice whose slug is in the new
+ * scale.
  * @param force also removes levels that users have chosen; these users have no level afterwards
  * @returns the number of levels in the new scale, and the number of removed levels
  * @throws Error if a chosen level would be removed without `force`; nothing is changed then

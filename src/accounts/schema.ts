@@ -42,8 +42,8 @@ export type UserRow = Omit<Static<typeof User>, 'game_level' | 'created_at' | 'u
 } & Omit<Level, 'id'>
 
 /**
- * Returns the JSON of a user, for the person and for operators. Every column of the row leaves, except the columns of the
- * level, which become `game_level`.
+ * Returns the JSON of a user, for the person and for operators. The columns of the level become `game_level`; all other
+ * columns of the row are part of the JSON.
  */
 export function toUser(row: UserRow): Static<typeof User> {
   const { level_id, slug, name, description, position, created_at, updated_at, ...profile } = row

@@ -25,8 +25,8 @@ export async function findByEmail(sql: Sql, email: string): Promise<UserRow | un
 export type Person = { firstName: string; locale: Language }
 
 /**
- * Returns those of the users who have an account, by id. Until the transaction ends, no other transaction can delete them.
- * Locks are taken in the order of the ids.
+ * Returns the existing users among `userIds`, by id. No other transaction can delete them until this one ends. Locks
+ * are taken in the order of the ids.
  */
 export async function lockForShare(sql: Sql, userIds: readonly number[]): Promise<Map<number, Person>> {
   const rows = await sql<{ id: number; first_name: string; locale: Language }>`

@@ -4,7 +4,10 @@ export const CODE_LIFETIME_MS = 15 * 60_000
 /** "At most 5 verification attempts." The table `sign_in_code` checks it too. */
 export const MAX_ATTEMPTS = 5
 
-/** "A new code cannot be sent before 60 seconds have passed since the previous send." It counts over all lanes of an address. */
+/**
+ * "A new code cannot be sent before 60 seconds have passed since the previous send." The cooldown is over all lanes of
+ * an address.
+ */
 export const SEND_COOLDOWN_SECONDS = 60
 
 // "From the tenth on, every further 5 double the wait before the next send (60 s, 2 min, 4 min … at most 4 h)."
@@ -12,7 +15,7 @@ export const GUESSES_BEFORE_BACKOFF = 10
 export const GUESSES_PER_DOUBLING = 5
 export const MAX_WAIT_SECONDS = 4 * 3600
 
-/** As many doublings as reach the longest wait. More would overflow the power after some thousand guesses. */
+/** The doublings that reach the longest wait. Without the bound the power overflows after some thousand guesses. */
 export const MAX_DOUBLINGS = Math.ceil(Math.log2(MAX_WAIT_SECONDS / SEND_COOLDOWN_SECONDS))
 
 /** How long the e-mail address alone resumes a sign-up (decisions.md, "how long a sign-up stays pending"). */

@@ -5,20 +5,20 @@ import { MAX_ATTEMPTS, PENDING_SIGN_UP_MS, SEND_COOLDOWN_SECONDS, WRONG_GUESSES_
 // The number of rows of `missed_guess` (migrations/0001). Concurrent guesses at missing codes rarely meet at one row.
 const MISSED_GUESS_SLOTS = 64
 
-/** An address, and the session of a known client. Without a session it is the lane of all other clients. */
+/** An e-mail address, and the session of a known client. All clients without a usable session share one lane. */
 export type Lane = { email: string; sessionId?: string | undefined }
 
 /** A live code with one attempt reserved. */
 export type Attempt = { id: string; mac: Buffer }
 
 /**
- * Reserves one attempt at the lane's live code in one statement, which commits whatever the comparison says. The attempt
- * counts as a wrong guess until a success deletes the row. If there is no live code, the statement writes to another
- * table instead: "one and the same 422, after the same work".
+ * Reserves one attempt at the lane's live code, in one statement that commits before the comparison. The attempt counts
+ * as a wrong guess until a success deletes the row. If there is no live code, the statement writes to another table
+ * instead: "one and the same 422, after the same work".
  *
- * If the lane of a known client has no live code, the attempt is at the code of the common lane. The cooldown of 60 s is
- * over all lanes, so a stranger who asks every minute would keep this client from ever having a code in its own lane
- * (decisions.md, "which code a client verifies").
+ * If the lane of a known client has no live code, the attempt is at the code of the shared lane. The cooldown is over
+ * all lanes, so a stranger who asks every minute would keep this client without a code of its own (decisions.md, "which
+ * code a client verifies").
  */
 export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): Promise<Attempt | undefined> {
   const [attempt] = await sql<Attempt>`
@@ -40,8 +40,8 @@ export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): 
 }
 
 /**
- * Uses a right code up as a proof of ownership. The deleted row takes the count of wrong guesses along. Only one of
- * several concurrent requests deletes the row, and a code that was replaced meanwhile has another id.
+ * Uses a right code up as a proof of ownership. Deletes its row, and with it the count of wrong guesses. Only one of
+ * several concurrent requests deletes the row. A code that was replaced meanwhile has another id.
  * @returns whether this request used the code up
  */
 export async function spend(sql: Sql, attempt: Attempt): Promise<boolean> {
@@ -50,7 +50,8 @@ export async function spend(sql: Sql, attempt: Attempt): Promise<boolean> {
 }
 
 /**
- * Resets the wrong guesses and the waits of an address in all its lanes (`users unlock`). Codes and pending sign-ups stay.
+ * Resets the wrong guesses and the waits of an address in all its lanes (`users unlock`). Codes and pending sign-ups
+ * stay.
  * @returns whether a code was ever requested for the address
  */
 export async function unlock(sql: Sql, email: string): Promise<boolean> {
@@ -75,8 +76,8 @@ export async function removeUser(sql: Sql, userId: number): Promise<void> {
 }
 
 /**
- * Deletes addresses, with their codes, whose last send is over a day ago. Addresses with wrong guesses stay for 30 days,
- * because wrong guesses count "since its last success".
+ * Deletes addresses, with their codes, whose last send is over a day ago. Addresses with wrong guesses stay for 30
+ * days, because wrong guesses count "since its last success".
  * @param limit the most rows to delete
  * @returns the number of deleted addresses
  */

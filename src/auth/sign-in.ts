@@ -7,13 +7,14 @@ import type { Language } from '../language.ts'
 import * as codes from './codes.ts'
 import { issueCode } from './issue-code.ts'
 import type { Tokens } from './jwt.ts'
+import { firstToken, sessionEnd } from './session-tokens.ts'
 import * as sessions from './sessions.ts'
 
 type Dependencies = { sql: Sql; keys: Keys; tokens: Tokens; now: () => Date }
 
 /**
- * A request of the two code routes. A usable `token`, even an expired one, gives its session a lane of its own.
- * `language` is the language of the mail or of the account.
+ * A call of one of the two code routes. A usable `token`, even an expired one, selects the lane of its session. The
+ * `language` is that of the mail or of the account.
  */
 type CodeCall = { email: string; token: string | undefined; language: Language }
 
@@ -35,7 +36,7 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
     return { email, sessionId: claims && (await sessions.findLane(sql, claims, email, now())) }
   }
 
-  /** Reserves an attempt, then compares. Without an attempt it compares too, so both cases take as long. */
+  /** Reserves an attempt, then compares. It also compares without an attempt, so both cases take the same time. */
   async function guess(lane: codes.Lane, code: string): Promise<codes.Attempt | undefined> {
     const attempt = await codes.reserve(sql, lane, now())
     const isRight = keys.matches(attempt?.mac ?? NO_MAC, attempt?.id ?? '', code)
@@ -43,8 +44,8 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
   }
 
   /**
-   * Sends a code to an address, for a sign-up (with a profile) or a sign-in. A decoy is sent to no one; only the metrics
-   * may know of it.
+   * Sends a code to an address, for a sign-up (with a profile) or a sign-in. The outcome `decoy` means that no mail
+   * goes out. Only the metrics may use it, because it reveals whether there is an account.
    * @throws AppError 422 on `email` for a sign-up with a registered address; 429 `wait` during the wait after a send
    */
   async function requestCode(call: CodeCall & { profile: users.Profile | undefined }): Promise<SentCode> {
@@ -57,18 +58,14 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
 
   /**
    * Trades a code for a token. The code of a sign-up creates the account.
-   * @returns undefined for a wrong, expired, used, exhausted or replaced code and for an unknown address, indistinguishably
+   * @returns undefined for a wrong, expired, used, exhausted or replaced code, and for an unknown address
    */
-  async function verifyCode({
-    email,
-    token,
-    code,
-    language,
-  }: CodeCall & { code: string }): Promise<SignedIn | undefined> {
+  async function verifyCode(call: CodeCall & { code: string }): Promise<SignedIn | undefined> {
+    const { email, token, code, language } = call
     const attempt = await guess(await findLane(email, token), code)
     const instant = now()
     const opened = attempt && (await openSession(sql, attempt, language, instant))
-    return opened && { ...opened, token: sessions.firstToken(tokens, opened.userId, opened.sessionId, instant) }
+    return opened && { ...opened, token: firstToken(tokens, opened.userId, opened.sessionId, instant) }
   }
 
   /** Returns whether a fresh code proves that the caller owns the account's address. Uses the code up. */
@@ -99,12 +96,12 @@ function mustWait(seconds: number): AppError {
 }
 
 /**
- * Uses a right code up, creates the account of a sign-up or updates the language of an existing one, and opens a session.
- * One statement does all of it or nothing.
+ * Uses a right code up, creates the account of a sign-up or updates the language of an existing one, and opens a
+ * session. One statement does all of it or nothing.
  *
- * Only one of several concurrent requests deletes the code's row, and a code that was replaced meanwhile has another id:
- * the other requests get undefined. If an earlier sign-up created the account, the snapshot of this statement contains
- * it: an address has one live code for sign-ups, and the next one exists only after the earlier one is used.
+ * Only one of several concurrent requests deletes the code's row, and a code that was replaced meanwhile has another
+ * id. The other requests get undefined. An account from an earlier sign-up is in this statement's snapshot: an address
+ * has one live sign-up code, so the earlier code was used before this one existed.
  */
 export async function openSession(
   sql: Sql,
@@ -117,20 +114,22 @@ export async function openSession(
       delete from sign_in_code where id = ${attempt.id} and purpose <> 'decoy'
       returning email, purpose, first_name, last_name, terms_version, terms_accepted_at
     ), created as (
-      insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
+      insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at,
+        created_at, updated_at)
       select email, first_name, last_name, ${language}, terms_version, terms_accepted_at, ${now}, ${now}
       from spent where purpose = 'sign_up'
       on conflict on constraint app_user_email_key do nothing
       returning id
     ), existing as (
-      update app_user set locale = ${language}, updated_at = case when locale = ${language} then updated_at else ${now} end
+      update app_user set locale = ${language},
+        updated_at = case when locale = ${language} then updated_at else ${now} end
       from spent where app_user.email = spent.email
       returning app_user.id
     ), account as (
       select id, true as is_new from created union all select id, false from existing
     )
     insert into session (user_id, created_at, expires_at, issued_at)
-    select id, ${now}, ${sessions.sessionEnd(now)}, ${now} from account
+    select id, ${now}, ${sessionEnd(now)}, ${now} from account
     returning id, user_id, (select is_new from account) as is_new_user`
   return session && { userId: session.user_id, sessionId: session.id, isNewUser: session.is_new_user }
 }

@@ -1,5 +1,5 @@
 import { createTokens } from '../../src/auth/jwt.ts'
-import * as sessions from '../../src/auth/sessions.ts'
+import { firstToken, sessionEnd } from '../../src/auth/session-tokens.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
 import type { Harness } from './app.ts'
 
@@ -19,9 +19,9 @@ export async function makeUser(
     returning id`
   const [session] = await sql<{ id: string }>`
     insert into session (user_id, created_at, expires_at, issued_at)
-    values (${user!.id}, ${now}, ${sessions.sessionEnd(now)}, ${now})
+    values (${user!.id}, ${now}, ${sessionEnd(now)}, ${now})
     returning id`
-  return { id: user!.id, email, token: sessions.firstToken(createTokens(ctx.keys), user!.id, session!.id, now) }
+  return { id: user!.id, email, token: firstToken(createTokens(ctx.keys), user!.id, session!.id, now) }
 }
 
 /** Notifications of a user's, the oldest first. @returns their ids */
