@@ -8,7 +8,7 @@ export const GameLevel = Type.Object(
     slug: Type.String({ examples: ['intermediaire'] }),
     name: Type.String({ examples: ['Intermédiaire'] }),
     description: Type.String({ examples: ['Vous maîtrisez les coups de base et commencez à jouer avec les vitres.'] }),
-    position: Type.Integer({ description: 'Levels are ordered by it.', examples: [4] }),
+    position: Type.Integer({ description: 'The position in the order of the levels.', examples: [4] }),
   },
   { title: 'GameLevel' },
 )

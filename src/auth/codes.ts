@@ -17,8 +17,8 @@ export type Attempt = { id: string; mac: Buffer }
  * instead: "one and the same 422, after the same work".
  *
  * If the lane of a known client has no live code, the attempt is at the code of the shared lane. The cooldown is over
- * all lanes, so a stranger who asks every minute would keep this client without a code of its own (decisions.md, "which
- * code a client verifies").
+ * all lanes, so a stranger who asks every minute could leave this client without a code (decisions.md, "which code a
+ * client verifies").
  */
 export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): Promise<Attempt | undefined> {
   const [attempt] = await sql<Attempt>`

@@ -19,7 +19,7 @@ const ISSUER = 'courtside'
 // Our tokens are much shorter. Longer input is not worth hashing.
 const MAX_LENGTH = 1024
 
-// The clocks of several machines differ a little. A token from a machine whose clock is ahead must be accepted.
+// The clocks of several machines differ a little. A token from a machine with a fast clock must be accepted.
 const LEEWAY_SECONDS = 5
 
 /** Signs and reads tokens with HS256. The header of a token chooses nothing but one of our keys, by `kid`. */

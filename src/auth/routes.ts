@@ -44,7 +44,7 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       tags: ['Auth'],
       operationId: 'requestOtp',
       summary: 'Ask for a one-time code, to sign up or in',
-      // The token is optional. With one, even an expired one, the session has a lane of its own.
+      // The token is optional. Even an expired one selects the lane of its session.
       security: [{}, { bearer: [] }],
       body: CredentialsRequest,
       response: { 200: CodeSent },
@@ -69,7 +69,7 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       tags: ['Auth'],
       operationId: 'verifyOtp',
       summary: 'Trade a code for an access token',
-      // The token is optional. With one, even an expired one, the session has a lane of its own.
+      // The token is optional. Even an expired one selects the lane of its session.
       security: [{}, { bearer: [] }],
       body: OtpVerification,
       response: { 200: TokenResult },
