@@ -1,10 +1,10 @@
 import cors from '@fastify/cors'
-import { eraseUser } from './accounts/personal-data.ts'
-import { levelRoutes } from './accounts/routes.ts'
+import { accountRoutes } from './accounts/routes.ts'
 import { createGuards } from './auth/guard.ts'
 import { createTokens } from './auth/jwt.ts'
 import { authRoutes } from './auth/routes.ts'
 import { createSessionCache } from './auth/session-cache.ts'
+import { onEnded } from './auth/session-ended.ts'
 import * as sessions from './auth/sessions.ts'
 import type { Context } from './context.ts'
 import { playRoutes } from './games/play-routes.ts'
@@ -22,6 +22,7 @@ import { mailboxRoutes } from './mail/mailbox-routes.ts'
 import { metricsRoutes } from './metrics/routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
 import { Streams } from './notifications/stream.ts'
+import { eraseUser } from './personal-data.ts'
 import { webRoutes } from './web/routes.ts'
 
 /** Creates the HTTP app with its real options, the same in tests and in production. It does not listen yet. */
@@ -61,8 +62,8 @@ export async function createApp(ctx: Context): Promise<App> {
   healthRoutes(app, ctx.readSql, undeclaredProxy)
   if (ctx.exposeMetrics) metricsRoutes(app, ctx, ctx.exposeMetrics, () => countOverdue(ctx.sql, ctx.now()))
   if (ctx.config.serves) {
-    authRoutes(app, ctx, { tokens, cache }, userId => eraseUser(ctx.sql, userId))
-    levelRoutes(app, ctx)
+    authRoutes(app, ctx, { tokens, cache, erase: userId => eraseUser(ctx.sql, userId) })
+    accountRoutes(app, ctx)
     intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
     notificationRoutes(app, ctx, openStreams(app, ctx))
     referenceRoutes(app)
@@ -84,7 +85,7 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
     findRunning: sessionIds => sessions.findRunning(readSql, sessionIds),
     count: metrics.stream,
   })
-  sessions.onEnded(listener!, ended => streams.end(ended))
+  onEnded(listener!, ended => streams.end(ended))
   // The listener starts only now, when all its handlers are registered.
   app.addHook('onReady', async () => listener!.start())
   // `app.close()` waits for open answers, and a stream would otherwise stay open.

@@ -9,23 +9,23 @@ import {
   timingSafeEqual,
 } from 'node:crypto'
 
-/** All that is derived from one secret. The secret itself signs tokens, so that a games service that has it can check them. */
+/** The keys of one secret. The secret itself signs tokens, so a games service that has it can check them. */
 type Key = { id: string; signing: string; mac: KeyObject; seal: KeyObject }
 
 export type Keys = {
-  /** Newest first: the first signs, seals and hashes; all of them are accepted. */
+  /** Newest first. The first key signs, seals and hashes. All keys are accepted. */
   signing: readonly { id: string; secret: string }[]
-  /** The keyed hash under which a code is stored; bound to the code's row, 32 bytes. */
+  /** Returns the keyed hash of a code, 32 bytes. It is bound to the code's row. */
   mac(codeId: string, code: string): Buffer
-  /** Whether `code` is the one behind `stored`, under any of the keys; in constant time for each. */
+  /** Returns whether `stored` is the hash of `code` under any key. Each comparison takes constant time. */
   matches(stored: Buffer, codeId: string, code: string): boolean
-  /** AES-256-GCM, bound to the code's row, base64url. */
+  /** Encrypts a code with AES-256-GCM, bound to the code's row. Returns base64url. */
   seal(codeId: string, code: string): string
-  /** The code again, or undefined when no key of ours opens it. */
+  /** Decrypts a sealed code. Returns undefined if no key opens it. */
   open(codeId: string, sealed: string): string | undefined
 }
 
-/** @param secrets JWT_SECRET, newest first; at least one */
+/** Derives all keys. @param secrets at least one, newest first (`JWT_SECRET`) */
 export function deriveKeys(secrets: readonly string[]): Keys {
   const keys = secrets.map(derive)
   const first = keys[0]
@@ -33,7 +33,7 @@ export function deriveKeys(secrets: readonly string[]): Keys {
   return {
     signing: keys.map(key => ({ id: key.id, secret: key.signing })),
     mac: (codeId, code) => macUnder(first, codeId, code),
-    // Every key is tried even after a match, so that the time tells nothing of which.
+    // Every key is tried, even after a match, so the time does not reveal which key matched.
     matches: (stored, codeId, code) =>
       keys.map(key => timingSafeEqual(macUnder(key, codeId, code), stored)).some(matched => matched),
     seal: (codeId, code) => sealUnder(first, codeId, code),
@@ -48,14 +48,14 @@ export function deriveKeys(secrets: readonly string[]): Keys {
 }
 
 function derive(secret: string): Key {
-  const of = (purpose: string, bytes: number) =>
+  const deriveBytes = (purpose: string, bytes: number) =>
     Buffer.from(hkdfSync('sha256', secret, 'courtside', purpose, bytes) as ArrayBuffer)
   return {
-    id: of('key id', 6).toString('base64url'),
+    id: deriveBytes('key id', 6).toString('base64url'),
     signing: secret,
-    // As bytes they would be made into such an object at each use, which takes longer than the use.
-    mac: createSecretKey(of('code mac', 32)),
-    seal: createSecretKey(of('code seal', 32)),
+    // Node would turn raw bytes into a key object at each use, which takes longer than the use.
+    mac: createSecretKey(deriveBytes('code mac', 32)),
+    seal: createSecretKey(deriveBytes('code seal', 32)),
   }
 }
 

@@ -8,8 +8,8 @@ import { newEmail, otherThan, payloadOf, profile, queuedCode, signIn, signUp } f
 const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
 const h = harness({ METRICS_TOKEN })
 
-/** The lines of the audit trail that `work` leaves behind, with the names of their levels. */
-async function trail(work: () => Promise<unknown>) {
+/** Returns the audit lines that `work` writes, with the names of their levels. */
+async function auditTrail(work: () => Promise<unknown>) {
   const before = h.logged.length
   await work()
   const lines = h.logged.slice(before).filter(line => line.audit !== undefined)
@@ -22,43 +22,42 @@ async function trail(work: () => Promise<unknown>) {
   }))
 }
 
-/** The line about whom a token is of. */
+/** Returns the expected line, with the user and session of the token. */
 function line(audit: keyof typeof AUDIT_EVENTS, token?: string) {
   const { sub, sid } = token === undefined ? {} : payloadOf(token)
-  const who = { user_id: sub && Number(sub), session_id: sid }
-  return { level: AUDIT_EVENTS[audit], audit, ...who, client: '127.0.0.1' }
+  return { level: AUDIT_EVENTS[audit], audit, user_id: sub && Number(sub), session_id: sid, client: '127.0.0.1' }
 }
 
-function ask(email: string) {
+function requestCode(email: string) {
   return h.call('POST', '/api/v1/auth/request-otp', { body: { email } })
 }
 
 suite('the audit trail', () => {
-  test('a sign-up, then a sign-in', async () => {
+  test('a sign-up and a sign-in are audited with their user and session', async () => {
     const email = newEmail()
     let first = ''
     let second = ''
-    const lines = await trail(async () => {
+    const lines = await auditTrail(async () => {
       first = (await signUp(h, email)).token
       second = (await signIn(h, email)).token
     })
     assert.deepEqual(lines, [line('sign_up', first), line('sign_in', second)])
   })
 
-  test('a wrong code, for an address with an account and without one, in the same words', async () => {
+  test('a wrong code is audited in the same way for addresses with and without an account', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
-    await ask(email)
+    await requestCode(email)
     const wrong = otherThan(await queuedCode(h, email))
-    for (const tried of [email, newEmail()]) {
-      const lines = await trail(() =>
-        h.call('POST', '/api/v1/auth/verify-otp', { body: { email: tried, code: wrong } }),
+    for (const address of [email, newEmail()]) {
+      const lines = await auditTrail(() =>
+        h.call('POST', '/api/v1/auth/verify-otp', { body: { email: address, code: wrong } }),
       )
       assert.deepEqual(lines, [line('sign_in_failed')])
     }
   })
 
-  test('the line has the id of the answer, and of an IPv6 client the network', async () => {
+  test('an audit line has the request id of the answer, and the /64 network of an IPv6 client', async () => {
     const before = h.logged.length
     const answer = await h.call('POST', '/api/v1/auth/verify-otp', {
       body: { email: newEmail(), code: '0000' },
@@ -68,32 +67,32 @@ suite('the audit trail', () => {
     assert.deepEqual([logged!.reqId, logged!.client], [answer.headers['x-request-id'], '2001:db8:1:2::/64'])
   })
 
-  test('logout, and a refresh after it', async () => {
+  test('a logout and a refused refresh after it are audited', async () => {
     const { token } = await signUp(h)
-    const lines = await trail(async () => {
+    const lines = await auditTrail(async () => {
       await h.call('POST', '/api/v1/auth/logout', { token })
       await h.call('POST', '/api/v1/auth/refresh', { token })
     })
     assert.deepEqual(lines, [line('logout', token), line('refresh_refused', token)])
   })
 
-  test('a dead token is refreshed: a warning with the session that is revoked', async () => {
+  test('a refresh of a dead token is audited as a warning with the revoked session', async () => {
     const { token: old } = await signUp(h)
     const renewed = await h.call('POST', '/api/v1/auth/refresh', { token: old })
     await h.call('GET', '/api/v1/auth/me', { token: renewed.body.access_token })
     h.clock.advance(31_000)
-    const lines = await trail(async () => {
+    const lines = await auditTrail(async () => {
       assert.equal((await h.call('POST', '/api/v1/auth/refresh', { token: old })).status, 401)
     })
     assert.deepEqual(lines, [{ ...line('refresh_reuse', old), level: 'warn' }])
   })
 
-  test('an account is deleted, after a wrong code', async () => {
+  test('a failed and a successful deletion of an account are audited', async () => {
     const { email, token } = await signUp(h)
     h.clock.advance(60_000)
-    await ask(email)
+    await requestCode(email)
     const code = await queuedCode(h, email)
-    const lines = await trail(async () => {
+    const lines = await auditTrail(async () => {
       for (const sent of [otherThan(code), code]) {
         await h.call('DELETE', '/api/v1/auth/me', { token, body: { code: sent } })
       }
@@ -101,9 +100,9 @@ suite('the audit trail', () => {
     assert.deepEqual(lines, [line('deletion_failed', token), line('deletion', token)])
   })
 
-  test('keys that are none, tried on the doors of services and operators; nothing of them is kept', async () => {
+  test('a wrong key at the routes for services and operators is audited, and the log does not contain it', async () => {
     const { token } = await signUp(h)
-    const lines = await trail(async () => {
+    const lines = await auditTrail(async () => {
       for (const [method, url] of [
         ['POST', '/internal/v1/events'],
         ['GET', '/metrics'],
@@ -117,20 +116,20 @@ suite('the audit trail', () => {
     assert.doesNotMatch(JSON.stringify(h.logged), /zq-guessed-key/)
   })
 
-  test('what succeeds otherwise, or is refused before anything is tried, leaves no line', async () => {
+  test('other successful requests and requests with invalid input or tokens are not audited', async () => {
     const { token } = await signUp(h)
-    const lines = await trail(async () => {
+    const lines = await auditTrail(async () => {
       const { body } = await h.call('POST', '/api/v1/auth/refresh', { token })
       await h.call('GET', '/api/v1/auth/me', { token: body.access_token })
-      await h.call('GET', '/api/v1/auth/me', { token: 'rubbish' })
-      await h.call('POST', '/api/v1/auth/refresh', { token: 'rubbish' })
+      await h.call('GET', '/api/v1/auth/me', { token: 'unreadable' })
+      await h.call('POST', '/api/v1/auth/refresh', { token: 'unreadable' })
       await h.call('POST', '/api/v1/auth/verify-otp', { body: { email: newEmail(), code: '12' } })
       await h.call('POST', '/api/v1/auth/request-otp', { body: profile(newEmail()) })
     })
     assert.deepEqual(lines, [])
   })
 
-  test('docs/operations.md lists its events with their levels, and no others', async () => {
+  test('docs/operations.md lists exactly the audit events with their levels', async () => {
     const text = await readFile(new URL('../docs/operations.md', import.meta.url), 'utf8')
     const [, section] = text.split('### The audit trail\n')
     const rows = [...section!.split(/^##/m)[0]!.matchAll(/^\| `(\w+)` \| (info|warn) \|/gm)]

@@ -3,12 +3,12 @@ import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
 import { newEmail, otherThan, payloadOf, profile, queuedCode, signUp } from './support/scenario.ts'
 
-// Each race is run this often; what is decided by the database holds every time.
+// Each race runs this often. The database decides it, so the outcome must hold every time.
 const ROUNDS = 200
 
 const h = harness()
 
-function ask(body: unknown) {
+function requestCode(body: unknown) {
   return h.call('POST', '/api/v1/auth/request-otp', { body })
 }
 
@@ -16,36 +16,36 @@ function verify(email: string, code: string) {
   return h.call('POST', '/api/v1/auth/verify-otp', { body: { email, code } })
 }
 
-async function askedCode(): Promise<{ email: string; code: string }> {
+async function requestNewCode(): Promise<{ email: string; code: string }> {
   const email = newEmail()
-  await ask(profile(email))
+  await requestCode(profile(email))
   return { email, code: await queuedCode(h, email) }
 }
 
-function counted(statuses: number[]): Record<number, number> {
+function countByStatus(statuses: number[]): Record<number, number> {
   const counts: Record<number, number> = {}
   for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1
   return counts
 }
 
-async function rounds(race: () => Promise<void>): Promise<void> {
+async function repeatRace(race: () => Promise<void>): Promise<void> {
   for (let round = 0; round < ROUNDS; round += 1) await race()
 }
 
 describe('races over a code', () => {
-  test('a right code works exactly once, however many requests carry it', () =>
-    rounds(async () => {
-      const { email, code } = await askedCode()
+  test('of five concurrent requests with the right code exactly one signs in', () =>
+    repeatRace(async () => {
+      const { email, code } = await requestNewCode()
       const answers = await Promise.all(Array.from({ length: 5 }, () => verify(email, code)))
-      assert.deepEqual(counted(answers.map(answer => answer.status)), { 200: 1, 422: 4 })
+      assert.deepEqual(countByStatus(answers.map(answer => answer.status)), { 200: 1, 422: 4 })
       const sessions = await h.database.sql`
         select session.id from session join app_user on app_user.id = user_id where email = ${email}`
       assert.equal(sessions.length, 1)
     }))
 
-  test('wrong guesses beside it never make a right one fail', () =>
-    rounds(async () => {
-      const { email, code } = await askedCode()
+  test('concurrent wrong guesses never make the right code fail', () =>
+    repeatRace(async () => {
+      const { email, code } = await requestNewCode()
       const wrong = otherThan(code)
       const answers = await Promise.all([wrong, wrong, code, wrong, wrong].map(guess => verify(email, guess)))
       assert.deepEqual(
@@ -54,30 +54,30 @@ describe('races over a code', () => {
       )
     }))
 
-  test('of many wrong guesses at once five are tried, no more', () =>
-    rounds(async () => {
-      const { email, code } = await askedCode()
+  test('of eight concurrent wrong guesses exactly five count as attempts', () =>
+    repeatRace(async () => {
+      const { email, code } = await requestNewCode()
       await Promise.all(Array.from({ length: 8 }, () => verify(email, otherThan(code))))
       const [row] = await h.database.sql`select attempts, wrong_guesses from sign_in_code where email = ${email}`
       assert.deepEqual(row, { attempts: 5, wrong_guesses: 5 })
       assert.equal((await verify(email, code)).status, 422)
     }))
 
-  test('a resend beside a guess never brings the old code back', () =>
-    rounds(async () => {
-      const { email, code: old } = await askedCode()
+  test('a new code concurrent with wrong guesses kills the old code', () =>
+    repeatRace(async () => {
+      const { email, code: old } = await requestNewCode()
       h.clock.advance(60_000)
-      await Promise.all([verify(email, otherThan(old)), ask({ email }), verify(email, otherThan(old))])
+      await Promise.all([verify(email, otherThan(old)), requestCode({ email }), verify(email, otherThan(old))])
       const fresh = await queuedCode(h, email)
       if (fresh !== old) assert.equal((await verify(email, old)).status, 422)
       assert.equal((await verify(email, fresh)).status, 200)
     }))
 
-  test('a resend beside the right code: signed in once, or the new code stands', () =>
-    rounds(async () => {
-      const { email, code } = await askedCode()
+  test('a new code concurrent with the right code leaves either one sign-in or a valid new code', () =>
+    repeatRace(async () => {
+      const { email, code } = await requestNewCode()
       h.clock.advance(60_000)
-      const [verified, resent] = await Promise.all([verify(email, code), ask({ email })])
+      const [verified, resent] = await Promise.all([verify(email, code), requestCode({ email })])
       assert.equal(resent.status, 200)
       assert.ok([200, 422].includes(verified.status))
       if (verified.status === 422) assert.equal((await verify(email, await queuedCode(h, email))).status, 200)
@@ -85,14 +85,17 @@ describe('races over a code', () => {
       assert.equal(users.length, 1)
     }))
 
-  test('of several requests for a code at once one sends', () =>
-    rounds(async () => {
+  test('of several concurrent requests for a code one sends a mail, or a sign-up follows a sign-in without mail', () =>
+    repeatRace(async () => {
       const email = newEmail()
       const bodies = [profile(email), { email }, profile(email), { email }]
-      const answers = await Promise.all(bodies.map(ask))
+      const answers = await Promise.all(bodies.map(requestCode))
       const sent = answers.filter(answer => answer.status === 200)
-      // A sign-up may follow a sign-in that sent no mail; never two mails.
-      assert.ok(sent.length === 1 || sent.length === 2, JSON.stringify(counted(answers.map(answer => answer.status))))
+      // A sign-up may follow a sign-in that sent no mail. Two mails never leave.
+      assert.ok(
+        sent.length === 1 || sent.length === 2,
+        JSON.stringify(countByStatus(answers.map(answer => answer.status))),
+      )
       const [row] = await h.database.sql`select purpose from sign_in_code where email = ${email}`
       assert.ok(sent.length === 1 || row!.purpose === 'sign_up')
       for (const answer of answers) if (answer.status !== 200) assert.equal(answer.body.code, 'wait')
@@ -100,42 +103,42 @@ describe('races over a code', () => {
 })
 
 describe('races over a session', () => {
-  test('refreshes of one token at once end in one chain with one newest token', () =>
-    rounds(async () => {
+  test('five concurrent refreshes of one token all get the same new token', () =>
+    repeatRace(async () => {
       const { token } = await signUp(h)
       const answers = await Promise.all(
         Array.from({ length: 5 }, () => h.call('POST', '/api/v1/auth/refresh', { token })),
       )
-      assert.deepEqual(counted(answers.map(answer => answer.status)), { 200: 5 })
+      assert.deepEqual(countByStatus(answers.map(answer => answer.status)), { 200: 5 })
       assert.equal(new Set(answers.map(answer => answer.body.access_token)).size, 1)
     }))
 
-  test('logout beside refresh: whatever was won, the session is over', () =>
-    rounds(async () => {
+  test('a logout concurrent with a refresh ends the session, also for the new token', () =>
+    repeatRace(async () => {
       const { token } = await signUp(h)
-      const [out, refreshed] = await Promise.all([
+      const [loggedOut, refreshed] = await Promise.all([
         h.call('POST', '/api/v1/auth/logout', { token }),
         h.call('POST', '/api/v1/auth/refresh', { token }),
       ])
-      assert.equal(out.status, 200)
+      assert.equal(loggedOut.status, 200)
       const newest = refreshed.body.access_token ?? token
       assert.equal((await h.call('GET', '/api/v1/auth/me', { token: newest })).status, 401)
     }))
 
-  test('deleting the account beside signing in: no session outlives it', async () => {
+  test('of a deletion and a sign-in with one code exactly one succeeds, and no session is left over', async () => {
     for (let round = 0; round < 50; round += 1) {
       const { email, token } = await signUp(h)
       h.clock.advance(60_000)
-      await ask({ email })
+      await requestCode({ email })
       const code = await queuedCode(h, email)
       const [deleted, verified] = await Promise.all([
         h.call('DELETE', '/api/v1/auth/me', { token, body: { code } }),
         verify(email, code),
       ])
       assert.equal([deleted.status, verified.status].filter(status => status === 200).length, 1)
-      const alive = verified.status === 200
-      assert.equal((await h.call('GET', '/api/v1/auth/me', { token })).status, alive ? 200 : 401)
-      if (!alive) {
+      const isAlive = verified.status === 200
+      assert.equal((await h.call('GET', '/api/v1/auth/me', { token })).status, isAlive ? 200 : 401)
+      if (!isAlive) {
         const orphans = await h.database.sql`select id from session where id = ${payloadOf(token).sid}`
         assert.deepEqual(orphans, [])
       }

@@ -205,7 +205,7 @@ describe('people', () => {
   })
 
   test('deleting a user takes them out of games and out of others’ notifications', async () => {
-    const { eraseUser } = await import('../src/accounts/personal-data.ts')
+    const { eraseUser } = await import('../src/personal-data.ts')
     const [anna, bob, chloe] = await four(h)
     const game_id = newGame()
     await happens(

@@ -5,15 +5,16 @@ import { waitsForLock } from './support/database.ts'
 import { assertError } from './support/endpoints.ts'
 import { makeUser } from './support/factories.ts'
 import { signUp } from './support/scenario.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const h = harness()
 
-function assess(token: string | undefined, game_level_id: unknown) {
+function chooseLevel(token: string | undefined, game_level_id: unknown) {
   return h.call('POST', '/api/v1/auth/level-assessment', { ...(token && { token }), body: { game_level_id } })
 }
 
 describe('GET /game-levels', () => {
-  test('200, without a token: id, slug, name, description, position, ordered by position', async () => {
+  test('the levels are public, in the order of their positions, with exactly the fields of the contract', async () => {
     await h.database.sql`update game_level set position = 10 - position`
     const answer = await h.call('GET', '/api/v1/game-levels')
     assert.equal(answer.status, 200)
@@ -27,7 +28,7 @@ describe('GET /game-levels', () => {
 })
 
 describe('GET /auth/me', () => {
-  test('200: the user', async () => {
+  test('the profile has exactly the fields of the contract', async () => {
     const { email, token } = await signUp(h)
     const answer = await h.call('GET', '/api/v1/auth/me', { token })
     const { id, ...user } = answer.body.data
@@ -44,17 +45,17 @@ describe('GET /auth/me', () => {
     })
   })
 
-  test('401 without a token', async () => {
+  test('the profile without a token gets 401', async () => {
     assert.equal((await h.call('GET', '/api/v1/auth/me')).status, 401)
   })
 })
 
 describe('POST /auth/level-assessment', () => {
-  test('200: the user with the chosen level; choosing again replaces it', async () => {
+  test('a choice of a level answers the user with the level, and a second choice replaces it', async () => {
     const { token } = await signUp(h)
     const levels = (await h.call('GET', '/api/v1/game-levels')).body.data
     for (const level of [levels[0], levels[5]]) {
-      const answer = await assess(token, level.id)
+      const answer = await chooseLevel(token, level.id)
       assert.equal(answer.status, 200)
       assert.deepEqual(answer.body.data.game_level, level)
       const me = await h.call('GET', '/api/v1/auth/me', { token })
@@ -63,27 +64,27 @@ describe('POST /auth/level-assessment', () => {
   })
 
   for (const id of [0, -1, 9999, 1.5, '1', true, null, [1], 2 ** 53, 1e300, 9007199254740991]) {
-    test(`422 for ${JSON.stringify(id)}, on game_level_id`, async () => {
+    test(`the level id ${JSON.stringify(id)} is refused with 422 on game_level_id`, async () => {
       const { token } = await signUp(h)
-      const answer = await assess(token, id)
+      const answer = await chooseLevel(token, id)
       assert.equal(answer.status, 422, answer.text)
       assert.deepEqual(Object.keys(answer.body.errors), ['game_level_id'])
     })
   }
 
-  test('401 when the account was deleted meanwhile', async () => {
+  test('a choice of a level during the deletion of the account gets 401', async () => {
     const { id, token } = await makeUser(h)
     const [level] = await h.database.sql<{ id: number }>`select id from game_level limit 1`
-    let answer: ReturnType<typeof assess>
+    let answer: ReturnType<typeof chooseLevel>
     await h.database.sql.begin(async tx => {
       await tx`delete from app_user where id = ${id}`
-      answer = assess(token, level!.id)
-      while (!(await waitsForLock(h.database.sql)));
+      answer = chooseLevel(token, level!.id)
+      await waitUntil(() => waitsForLock(h.database.sql))
     })
     assertError(await answer!, 401, 'unauthenticated')
   })
 
-  test('401 without a token, whatever the body', async () => {
-    assert.equal((await assess(undefined, 'x')).status, 401)
+  test('a choice of a level without a token gets 401 before the body is checked', async () => {
+    assert.equal((await chooseLevel(undefined, 'x')).status, 401)
   })
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { eraseUser } from '../src/accounts/personal-data.ts'
+import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 

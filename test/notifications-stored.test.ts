@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { eraseUser } from '../src/accounts/personal-data.ts'
 import { type NewNotification, store } from '../src/notifications/notifications.ts'
+import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 

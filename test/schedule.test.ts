@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { eraseUser } from '../src/accounts/personal-data.ts'
+import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
 import { announcedTo, four, happens, newGame, person, sendBatch, typesAnnounced } from './support/games.ts'
 import { DAY_MS, HOUR_MS, schedule, told } from './support/schedule.ts'

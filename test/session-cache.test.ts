@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { eraseUser } from '../src/accounts/personal-data.ts'
 import { createTokens } from '../src/auth/jwt.ts'
 import { createSessionCache } from '../src/auth/session-cache.ts'
 import * as sessions from '../src/auth/sessions.ts'
 import type { Query } from '../src/db/sql.ts'
+import { eraseUser } from '../src/personal-data.ts'
 import { type AnotherApp, anotherApp, harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
 import { payloadOf } from './support/scenario.ts'
 import { countStatements } from './support/statements.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const h = harness()
 
@@ -17,141 +18,141 @@ describe('the session cache', { timeout: 60_000 }, () => {
   before(async () => {
     Object.assign(other, await anotherApp(h))
     await other.app.ready()
-    await up(other.ctx.listener!)
-    await up(h.ctx.listener!)
+    await waitUntilUp(other.ctx.listener!)
+    await waitUntilUp(h.ctx.listener!)
   })
   after(() => other.close())
 
-  async function up(listener: NonNullable<typeof h.ctx.listener>): Promise<void> {
+  async function waitUntilUp(listener: NonNullable<typeof h.ctx.listener>): Promise<void> {
     if (!listener.isUp()) await new Promise<void>(resolve => void listener.onUp(resolve))
   }
 
-  async function statusAt({ app }: Pick<typeof h, 'app'>, token: string): Promise<number> {
+  async function getStatus({ app }: Pick<typeof h, 'app'>, token: string): Promise<number> {
     const headers = { authorization: `Bearer ${token}` }
     return (await app.inject({ url: '/api/v1/notifications/unread-count', headers })).statusCode
   }
 
-  /** Asks until it is refused. @returns after how many milliseconds */
-  async function refused(token: string): Promise<number> {
+  /** Repeats a request to the other process until it is refused. @returns the milliseconds until then */
+  async function waitUntilRefused(token: string): Promise<number> {
     const since = performance.now()
-    while ((await statusAt(other, token)) === 200) assert.ok(performance.now() - since < 10_000, 'still let in')
+    await waitUntil(async () => (await getStatus(other, token)) !== 200)
     return performance.now() - since
   }
 
-  /** A person whose token the other process remembers. */
-  async function remembered() {
+  /** Makes a user whose token is in the cache of the other process. */
+  async function makeCachedUser() {
     const user = await makeUser(h)
-    assert.equal(await statusAt(other, user.token), 200)
-    assert.equal(await countStatements(other.ctx, () => statusAt(other, user.token)), 1)
+    assert.equal(await getStatus(other, user.token), 200)
+    assert.equal(await countStatements(other.ctx, () => getStatus(other, user.token)), 1)
     return user
   }
 
-  test('saves the look-up, and not the work', async () => {
+  test('a cached token saves the two statements of the look-up, and not the statement of the route', async () => {
     const { token } = await makeUser(h)
-    // The look-up, that the token has been shown, and the count.
-    assert.equal(await countStatements(other.ctx, () => statusAt(other, token)), 3)
-    assert.equal(await countStatements(other.ctx, () => statusAt(other, token)), 1)
+    // The look-up, the record of the token's first use, and the count.
+    assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 3)
+    assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 1)
   })
 
   const endings: [string, (user: { id: number; token: string }) => Promise<unknown>][] = [
     ['logout', ({ token }) => h.call('POST', '/api/v1/auth/logout', { token })],
-    ['an operator’s sign-out', ({ id }) => sessions.endAll(h.database.sql, id, h.clock.now())],
-    ['the deletion of the account', ({ id }) => eraseUser(h.database.sql, id)],
+    ['a sign-out by an operator', ({ id }) => sessions.endAll(h.database.sql, id, h.clock.now())],
+    ['a deletion of the account', ({ id }) => eraseUser(h.database.sql, id)],
     [
-      'a refresh that is taken for theft',
+      'a refresh of a stolen token',
       async ({ token }) => {
         const next = (await h.call('POST', '/api/v1/auth/refresh', { token })).body.access_token
-        assert.equal(await statusAt(h, next), 200)
+        assert.equal(await getStatus(h, next), 200)
         h.clock.advance(30_000)
         assert.equal((await h.call('POST', '/api/v1/auth/refresh', { token })).status, 401)
       },
     ],
   ]
   for (const [name, end] of endings) {
-    test(`${name} at one process is known to the other before its memory ends`, async () => {
-      const user = await remembered()
+    test(`${name} at one process ends the session at the other one long before the cache entry expires`, async () => {
+      const user = await makeCachedUser()
       await end(user)
-      assert.ok((await refused(user.token)) < 2_000)
+      assert.ok((await waitUntilRefused(user.token)) < 2_000)
     })
   }
 
-  test('the process that answers a logout refuses from then on', async () => {
+  test('the process that answers a logout refuses the token in the next request', async () => {
     for (let round = 0; round < 50; round += 1) {
       const { token } = await makeUser(h)
-      assert.equal(await statusAt(h, token), 200)
+      assert.equal(await getStatus(h, token), 200)
       assert.equal((await h.call('POST', '/api/v1/auth/logout', { token })).status, 200)
-      assert.equal(await statusAt(h, token), 401)
+      assert.equal(await getStatus(h, token), 401)
     }
   })
 
-  test('an ending that nobody hears of is known within 5 s', async () => {
-    const { token } = await remembered()
+  test('a process that missed the end of a session refuses its token within 5 s', async () => {
+    const { token } = await makeCachedUser()
     await h.database.sql`
       update session set ended_at = created_at, end_reason = 'logout' where id = ${payloadOf(token).sid}`
     const since = performance.now()
-    assert.equal(await statusAt(other, token), 200)
-    const passed = await refused(token)
+    assert.equal(await getStatus(other, token), 200)
+    const passed = await waitUntilRefused(token)
     assert.ok(performance.now() - since < 5_500, `${passed} ms`)
   })
 
-  test('is off while the listener is down, and empty when it is back', async () => {
-    const { token } = await remembered()
+  test('the cache is off while the listener is down, and empty once it is up again', async () => {
+    const { token } = await makeCachedUser()
     const listener = other.ctx.listener!
-    /** What a request costs at the very moment of the next change. */
-    const costAt = (change: 'onUp' | 'onDown') =>
+    /** Counts the statements of a request at the moment of the next change. */
+    const countAt = (change: 'onUp' | 'onDown') =>
       new Promise<number>(resolve => {
         let first = true
         listener[change](() => {
-          if (first) resolve(countStatements(other.ctx, () => statusAt(other, token)))
+          if (first) resolve(countStatements(other.ctx, () => getStatus(other, token)))
           first = false
         })
       })
-    const [down, back] = [costAt('onDown'), costAt('onUp')]
+    const [whenDown, whenUp] = [countAt('onDown'), countAt('onUp')]
     await h.database.sql`
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'courtside-listener'`
-    assert.equal(await down, 2)
-    // What was looked up while it was down has not been kept.
-    assert.equal(await back, 2)
-    assert.equal(await countStatements(other.ctx, () => statusAt(other, token)), 1)
-    await up(h.ctx.listener!)
+    assert.equal(await whenDown, 2)
+    // The look-up while the listener was down was not cached.
+    assert.equal(await whenUp, 2)
+    assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 1)
+    await waitUntilUp(h.ctx.listener!)
   })
 
-  test('the end of the 30 s of grace and exp stay exact', async () => {
+  test('a cached token is refused exactly at the end of its 30 s of grace, and exactly at its exp', async () => {
     const { token } = await makeUser(h)
     await h.call('POST', '/api/v1/auth/refresh', { token })
-    assert.equal(await statusAt(other, token), 200)
+    assert.equal(await getStatus(other, token), 200)
     h.clock.advance(29_999)
-    assert.equal(await countStatements(other.ctx, () => statusAt(other, token)), 1)
+    assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 1)
     h.clock.advance(1)
-    assert.equal(await statusAt(other, token), 401)
+    assert.equal(await getStatus(other, token), 401)
 
-    const { token: lasting } = await remembered()
+    const { token: expiring } = await makeCachedUser()
     h.clock.advance(3_600_000 - 1)
-    assert.equal(await countStatements(other.ctx, () => statusAt(other, lasting)), 1)
+    assert.equal(await countStatements(other.ctx, () => getStatus(other, expiring)), 1)
     h.clock.advance(1)
-    assert.equal(await statusAt(other, lasting), 401)
+    assert.equal(await getStatus(other, expiring), 401)
   })
 
-  test('a new token is looked up, so that its having been shown is written down', async () => {
-    const { token } = await remembered()
+  test('the first use of a new token is looked up and recorded', async () => {
+    const { token } = await makeCachedUser()
     const next = (await h.call('POST', '/api/v1/auth/refresh', { token })).body.access_token
-    assert.equal(await statusAt(other, next), 200)
+    assert.equal(await getStatus(other, next), 200)
     const [row] = await h.database.sql`select presented from session where id = ${payloadOf(token).sid}`
     assert.equal(row!.presented, 2)
   })
 
-  test('a row read before an ending is not kept after it', async () => {
-    await up(other.ctx.listener!)
+  test('a session row that was read before the end of the session is not cached after it', async () => {
+    await waitUntilUp(other.ctx.listener!)
     const { token } = await makeUser(h)
     const { sid, sub } = payloadOf(token)
     const read = Promise.withResolvers<void>()
-    const goOn = Promise.withResolvers<void>()
-    // The answer to the look-up is on its way while the session ends.
+    const released = Promise.withResolvers<void>()
+    // Delays the answer to the look-up until the session has ended.
     const slow = (async (strings: TemplateStringsArray, ...values: unknown[]) => {
       const rows = await h.database.sql(strings, ...values)
       read.resolve()
-      await goOn.promise
+      await released.promise
       return rows
     }) as Query
     const cache = createSessionCache({ sql: h.database.sql, readSql: slow }, createTokens(h.ctx.keys), {
@@ -162,7 +163,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
     await read.promise
     await sessions.end(h.database.sql, sid, h.clock.now())
     cache.forget({ userId: Number(sub), sessionId: sid })
-    goOn.resolve()
+    released.resolve()
     assert.equal((await first)?.sessionId, sid)
     assert.equal(await cache.authenticate(token, h.clock.now()), undefined)
   })

@@ -9,13 +9,13 @@ function refresh(token: string) {
   return h.call('POST', '/api/v1/auth/refresh', { token })
 }
 
-async function renewed(token: string): Promise<string> {
+async function renew(token: string): Promise<string> {
   const answer = await refresh(token)
   assert.equal(answer.status, 200, answer.text)
   return answer.body.access_token
 }
 
-async function meStatus(token: string): Promise<number> {
+async function getMeStatus(token: string): Promise<number> {
   return (await h.call('GET', '/api/v1/auth/me', { token })).status
 }
 
@@ -24,7 +24,7 @@ const MINUTES = 60_000
 const DAYS = 86_400_000
 
 describe('the access token', () => {
-  test('says iss, sub, iat, nbf, exp, jti, sid and lives 60 minutes', async () => {
+  test('an access token has exactly iss, sub, iat, nbf, exp, jti and sid, and is accepted for 60 minutes', async () => {
     const { token } = await signUp(h)
     const { iss, sub, iat, nbf, exp, jti, sid, ...rest } = payloadOf(token)
     assert.deepEqual(rest, {})
@@ -34,14 +34,14 @@ describe('the access token', () => {
     assert.equal(exp - iat, 3600)
     assert.ok(jti !== sid && jti.startsWith(sid))
     h.clock.advance(60 * MINUTES - SECONDS)
-    assert.equal(await meStatus(token), 200)
+    assert.equal(await getMeStatus(token), 200)
     h.clock.advance(SECONDS)
-    assert.equal(await meStatus(token), 401)
+    assert.equal(await getMeStatus(token), 401)
   })
 })
 
 describe('refresh', () => {
-  test('renews a valid token: access_token, token_type and expires_in', async () => {
+  test('a refresh of a valid token answers access_token, token_type and expires_in', async () => {
     const { token } = await signUp(h)
     h.clock.advance(10 * MINUTES)
     const answer = await refresh(token)
@@ -53,107 +53,107 @@ describe('refresh', () => {
     assert.notEqual(payloadOf(answer.body.access_token).jti, payloadOf(token).jti)
   })
 
-  test('renews an expired token until 7 days from the sign-in', async () => {
+  test('an expired token can be refreshed until 7 days after the sign-in', async () => {
     let { token } = await signUp(h)
     h.clock.advance(6 * DAYS)
-    token = await renewed(token)
+    token = await renew(token)
     h.clock.advance(DAYS - 30 * MINUTES)
     const answer = await refresh(token)
     assert.equal(answer.body.expires_in, 1800)
     h.clock.advance(30 * MINUTES)
     assert.equal((await refresh(answer.body.access_token)).status, 401)
-    assert.equal(await meStatus(answer.body.access_token), 401)
+    assert.equal(await getMeStatus(answer.body.access_token), 401)
   })
 
-  test('the previous token serves other calls for 30 s, then is a plain 401 that revokes nothing', async () => {
+  test('after a refresh the previous token serves other calls for 30 s, then gets a plain 401', async () => {
     const { token } = await signUp(h)
-    const next = await renewed(token)
-    assert.equal(await meStatus(next), 200)
+    const next = await renew(token)
+    assert.equal(await getMeStatus(next), 200)
     h.clock.advance(30 * SECONDS - 1)
-    assert.equal(await meStatus(token), 200)
+    assert.equal(await getMeStatus(token), 200)
     h.clock.advance(1)
-    assert.equal(await meStatus(token), 401)
-    assert.equal(await meStatus(next), 200)
+    assert.equal(await getMeStatus(token), 401)
+    assert.equal(await getMeStatus(next), 200)
   })
 
-  test('the 30 s never outlive the token’s own exp', async () => {
+  test('the 30 s of a superseded token end at its own exp at the latest', async () => {
     const { token } = await signUp(h)
     h.clock.advance(60 * MINUTES - 10 * SECONDS)
-    await renewed(token)
+    await renew(token)
     h.clock.advance(9 * SECONDS)
-    assert.equal(await meStatus(token), 200)
+    assert.equal(await getMeStatus(token), 200)
     h.clock.advance(SECONDS)
-    assert.equal(await meStatus(token), 401)
+    assert.equal(await getMeStatus(token), 401)
   })
 
-  test('again within 30 s: the chain’s newest token, even when that is two further', async () => {
+  test('a second refresh within 30 s returns the newest token of the session, even two generations later', async () => {
     const { token: first } = await signUp(h)
-    const second = await renewed(first)
-    assert.equal(await renewed(first), second)
+    const second = await renew(first)
+    assert.equal(await renew(first), second)
     h.clock.advance(10 * SECONDS)
-    const third = await renewed(second)
+    const third = await renew(second)
     h.clock.advance(10 * SECONDS)
-    assert.equal(await renewed(first), third)
-    assert.equal(await renewed(second), third)
+    assert.equal(await renew(first), third)
+    assert.equal(await renew(second), third)
   })
 
-  test('five at once all get one and the same token', async () => {
+  test('five concurrent refreshes of one token return the same token', async () => {
     const { token } = await signUp(h)
-    const answers = await Promise.all(Array.from({ length: 5 }, () => renewed(token)))
+    const answers = await Promise.all(Array.from({ length: 5 }, () => renew(token)))
     assert.equal(new Set(answers).size, 1)
-    assert.equal(await meStatus(answers[0]!), 200)
+    assert.equal(await getMeStatus(answers[0]!), 200)
   })
 
-  test('an answer lost in a tunnel: as long as its successor was never shown, the old token gets the newest', async () => {
+  test('a token can be refreshed after 30 s if its successor was never presented, as in a lost answer', async () => {
     const { token } = await signUp(h)
-    const lost = await renewed(token)
+    const lost = await renew(token)
     h.clock.advance(20 * MINUTES)
-    assert.equal(await renewed(token), lost)
+    assert.equal(await renew(token), lost)
     h.clock.advance(3 * DAYS)
-    const usable = await renewed(token)
+    const usable = await renew(token)
     assert.notEqual(usable, lost)
-    assert.equal(await meStatus(usable), 200)
+    assert.equal(await getMeStatus(usable), 200)
     assert.equal((await refresh(token)).status, 401)
   })
 
-  test('a dead token, its successor shown and 30 s past, is taken for theft: the session is revoked', async () => {
-    for (const show of [meStatus, (token: string) => renewed(token)]) {
+  test('a refresh of a dead token whose successor was presented revokes the session as stolen', async () => {
+    for (const present of [getMeStatus, (token: string) => renew(token)]) {
       const { token } = await signUp(h)
-      const next = await renewed(token)
-      await show(next)
+      const next = await renew(token)
+      await present(next)
       h.clock.advance(31 * SECONDS)
       const stolen = await refresh(token)
       assert.equal(stolen.status, 401)
       assert.equal(stolen.text, '{"message":"Unauthenticated.","code":"unauthenticated"}')
-      assert.equal(await meStatus(next), 401)
+      assert.equal(await getMeStatus(next), 401)
       assert.equal((await refresh(next)).status, 401)
       const [row] = await h.database.sql`select end_reason from session where id = ${payloadOf(token).sid}`
       assert.equal(row!.end_reason, 'reuse')
     }
   })
 
-  test('30 s count from the moment of one’s own successor, not of the newest', async () => {
+  test('the 30 s of a token count from its own successor, not from the newest token', async () => {
     const { token: first } = await signUp(h)
-    const second = await renewed(first)
+    const second = await renew(first)
     h.clock.advance(20 * SECONDS)
-    const third = await renewed(second)
+    const third = await renew(second)
     h.clock.advance(10 * SECONDS)
-    assert.equal(await meStatus(first), 401)
-    assert.equal(await meStatus(second), 200)
+    assert.equal(await getMeStatus(first), 401)
+    assert.equal(await getMeStatus(second), 200)
     assert.equal((await refresh(first)).status, 401)
-    assert.equal(await meStatus(third), 401)
+    assert.equal(await getMeStatus(third), 401)
   })
 
-  test('no token, or none of ours: 401', async () => {
+  test('a refresh without a token, or with one that we did not sign, gets 401', async () => {
     const none = await h.call('POST', '/api/v1/auth/refresh')
     assert.equal(none.status, 401)
     assert.equal(none.headers['www-authenticate'], 'Bearer')
-    const rubbish = await refresh('a.b.c')
-    assert.equal(rubbish.status, 401)
-    assert.equal(rubbish.headers['www-authenticate'], 'Bearer error="invalid_token"')
+    const unsigned = await refresh('a.b.c')
+    assert.equal(unsigned.status, 401)
+    assert.equal(unsigned.headers['www-authenticate'], 'Bearer error="invalid_token"')
   })
 
-  test('body and content type are ignored', async () => {
+  test('a refresh ignores its body and content type', async () => {
     const { token } = await signUp(h)
     for (const type of ['text/plain', ';;;', 'application/json']) {
       const headers = { 'content-type': type }
@@ -164,23 +164,23 @@ describe('refresh', () => {
 })
 
 describe('logout', () => {
-  test('ends the session and all its tokens, refresh included, and no other session', async () => {
+  test('a logout ends all tokens of the session, also for refresh, and no other session', async () => {
     const { token } = await signUp(h)
     const other = await signUp(h)
-    const next = await renewed(token)
+    const next = await renew(token)
     const answer = await h.call('POST', '/api/v1/auth/logout', { token: next })
     assert.equal(answer.status, 200)
     assert.deepEqual(answer.body, { message: 'Vous êtes déconnecté.' })
     for (const dead of [token, next]) {
-      assert.equal(await meStatus(dead), 401)
+      assert.equal(await getMeStatus(dead), 401)
       assert.equal((await refresh(dead)).status, 401)
     }
-    assert.equal(await meStatus(other.token), 200)
+    assert.equal(await getMeStatus(other.token), 200)
   })
 })
 
 describe('deleting one’s account', () => {
-  test('needs a fresh code, asked for with or without the token; then nothing is left', async () => {
+  test('a deletion needs a fresh code, requested with or without the token, and leaves no row', async () => {
     for (const withToken of [true, false]) {
       const { email, token } = await signUp(h)
       assert.equal((await h.call('DELETE', '/api/v1/auth/me', { token, body: { code: '1234' } })).status, 422)
@@ -189,12 +189,13 @@ describe('deleting one’s account', () => {
       const code = await queuedCode(h, email, withToken ? payloadOf(token).sid : null)
       const wrong = await h.call('DELETE', '/api/v1/auth/me', { token, body: { code: otherThan(code) } })
       assert.equal(wrong.body.code, 'otp_invalid')
-      const gone = await h.call('DELETE', '/api/v1/auth/me', { token, body: { code } })
-      assert.deepEqual([gone.status, gone.body], [200, { message: 'Votre compte est supprimé.' }])
-      assert.equal(await meStatus(token), 401)
+      const deleted = await h.call('DELETE', '/api/v1/auth/me', { token, body: { code } })
+      assert.deepEqual([deleted.status, deleted.body], [200, { message: 'Votre compte est supprimé.' }])
+      assert.equal(await getMeStatus(token), 401)
       assert.equal((await refresh(token)).status, 401)
       const left = await h.database.sql`
-        select email from app_user where email = ${email} union all select email from sign_in_address where email = ${email}`
+        select email from app_user where email = ${email}
+        union all select email from sign_in_address where email = ${email}`
       assert.deepEqual(left, [])
     }
   })

@@ -5,10 +5,10 @@ import { signUp } from './support/scenario.ts'
 
 const h = harness()
 
-// A plan that is kept was made for what the tables held then, which in a new installation is nothing.
-test('a sign-up goes by the indexes from the first on, and plans nothing twice', async () => {
+// PostgreSQL keeps a generic plan that it made for the content of the tables at that time. A new installation is empty.
+test('sign-ups use the indexes from the first one on, and no statement is planned twice', async () => {
   for (let count = 0; count < 10; count += 1) await signUp(h)
-  // One request after the other, so that one connection has served them all.
+  // The requests came one after the other, so one connection served them all.
   assert.equal(h.ctx.sql.pipeline.stats().total, 1)
   const [plans] = await h.ctx.sql<{ generic: number; custom: number }>`
     select sum(generic_plans) as generic, sum(custom_plans) as custom, pg_stat_force_next_flush()

@@ -12,17 +12,17 @@ function part(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url')
 }
 
-function headerOf(token: string): Record<string, unknown> {
+function readHeader(token: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split('.')[0]!, 'base64url').toString())
 }
 
-/** A token signed with the service's own secret: what an insider's bug would make. */
+/** Signs any header and payload, by default with the service's own secret. */
 function forge(header: unknown, payload: unknown, secret: string | Buffer = JWT_SECRET, hash = 'sha256'): string {
   const signed = `${part(header)}.${part(payload)}`
   return `${signed}.${createHmac(hash, secret).update(signed).digest('base64url')}`
 }
 
-async function statusOf(authorization: string | undefined): Promise<number> {
+async function getStatus(authorization: string | undefined): Promise<number> {
   const answer = await h.call('GET', '/api/v1/auth/me', {
     headers: authorization === undefined ? {} : { authorization },
   })
@@ -34,19 +34,19 @@ async function statusOf(authorization: string | undefined): Promise<number> {
   return answer.status
 }
 
-describe('what is accepted', () => {
-  test('our own token, and the same signed by hand with the same secret', async () => {
+describe('200', () => {
+  test('a token of the service is accepted, and so is the same token signed by hand with its secret', async () => {
     const { token } = await signUp(h)
-    assert.equal(await statusOf(`Bearer ${token}`), 200)
-    assert.equal(await statusOf(`bearer   ${token}`), 200)
-    assert.equal(await statusOf(`Bearer ${forge(headerOf(token), payloadOf(token))}`), 200)
+    assert.equal(await getStatus(`Bearer ${token}`), 200)
+    assert.equal(await getStatus(`bearer   ${token}`), 200)
+    assert.equal(await getStatus(`Bearer ${forge(readHeader(token), payloadOf(token))}`), 200)
   })
 })
 
 describe('401', () => {
-  test('no or another kind of Authorization, and a token anywhere else', async () => {
+  test('a request without a Bearer token, or with the token in another place, gets 401', async () => {
     const { token } = await signUp(h)
-    for (const bad of [
+    for (const authorization of [
       undefined,
       '',
       'Bearer',
@@ -55,20 +55,20 @@ describe('401', () => {
       `Bearer ${token} ${token}`,
       `Bearer ${token},`,
     ]) {
-      assert.equal(await statusOf(bad), 401, String(bad))
+      assert.equal(await getStatus(authorization), 401, String(authorization))
     }
     assert.equal((await h.call('GET', `/api/v1/auth/me?token=${token}&access_token=${token}`)).status, 401)
     assert.equal((await h.call('GET', '/api/v1/auth/me', { headers: { cookie: `token=${token}` } })).status, 401)
   })
 
-  test('every claim is demanded, in its type', async () => {
+  test('a token without one of its claims, or with a claim of a wrong type or value, gets 401', async () => {
     const { token } = await signUp(h)
-    const header = headerOf(token)
+    const header = readHeader(token)
     const claims = payloadOf(token)
     for (const name of Object.keys(claims)) {
       for (const value of [undefined, null, '', 0, -1, 1.5, true, [], {}, 'x', [claims[name]], '1e9', '9'.repeat(20)]) {
         if (JSON.stringify(value) === JSON.stringify(claims[name])) continue
-        assert.equal(await statusOf(`Bearer ${forge(header, { ...claims, [name]: value })}`), 401, `${name}: ${value}`)
+        assert.equal(await getStatus(`Bearer ${forge(header, { ...claims, [name]: value })}`), 401, `${name}: ${value}`)
       }
     }
     for (const wrong of [
@@ -82,13 +82,13 @@ describe('401', () => {
       { jti: `${claims.sid}.01` },
       { sid: '00000000-0000-4000-8000-000000000000', jti: '00000000-0000-4000-8000-000000000000.1' },
     ]) {
-      assert.equal(await statusOf(`Bearer ${forge(header, { ...claims, ...wrong })}`), 401, JSON.stringify(wrong))
+      assert.equal(await getStatus(`Bearer ${forge(header, { ...claims, ...wrong })}`), 401, JSON.stringify(wrong))
     }
   })
 
-  test('nothing in the header chooses the algorithm or the key', async () => {
+  test('a token whose header chooses another algorithm or key gets 401', async () => {
     const { token } = await signUp(h)
-    const header = headerOf(token)
+    const header = readHeader(token)
     const claims = payloadOf(token)
     const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const unsigned = `${part({ ...header, alg: 'none' })}.${part(claims)}.`
@@ -116,10 +116,10 @@ describe('401', () => {
       forge([header], claims),
       forge(null, claims),
     ]
-    for (const bad of forged) assert.equal(await statusOf(`Bearer ${bad}`), 401, bad)
+    for (const bad of forged) assert.equal(await getStatus(`Bearer ${bad}`), 401, bad)
   })
 
-  test('a token cut, doubled, padded, or with a bit flipped', async () => {
+  test('a token that is cut, doubled, padded or has one bit flipped gets 401', async () => {
     const { token } = await signUp(h)
     const [header, claims, signature] = token.split('.') as [string, string, string]
     const flipped = Buffer.from(signature, 'base64url')
@@ -135,14 +135,14 @@ describe('401', () => {
       'x'.repeat(7000),
       '\u00e9.\u00e9.\u00e9',
     ]) {
-      assert.equal(await statusOf(`Bearer ${bad}`), 401, bad)
+      assert.equal(await getStatus(`Bearer ${bad}`), 401, bad)
     }
   })
 
-  test('a deleted user', async () => {
+  test('the token of a deleted user gets 401', async () => {
     const { email, token } = await signUp(h)
     await h.database.sql`delete from app_user where email = ${email}`
-    assert.equal(await statusOf(`Bearer ${token}`), 401)
+    assert.equal(await getStatus(`Bearer ${token}`), 401)
   })
 })
 
@@ -160,7 +160,7 @@ describe('rotation of JWT_SECRET', () => {
   const rotated = deriveKeys(['qL3vXr8tBn2mKs7wPf4zHc9yJd6gVa5e', JWT_SECRET])
   const newer = deriveKeys(['qL3vXr8tBn2mKs7wPf4zHc9yJd6gVa5e'])
 
-  test('signs with the first, accepts all', () => {
+  test('a token of any secret is accepted, and new tokens are signed with the first secret', () => {
     const old = createTokens(older).sign(claims)
     const fresh = createTokens(rotated).sign(claims)
     assert.deepEqual(createTokens(rotated).read(old, now), claims)
@@ -168,7 +168,7 @@ describe('rotation of JWT_SECRET', () => {
     assert.equal(createTokens(newer).read(old, now), undefined)
   })
 
-  test('codes hashed and sealed under the old secret still work', () => {
+  test('codes that were hashed and sealed under the old secret still work', () => {
     const id = claims.sid
     assert.equal(rotated.matches(older.mac(id, '1234'), id, '1234'), true)
     assert.equal(rotated.matches(older.mac(id, '1234'), id, '1235'), false)
@@ -176,7 +176,7 @@ describe('rotation of JWT_SECRET', () => {
     assert.equal(newer.open(id, older.seal(id, '1234')), undefined)
   })
 
-  test('a sealed code is bound to its row', () => {
+  test('a sealed code cannot be opened for another row', () => {
     assert.equal(older.open('another row', older.seal(claims.sid, '1234')), undefined)
   })
 })

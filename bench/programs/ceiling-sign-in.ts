@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import * as codes from '../../src/auth/codes.ts'
+import { issueCode } from '../../src/auth/issue-code.ts'
 import { openSession } from '../../src/auth/sign-in.ts'
 import type { Sql } from '../../src/db/sql.ts'
 import { deriveKeys } from '../../src/keys.ts'
@@ -27,14 +28,14 @@ export function createSignInCeiling(sql: Sql) {
       await count(`request-otp:${client}`)
       const now = new Date()
       const profile = { firstName: first_name!, lastName: last_name!, termsVersion: '1', termsAcceptedAt: now }
-      await codes.request(sql, keys, { email: email! }, profile, 'fr', now)
+      await issueCode(sql, keys, { lane: { email: email! }, profile, language: 'fr' }, now)
       return { message: 'Si cette adresse peut se connecter, un code vient de lui être envoyé.' }
     },
 
     async verify({ email, code }: Record<string, string>, client: string) {
       await count(`verify-otp:${client}`)
       const now = new Date()
-      const attempt = await codes.reserve(sql, { email: email!, sessionId: undefined }, now)
+      const attempt = await codes.reserve(sql, { email: email! }, now)
       if (!attempt || !keys.matches(attempt.mac, attempt.id, code!)) return {}
       const opened = await openSession(sql, attempt, 'fr', now)
       return { access_token: sign(String(opened!.userId), opened!.sessionId, now), is_new_user: opened!.isNewUser }

@@ -269,7 +269,7 @@ export interface components {
         };
         /**
          * CredentialsRequest
-         * @description With the e-mail alone a sign-in; with any of the other fields a sign-up, which needs all of them.
+         * @description The e-mail alone is a sign-in. Any other field makes the request a sign-up, which needs all fields.
          */
         CredentialsRequest: {
             /** @example marie.durand@example.com */
@@ -285,7 +285,7 @@ export interface components {
              */
             last_name?: string;
             /**
-             * @description That the terms are accepted: `true`.
+             * @description Must be `true`: the person accepts the terms.
              * @example true
              */
             accept_cgu?: boolean;
@@ -311,7 +311,7 @@ export interface components {
         /** TokenResult */
         TokenResult: {
             /**
-             * @description Sent as a Bearer token afterwards.
+             * @description To be sent as a Bearer token.
              * @example eyJhbGciOiJIUzI1NiIs…
              */
             access_token: string;
@@ -321,14 +321,14 @@ export interface components {
         /** RefreshResult */
         RefreshResult: {
             /**
-             * @description Sent as a Bearer token afterwards.
+             * @description To be sent as a Bearer token.
              * @example eyJhbGciOiJIUzI1NiIs…
              */
             access_token: string;
             /** @constant */
             token_type: "bearer";
             /**
-             * @description Seconds.
+             * @description Seconds until the token expires.
              * @example 3600
              */
             expires_in: number;
@@ -344,7 +344,7 @@ export interface components {
             /** @example Vous maîtrisez les coups de base et commencez à jouer avec les vitres. */
             description: string;
             /**
-             * @description Levels are ordered by it.
+             * @description The position in the order of the levels.
              * @example 4
              */
             position: number;
@@ -660,7 +660,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description With the e-mail alone a sign-in; with any of the other fields a sign-up, which needs all of them. */
+        /** @description The e-mail alone is a sign-in. Any other field makes the request a sign-up, which needs all fields. */
         requestBody: {
             content: {
                 /**
@@ -678,6 +678,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Seconds until the next code may be requested. */
+                    "Retry-After"?: number;
                     /**
                      * @description Permitted requests per minute.
                      * @example 5

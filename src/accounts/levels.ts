@@ -1,16 +1,19 @@
 import type { Static } from 'typebox'
 import type { Query, Sql } from '../db/sql.ts'
-import type { GameLevel, NewLevel } from './level-schema.ts'
+import type { NewLevel } from './import-levels.ts'
+import type { GameLevel } from './schema.ts'
 
-/** All levels, in the order in which they are shown. */
+/** Returns all levels in display order. */
 export async function list(sql: Query): Promise<Static<typeof GameLevel>[]> {
   return sql`select id, slug, name, description, position from game_level order by position, id`
 }
 
 /**
- * Replaces the scale. Levels are known by their slug, so that choices of those that stay are kept.
- * @param force also removes levels that somebody has chosen, and with them the choice
- * @throws when such a level would go, and `force` isn't given; nothing is changed then
+ * Replaces the scale in one transaction. The slug identifies a level, so users keep a choice whose slug is in the new
+ * scale.
+ * @param force also removes levels that users have chosen; these users have no level afterwards
+ * @returns the number of levels in the new scale, and the number of removed levels
+ * @throws Error if a chosen level would be removed without `force`; nothing is changed then
  */
 export async function replace(
   sql: Sql,
@@ -25,7 +28,7 @@ export async function replace(
       order by position`
     if (chosen.length > 0 && !force) {
       const names = chosen.map(level => level.slug).join(', ')
-      throw new Error(`Somebody has chosen ${names}. Nothing was changed; --force takes their choice away.`)
+      throw new Error(`Users have chosen ${names}. Nothing was changed; --force removes these levels and the choices.`)
     }
     const removed = await tx`delete from game_level where slug <> all(${slugs}::text[]) returning id`
     await tx`

@@ -1,36 +1,50 @@
-import * as codes from '../auth/codes.ts'
-import * as sessions from '../auth/sessions.ts'
-import type { Database } from '../db/sql.ts'
-import * as games from '../games/games.ts'
-import * as notifications from '../notifications/notifications.ts'
+import type { Database, Sql } from '../db/sql.ts'
 import * as users from './users.ts'
 
+type EraseByUser = (tx: Sql, userId: number) => Promise<unknown>
+type EraseByEmail = (tx: Sql, email: string) => Promise<unknown>
+type Export = (sql: Sql, userId: number) => Promise<unknown>
+
+/** The parts of the features in the deletion and the export of an account. The process passes them in. */
+export type PersonalData = {
+  erase: {
+    /** Steps that take their locks before the lock of the account, in this order. */
+    beforeLock: readonly EraseByUser[]
+    /** Steps that need the locked account, in this order. */
+    whileLocked: readonly EraseByUser[]
+    /** Steps that look for the address once the account is deleted. */
+    afterRemoval: readonly EraseByEmail[]
+  }
+  /** The keys of the export with their readers, in the order of the export. */
+  export: Readonly<Record<string, Export>>
+}
+
 /**
- * Takes away at once all that is held on a user, in one transaction: sessions and own notifications go with the account.
- * @returns whether there was such a user
+ * Deletes all data of a user in one transaction. The foreign keys delete the user's notifications with the account.
+ * @returns false if there is no such user
  */
-export async function eraseUser(sql: Database, userId: number): Promise<boolean> {
+export async function eraseUser(
+  sql: Database,
+  userId: number,
+  { erase }: Pick<PersonalData, 'erase'>,
+): Promise<boolean> {
   return sql.begin(async tx => {
-    // Games first, then people: the order in which the intake takes their locks; a sign-in takes its code's before its user's.
-    await games.removePlayer(tx, userId)
-    await codes.removeUser(tx, userId)
+    for (const eraseStep of erase.beforeLock) await eraseStep(tx, userId)
     if (!(await users.lock(tx, userId))) return false
-    await notifications.anonymizeActor(tx, userId)
-    await sessions.removeAll(tx, userId)
+    for (const eraseStep of erase.whileLocked) await eraseStep(tx, userId)
     const email = await users.remove(tx, userId)
-    // Whatever was asked for in between.
-    await codes.removeAll(tx, email!)
+    for (const eraseStep of erase.afterRemoval) await eraseStep(tx, email!)
     return true
   })
 }
 
-/** All that is held on a user, in plain JSON; only what would let a reader act for them (hashes, secrets) is left out. */
-export async function exportUser(sql: Database, userId: number): Promise<Record<string, unknown>> {
-  return {
-    account: await users.exportUserData(sql, userId),
-    sessions: await sessions.exportUserData(sql, userId),
-    codes: await codes.exportUserData(sql, userId),
-    notifications: await notifications.exportUserData(sql, userId),
-    games: await games.exportUserData(sql, userId),
-  }
+/** Returns all data of a user as plain JSON, except hashes and secrets, which would let a reader act as the user. */
+export async function exportUser(
+  sql: Database,
+  userId: number,
+  parts: Pick<PersonalData, 'export'>,
+): Promise<Record<string, unknown>> {
+  const exported: Record<string, unknown> = { account: await users.exportUserData(sql, userId) }
+  for (const [key, exportPart] of Object.entries(parts.export)) exported[key] = await exportPart(sql, userId)
+  return exported
 }

@@ -2,12 +2,28 @@ import type { Context } from '../context.ts'
 import { invalid, unauthenticated } from '../errors.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
-import { GameLevel, LevelAssessment } from './level-schema.ts'
 import * as levels from './levels.ts'
-import { toUser, User } from './schema.ts'
+import { GameLevel, LevelAssessment, toUser, User } from './schema.ts'
 import * as users from './users.ts'
 
-export function levelRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sql' | 'readSql' | 'now'>): void {
+/** Adds the profile routes. `DELETE /auth/me` is in `auth/`, because it verifies a code. */
+export function accountRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sql' | 'readSql' | 'now'>): void {
+  app.route({
+    method: 'GET',
+    url: '/api/v1/auth/me',
+    schema: {
+      tags: ['Auth'],
+      operationId: 'getMe',
+      summary: 'The signed-in user',
+      response: { 200: Type.Object({ data: User }) },
+    },
+    handler: async request => {
+      const user = await users.find(readSql, request.caller.userId)
+      if (!user) throw unauthenticated(true)
+      return { data: toUser(user) }
+    },
+  })
+
   app.route({
     method: 'GET',
     url: '/api/v1/game-levels',
@@ -33,10 +49,11 @@ export function levelRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sql'
     },
     handler: async request => {
       const { userId } = request.caller
-      const user = await users.chooseLevel(sql, userId, request.body.game_level_id, now())
-      if (!user) {
-        // Deleted since the guard let them in.
-        if (!(await users.find(sql, userId))) throw unauthenticated(true)
+      const isChosen = await users.chooseLevel(sql, userId, request.body.game_level_id, now())
+      const user = await users.find(sql, userId)
+      // The account may have been deleted after the guard accepted the token.
+      if (!user) throw unauthenticated(true)
+      if (!isChosen) {
         throw invalid({ game_level_id: [{ fr: 'Ce niveau n’existe pas.', en: 'There is no such level.' }] })
       }
       return { data: toUser(user) }

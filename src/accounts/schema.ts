@@ -1,6 +1,22 @@
+import type { Static } from 'typebox'
 import { timestamp } from '../http/format/timestamp.ts'
 import { Type } from '../http/type.ts'
-import { GameLevel } from './level-schema.ts'
+
+export const GameLevel = Type.Object(
+  {
+    id: Type.Integer({ examples: [4] }),
+    slug: Type.String({ examples: ['intermediaire'] }),
+    name: Type.String({ examples: ['Intermédiaire'] }),
+    description: Type.String({ examples: ['Vous maîtrisez les coups de base et commencez à jouer avec les vitres.'] }),
+    position: Type.Integer({ description: 'The position in the order of the levels.', examples: [4] }),
+  },
+  { title: 'GameLevel' },
+)
+
+export const LevelAssessment = Type.Object(
+  { game_level_id: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, examples: [4] }) },
+  { title: 'LevelAssessment' },
+)
 
 export const User = Type.Object(
   {
@@ -16,32 +32,25 @@ export const User = Type.Object(
   { title: 'User' },
 )
 
-export type UserRow = {
-  id: number
-  email: string
-  first_name: string
-  last_name: string
-  locale: 'fr' | 'en'
+type Level = Static<typeof GameLevel>
+
+/** A row of `users.find`: the columns of the user, then the columns of the level, which are null without one. */
+export type UserRow = Omit<Static<typeof User>, 'game_level' | 'created_at' | 'updated_at'> & {
   created_at: Date
   updated_at: Date
   level_id: number | null
-  slug: string
-  name: string
-  description: string
-  position: number
-}
+} & Omit<Level, 'id'>
 
-/** A user as everybody is shown one: themselves, and operators. */
-export function toUser(row: UserRow) {
-  const { id, email, first_name, last_name, locale, level_id, slug, name, description, position } = row
+/**
+ * Returns the JSON of a user, for the person and for operators. The columns of the level become `game_level`; all other
+ * columns of the row are part of the JSON.
+ */
+export function toUser(row: UserRow): Static<typeof User> {
+  const { level_id, slug, name, description, position, created_at, updated_at, ...profile } = row
   return {
-    id,
-    email,
-    first_name,
-    last_name,
-    locale,
+    ...profile,
     game_level: level_id === null ? null : { id: level_id, slug, name, description, position },
-    created_at: timestamp(row.created_at),
-    updated_at: timestamp(row.updated_at),
+    created_at: timestamp(created_at),
+    updated_at: timestamp(updated_at),
   }
 }

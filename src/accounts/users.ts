@@ -2,10 +2,10 @@ import type { Query, Sql } from '../db/sql.ts'
 import type { Language } from '../language.ts'
 import type { UserRow } from './schema.ts'
 
-/** What a person told us when they signed up. */
+/** What a person enters at sign-up, and the terms that they accept. */
 export type Profile = { firstName: string; lastName: string; termsVersion: string; termsAcceptedAt: Date }
 
-/** The profile with its chosen level. */
+/** Returns a user with the chosen level. This is the only list of the columns that the API shows. */
 export async function find(sql: Query, userId: number): Promise<UserRow | undefined> {
   const [user] = await sql<UserRow>`
     select app_user.id, email, first_name, last_name, locale, created_at, updated_at,
@@ -15,46 +15,57 @@ export async function find(sql: Query, userId: number): Promise<UserRow | undefi
   return user
 }
 
-/** The same, by address. */
+/** Returns the user with this e-mail address, which must have its canonical spelling. */
 export async function findByEmail(sql: Sql, email: string): Promise<UserRow | undefined> {
   const [user] = await sql<{ id: number }>`select id from app_user where email = ${email}`
   return user && find(sql, user.id)
 }
 
-/** How to speak of somebody, and to them. */
+/** The name that texts use for a user, and the language of texts to the user. */
 export type Person = { firstName: string; locale: Language }
 
-/** Who of these have an account. Until the transaction ends none of them can be deleted. */
+/**
+ * Returns the existing users among `userIds`, by id. No other transaction can delete them until this one ends. Locks
+ * are taken in the order of the ids.
+ */
 export async function lockForShare(sql: Sql, userIds: readonly number[]): Promise<Map<number, Person>> {
   const rows = await sql<{ id: number; first_name: string; locale: Language }>`
     select id, first_name, locale from app_user where id = any(${userIds}::bigint[]) order by id for key share`
   return new Map(rows.map(row => [row.id, { firstName: row.first_name, locale: row.locale }]))
 }
 
-/** Chooses a level, in place of an earlier choice. @returns undefined when there is no such level (or user) */
-export async function chooseLevel(sql: Sql, userId: number, levelId: number, now: Date): Promise<UserRow | undefined> {
-  const [user] = await sql<UserRow>`
+/**
+ * Sets the user's level, in place of an earlier choice.
+ * @returns false if there is no such level, or no such user
+ */
+export async function chooseLevel(sql: Sql, userId: number, levelId: number, now: Date): Promise<boolean> {
+  const chosen = await sql`
     update app_user set game_level_id = game_level.id, updated_at = ${now}
     from game_level
     where app_user.id = ${userId} and game_level.id = ${levelId}
-    returning app_user.id, email, first_name, last_name, locale, created_at, updated_at,
-      game_level.id as level_id, slug, name, description, position`
-  return user
+    returning app_user.id`
+  return chosen.length > 0
 }
 
-/** Keeps an account for this transaction alone: whoever wants to `hold` it waits. @returns whether it is there */
+/**
+ * Locks an account for the deletion: `lockForShare` waits until the transaction ends.
+ * @returns whether the account exists
+ */
 export async function lock(sql: Sql, userId: number): Promise<boolean> {
-  const found = await sql`select id from app_user where id = ${userId} for update`
-  return found.length > 0
+  const locked = await sql`select id from app_user where id = ${userId} for update`
+  return locked.length > 0
 }
 
-/** Deletes the account; what hangs on it by foreign key goes too. @returns its address, or undefined when there is none */
+/**
+ * Deletes the account. The foreign keys delete the rows that refer to it.
+ * @returns the e-mail address of the account, or undefined if there was none
+ */
 export async function remove(sql: Sql, userId: number): Promise<string | undefined> {
   const [removed] = await sql<{ email: string }>`delete from app_user where id = ${userId} returning email`
   return removed?.email
 }
 
-/** What is held on a user here (`users export`). */
+/** Returns the columns of `app_user` for `users export`. */
 export async function exportUserData(sql: Sql, userId: number) {
   const [user] = await sql`
     select app_user.id, email, first_name, last_name, locale, game_level.slug as game_level, terms_version,

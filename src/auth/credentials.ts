@@ -6,18 +6,19 @@ import { INVALID_EMAIL } from './schema.ts'
 type Credentials = { email: string; first_name?: string; last_name?: string; accept_cgu?: boolean }
 
 /**
- * Who asks for a code. "Any of `first_name`, `last_name`, `accept_cgu` present makes it a sign-up, and then all three are
- * required."
- * @returns the address in its one spelling; the profile of a sign-up, its terms accepted now, or undefined for a sign-in
- * @throws AppError 422 that names each field at fault
+ * Reads the body of a request for a code. "Any of `first_name`, `last_name`, `accept_cgu` present makes it a sign-up,
+ * and then all three are required."
+ * @param now the time at which the terms of a sign-up count as accepted
+ * @returns the canonical e-mail address, and the profile of a sign-up or undefined for a sign-in
+ * @throws AppError 422 that names each wrong field
  */
 export function readCredentials(
-  { email: written, first_name: firstName, last_name: lastName, accept_cgu: accepted }: Credentials,
+  { email: input, first_name: firstName, last_name: lastName, accept_cgu: accepted }: Credentials,
   termsVersion: string,
   now: Date,
 ): { email: string; profile: Profile | undefined } {
   const faults: Fields = {}
-  const email = canonicalEmail(written)
+  const email = canonicalEmail(input)
   if (email === undefined) faults.email = [INVALID_EMAIL]
   const signsUp = firstName !== undefined || lastName !== undefined || accepted !== undefined
   if (signsUp) {
@@ -34,9 +35,9 @@ export function readCredentials(
   return { email: email!, profile: signsUp ? profile : undefined }
 }
 
-/** An address in its one spelling. @throws AppError 422 on `email` for none that we take */
-export function readEmail(written: string): string {
-  const email = canonicalEmail(written)
+/** Returns the canonical spelling of an e-mail address. @throws AppError 422 on `email` for an unacceptable one */
+export function readEmail(input: string): string {
+  const email = canonicalEmail(input)
   if (email === undefined) throw invalid({ email: [INVALID_EMAIL] })
   return email
 }

@@ -7,27 +7,27 @@ import type { Access, Caller } from '../http/route.ts'
 import type { Claims, Tokens } from './jwt.ts'
 import type { SessionCache } from './session-cache.ts'
 
-/** The token of an `Authorization: Bearer` header, the only place where one is looked for. */
+/** Returns the token of the `Authorization: Bearer` header. A token in any other place is ignored. */
 export function bearer(request: FastifyRequest): string | undefined {
   return /^Bearer +([^\s]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
 }
 
-/** Whether something was sent in the place of a Bearer token, readable or not. */
+/** Returns whether the header has anything in the place of a Bearer token, readable or not. */
 function sendsToken(request: FastifyRequest): boolean {
   return /^Bearer +\S/i.test(request.headers.authorization ?? '')
 }
 
-/** The claims of the token that was sent, expired or not. @throws AppError 401 when there is none of ours */
+/** Returns the claims of the request's token, expired or not. @throws AppError 401 without a token that we signed */
 export function requireClaims(request: FastifyRequest, tokens: Tokens, now: Date): Claims {
   const claims = tokens.read(bearer(request) ?? '', now)
   if (!claims) throw unauthenticated(sendsToken(request))
   return claims
 }
 
-/** One hook for each kind of access; `public` has none. */
+/** Creates the hook for each kind of access. `public` has none. */
 export function createGuards({ now, intakeKeys, config }: Context, { authenticate }: SessionCache) {
-  const intake = intakeKeys.map(digest)
-  const metrics = config.metricsToken === undefined ? [] : [digest(config.metricsToken)]
+  const intakeDigests = intakeKeys.map(digest)
+  const metricsDigests = config.metricsToken === undefined ? [] : [digest(config.metricsToken)]
   return {
     public: undefined,
 
@@ -38,7 +38,7 @@ export function createGuards({ now, intakeKeys, config }: Context, { authenticat
     },
 
     async producer(request: FastifyRequest): Promise<void> {
-      if (matchesAnyKey(request, intake)) return
+      if (matchesAnyKey(request, intakeDigests)) return
       const caller = await authenticate(bearer(request) ?? '', now())
       auditRefusedKey(request, caller)
       if (caller) {
@@ -51,20 +51,20 @@ export function createGuards({ now, intakeKeys, config }: Context, { authenticat
     },
 
     async operator(request: FastifyRequest): Promise<void> {
-      if (matchesAnyKey(request, metrics)) return
+      if (matchesAnyKey(request, metricsDigests)) return
       auditRefusedKey(request)
       throw unauthenticated(sendsToken(request))
     },
   } satisfies Record<Access, unknown>
 }
 
-/** Every key is compared, and digests have one length, so that the time tells nothing. */
-function matchesAnyKey(request: FastifyRequest, keys: readonly Buffer[]): boolean {
+/** Compares every key, as digests of one length, so the time reveals nothing about the keys. */
+function matchesAnyKey(request: FastifyRequest, digests: readonly Buffer[]): boolean {
   const sent = digest(bearer(request) ?? '')
-  return keys.map(key => timingSafeEqual(key, sent)).some(equal => equal)
+  return digests.map(key => timingSafeEqual(key, sent)).some(isEqual => isEqual)
 }
 
-/** Notes that a key was tried. Who sends none is no more than lost. */
+/** Audits a rejected key. Requests without a key are only noise. */
 function auditRefusedKey(request: FastifyRequest, caller?: Caller): void {
   if (bearer(request) !== undefined) audit(request, 'key_refused', caller)
 }

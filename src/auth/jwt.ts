@@ -1,13 +1,13 @@
 import { createSigner, createVerifier } from 'fast-jwt'
 import type { Keys } from '../keys.ts'
 
-/** What every token of ours says. Times are Unix seconds. */
+/** The claims of an access token. Times are Unix seconds. */
 export type Claims = {
   /** The user's id. */
   sub: number
-  /** The sign-in, a uuid. */
+  /** The session's id, a uuid. */
   sid: string
-  /** Which token of the sign-in's chain this is, from 1 on; the last part of `jti`. */
+  /** The number of the token within its session, starting with 1. It is the last part of `jti`. */
   generation: number
   iat: number
   nbf: number
@@ -16,13 +16,13 @@ export type Claims = {
 
 const ISSUER = 'courtside'
 
-// Far more than any token of ours; what is longer isn't worth hashing.
+// Our tokens are much shorter. Longer input is not worth hashing.
 const MAX_LENGTH = 1024
 
-// Clocks of several machines differ a little; a token must not be refused for coming from the faster one.
+// The clocks of several machines differ a little. A token from a machine with a fast clock must be accepted.
 const LEEWAY_SECONDS = 5
 
-/** HS256, and nothing else. `kid` names one of our keys; nothing in a token's own header chooses more than that. */
+/** Signs and reads tokens with HS256. The header of a token chooses nothing but one of our keys, by `kid`. */
 export function createTokens(keys: Keys) {
   const [newest] = keys.signing
   const sign = createSigner({ key: newest!.secret, algorithm: 'HS256', kid: newest!.id })
@@ -34,7 +34,7 @@ export function createTokens(keys: Keys) {
         algorithms: ['HS256'],
         allowedIss: ISSUER,
         requiredClaims: ['iss', 'sub', 'iat', 'nbf', 'exp', 'jti', 'sid'],
-        // Times are checked below, against the clock we are given.
+        // `parseClaims` checks the times against the given clock.
         ignoreExpiration: true,
         ignoreNotBefore: true,
         cache: false,
@@ -47,7 +47,7 @@ export function createTokens(keys: Keys) {
       return sign({ iss: ISSUER, sub: String(sub), iat, nbf, exp, jti: `${sid}.${generation}`, sid })
     },
 
-    /** The claims of a token that we signed, expired or not; undefined for anything else. */
+    /** Returns the claims of a token that we signed, expired or not, and undefined for anything else. */
     read(token: string, now: Date): Claims | undefined {
       if (token.length > MAX_LENGTH) return undefined
       try {
@@ -62,11 +62,11 @@ export function createTokens(keys: Keys) {
 
 export type Tokens = ReturnType<typeof createTokens>
 
-/** Reads only which key is named. A header with anything we never write (`crit`, `b64`, `jwk` …) names none. */
+/** Returns the `kid` of a token's header. Returns undefined if the header has a field that we never write (`crit`…). */
 function readKeyId(token: string): string | undefined {
   const header = JSON.parse(Buffer.from(token.slice(0, token.indexOf('.')), 'base64url').toString('utf8'))
-  const ours = ['alg', 'typ', 'kid']
-  if (!Object.keys(header).every(name => ours.includes(name))) return undefined
+  const known = ['alg', 'typ', 'kid']
+  if (!Object.keys(header).every(name => known.includes(name))) return undefined
   return header.alg === 'HS256' && typeof header.kid === 'string' ? header.kid : undefined
 }
 
@@ -77,8 +77,8 @@ function parseClaims(payload: Record<string, unknown>, now: Date): Claims | unde
   const generation = jti.startsWith(`${sid}.`) ? jti.slice(sid.length + 1) : ''
   if (!/^[1-9]\d{0,8}$/.test(generation)) return undefined
   if (!isInstant(iat) || !isInstant(nbf) || !isInstant(exp)) return undefined
-  const latest = now.getTime() / 1000 + LEEWAY_SECONDS
-  if (iat > latest || nbf > latest) return undefined
+  const maxTime = now.getTime() / 1000 + LEEWAY_SECONDS
+  if (iat > maxTime || nbf > maxTime) return undefined
   return { sub: Number(sub), sid, generation: Number(generation), iat, nbf, exp }
 }
 

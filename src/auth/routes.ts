@@ -1,5 +1,3 @@
-import { toUser, User } from '../accounts/schema.ts'
-import * as users from '../accounts/users.ts'
 import { audit } from '../audit.ts'
 import type { Context } from '../context.ts'
 import { invalid, unauthenticated } from '../errors.ts'
@@ -11,21 +9,32 @@ import { throttle } from '../limits/throttle.ts'
 import { readCredentials, readEmail } from './credentials.ts'
 import { bearer, requireClaims } from './guard.ts'
 import type { Tokens } from './jwt.ts'
-import { Code, CredentialsRequest, OtpVerification, RefreshResult, TokenResult } from './schema.ts'
+import { Code, CodeSent, CredentialsRequest, OtpVerification, RefreshResult, TokenResult } from './schema.ts'
 import type { SessionCache } from './session-cache.ts'
 import * as sessions from './sessions.ts'
-import { requestCode, verifyCode, verifyOwner } from './sign-in.ts'
+import { createSignIn, type SignIn } from './sign-in.ts'
 
-/** @param erase takes away all that is held on a user, in every feature */
+type Dependencies = Pick<Context, 'sql' | 'now' | 'config' | 'metrics'> & {
+  tokens: Tokens
+  cache: SessionCache
+  signIn: SignIn
+  /** Deletes all data of a user, in every feature. */
+  erase: (userId: number) => Promise<unknown>
+}
+
+/** Adds the routes of codes and sessions, and the deletion of an account, which needs a code. */
 export function authRoutes(
   app: App,
   ctx: Context,
-  { tokens, cache }: { tokens: Tokens; cache: SessionCache },
-  erase: (userId: number) => Promise<unknown>,
+  { tokens, cache, erase }: Pick<Dependencies, 'tokens' | 'cache' | 'erase'>,
 ): void {
-  const { sql, readSql, keys, now, config, metrics } = ctx
-  const secrets = { keys, tokens }
+  const dependencies = { ...ctx, tokens, cache, erase, signIn: createSignIn({ ...ctx, tokens }) }
+  codeRoutes(app, dependencies)
+  sessionRoutes(app, dependencies)
+  deletionRoute(app, dependencies)
+}
 
+function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencies): void {
   app.route({
     method: 'POST',
     url: '/api/v1/auth/request-otp',
@@ -35,16 +44,18 @@ export function authRoutes(
       tags: ['Auth'],
       operationId: 'requestOtp',
       summary: 'Ask for a one-time code, to sign up or in',
-      // A token, even an expired one, gives its session a lane of its own; none is needed.
+      // The token is optional. Even an expired one selects the lane of its session.
       security: [{}, { bearer: [] }],
       body: CredentialsRequest,
-      response: { 200: Message },
+      response: { 200: CodeSent },
     },
-    handler: async request => {
-      const instant = now()
+    handler: async (request, reply) => {
       const language = preferredLanguage(request.headers['accept-language'])
-      const { email, profile } = readCredentials(request.body, config.termsVersion, instant)
-      metrics.code(await requestCode(sql, secrets, email, profile, bearer(request), language, instant))
+      const { email, profile } = readCredentials(request.body, config.termsVersion, now())
+      const sent = await signIn.requestCode({ email, profile, token: bearer(request), language })
+      metrics.code(sent.outcome)
+      // The same for a decoy (decisions.md, "what a 200 says of the next code").
+      reply.header('retry-after', sent.waitSeconds)
       return { message: CODE_SENT[language] }
     },
   })
@@ -58,7 +69,7 @@ export function authRoutes(
       tags: ['Auth'],
       operationId: 'verifyOtp',
       summary: 'Trade a code for an access token',
-      // A token, even an expired one, gives its session a lane of its own; none is needed.
+      // The token is optional. Even an expired one selects the lane of its session.
       security: [{}, { bearer: [] }],
       body: OtpVerification,
       response: { 200: TokenResult },
@@ -66,22 +77,23 @@ export function authRoutes(
     handler: async request => {
       const language = preferredLanguage(request.headers['accept-language'])
       const email = readEmail(request.body.email)
-      const instant = now()
-      const signed = await verifyCode(sql, secrets, email, request.body.code, bearer(request), language, instant)
-      metrics.code(signed ? 'spent' : 'failed')
-      if (!signed) {
+      const signedIn = await signIn.verifyCode({ email, code: request.body.code, token: bearer(request), language })
+      metrics.code(signedIn ? 'spent' : 'failed')
+      if (!signedIn) {
         audit(request, 'sign_in_failed')
         throw wrongCode()
       }
-      audit(request, signed.isNewUser ? 'sign_up' : 'sign_in', signed)
-      return { access_token: signed.token, is_new_user: signed.isNewUser }
+      audit(request, signedIn.isNewUser ? 'sign_up' : 'sign_in', signedIn)
+      return { access_token: signedIn.token, is_new_user: signedIn.isNewUser }
     },
   })
+}
 
+function sessionRoutes(app: App, { sql, now, tokens, cache }: Dependencies): void {
   app.route({
     method: 'POST',
     url: '/api/v1/auth/refresh',
-    // The guard would refuse an expired token; here it is welcome, and `refresh` itself checks the session.
+    // The guard would refuse an expired token, which this route accepts. `sessions.refresh` checks the session.
     config: { access: 'public' },
     schema: {
       tags: ['Auth'],
@@ -95,9 +107,9 @@ export function authRoutes(
       const claims = requireClaims(request, tokens, instant)
       const refreshed = await sessions.refresh(sql, tokens, claims, instant)
       if (refreshed.outcome !== 'renewed') {
-        const whose = { userId: claims.sub, sessionId: claims.sid }
-        cache.forget(whose)
-        audit(request, refreshed.outcome === 'reuse' ? 'refresh_reuse' : 'refresh_refused', whose)
+        const session = { userId: claims.sub, sessionId: claims.sid }
+        cache.forget(session)
+        audit(request, refreshed.outcome === 'reuse' ? 'refresh_reuse' : 'refresh_refused', session)
         throw unauthenticated(true)
       }
       return { access_token: refreshed.token, token_type: 'bearer' as const, expires_in: refreshed.expiresInSeconds }
@@ -115,23 +127,9 @@ export function authRoutes(
       return { message: LOGGED_OUT[preferredLanguage(request.headers['accept-language'])] }
     },
   })
+}
 
-  app.route({
-    method: 'GET',
-    url: '/api/v1/auth/me',
-    schema: {
-      tags: ['Auth'],
-      operationId: 'getMe',
-      summary: 'The signed-in user',
-      response: { 200: Type.Object({ data: User }) },
-    },
-    handler: async request => {
-      const user = await users.find(readSql, request.caller.userId)
-      if (!user) throw unauthenticated(true)
-      return { data: toUser(user) }
-    },
-  })
-
+function deletionRoute(app: App, { metrics, cache, signIn, erase }: Dependencies): void {
   app.route({
     method: 'DELETE',
     url: '/api/v1/auth/me',
@@ -143,7 +141,7 @@ export function authRoutes(
       response: { 200: Message },
     },
     handler: async request => {
-      const isOwner = await verifyOwner(sql, keys, request.caller, request.body.code, now())
+      const isOwner = await signIn.verifyOwner(request.caller, request.body.code)
       metrics.code(isOwner ? 'spent' : 'failed')
       if (!isOwner) {
         audit(request, 'deletion_failed')

@@ -1,3 +1,4 @@
+import { Message } from '../http/message.ts'
 import { Type } from '../http/type.ts'
 import { ONE_LINE } from '../http/validation.ts'
 
@@ -23,13 +24,23 @@ export const CredentialsRequest = Type.Object(
     email: Email,
     first_name: Type.Optional(Name('first_name', 'Marie')),
     last_name: Type.Optional(Name('last_name', 'Durand')),
-    accept_cgu: Type.Optional(Type.Boolean({ description: 'That the terms are accepted: `true`.', examples: [true] })),
+    accept_cgu: Type.Optional(
+      Type.Boolean({ description: 'Must be `true`: the person accepts the terms.', examples: [true] }),
+    ),
   },
   {
     title: 'CredentialsRequest',
-    description: 'With the e-mail alone a sign-in; with any of the other fields a sign-up, which needs all of them.',
+    description: 'The e-mail alone is a sign-in. Any other field makes the request a sign-up, which needs all fields.',
   },
 )
+
+/** The answer to a request for a code. */
+export const CodeSent = {
+  ...Message,
+  headers: {
+    'Retry-After': Type.Integer({ description: 'Seconds until the next code may be requested.', examples: [60] }),
+  },
+}
 
 export const Code = Type.String({
   verbatim: true,
@@ -42,7 +53,7 @@ export const Code = Type.String({
 export const OtpVerification = Type.Object({ email: Email, code: Code }, { title: 'OtpVerification' })
 
 const AccessToken = Type.String({
-  description: 'Sent as a Bearer token afterwards.',
+  description: 'To be sent as a Bearer token.',
   examples: ['eyJhbGciOiJIUzI1NiIs…'],
 })
 
@@ -58,7 +69,7 @@ export const RefreshResult = Type.Object(
   {
     access_token: AccessToken,
     token_type: Type.Literal('bearer'),
-    expires_in: Type.Integer({ description: 'Seconds.', examples: [3600] }),
+    expires_in: Type.Integer({ description: 'Seconds until the token expires.', examples: [3600] }),
   },
   { title: 'RefreshResult' },
 )

@@ -1,75 +1,78 @@
 import type { Listener } from '../db/listener.ts'
 import type { Caller } from '../http/route.ts'
 import type { Tokens } from './jwt.ts'
+import { type EndedSession, onEnded } from './session-ended.ts'
 import * as sessions from './sessions.ts'
 
-/** "within 5 s in any fault": also when an ending is notified and never heard of. */
+/** "within 5 s in any fault": also if the notification of a session's end is lost. */
 const MAX_AGE_MS = 5_000
 
-/** Tokens; some 6 MB. */
+/** As many tokens take about 6 MB. */
 const MAX_ENTRIES = 10_000
 
+/** `since` is the monotonic time of the look-up. */
 type Entry = { accepted: sessions.Accepted; since: number }
 
 export type SessionCache = ReturnType<typeof createSessionCache>
 
 /**
- * `sessions.authenticate`, which remembers for a moment which tokens it let in: each request would cost a statement, and another
- * look at the signature. Refusals are not kept, and nothing is while the listener is down, since what ends then isn't heard of.
+ * Caches the accepted tokens of `sessions.authenticate` for 5 s. It saves a statement and the check of the signature on
+ * most requests. Refusals are not cached. Nothing is cached while the listener is down, because the process then hears
+ * of no ended session.
  *
- * A token that is superseded needs no word: for the next 30 s it is good anyway, and it is kept for 5 s.
- * @param listener undefined for no cache
+ * A refresh invalidates nothing: the superseded token is accepted for another 30 s anyway.
+ * @param listener without one there is no cache
  */
 export function createSessionCache(connections: sessions.Connections, tokens: Tokens, listener: Listener | undefined) {
-  // By the token's own text, so that only what was checked to the last letter is taken as such; the oldest comes first.
-  const kept = new Map<string, Entry>()
-  // Counts what was heard: a row that was read before is not kept after, for it may be read before the session's end.
+  // Keyed by the whole text of the token, so only a token that was checked to its last character matches. Oldest first.
+  const entries = new Map<string, Entry>()
+  // Invalidation counter. A row that was read before an invalidation must not be cached after it.
   let invalidations = 0
 
   function clear(): void {
     invalidations += 1
-    kept.clear()
+    entries.clear()
   }
 
-  function forget({ userId, sessionId }: sessions.EndedSession): void {
+  function forget({ userId, sessionId }: EndedSession): void {
     invalidations += 1
-    for (const [token, { accepted }] of kept) {
+    for (const [token, { accepted }] of entries) {
       const { caller } = accepted
-      if (caller.userId === userId && caller.sessionId === (sessionId ?? caller.sessionId)) kept.delete(token)
+      if (caller.userId === userId && caller.sessionId === (sessionId ?? caller.sessionId)) entries.delete(token)
     }
   }
 
   if (listener) {
     listener.onUp(clear)
     listener.onDown(clear)
-    sessions.onEnded(listener, forget)
+    onEnded(listener, forget)
   }
 
   function find(token: string, now: Date): Caller | undefined {
-    const known = kept.get(token)
-    if (!known || performance.now() - known.since >= MAX_AGE_MS) return undefined
-    return now < known.accepted.until ? known.accepted.caller : undefined
+    const entry = entries.get(token)
+    if (!entry || performance.now() - entry.since >= MAX_AGE_MS) return undefined
+    return now < entry.accepted.until ? entry.accepted.caller : undefined
   }
 
-  function keep(token: string, entry: Entry): void {
-    kept.delete(token)
-    if (kept.size >= MAX_ENTRIES) kept.delete(kept.keys().next().value!)
-    kept.set(token, entry)
+  function add(token: string, entry: Entry): void {
+    entries.delete(token)
+    if (entries.size >= MAX_ENTRIES) entries.delete(entries.keys().next().value!)
+    entries.set(token, entry)
   }
 
   return {
-    /** To be called once a session was ended here, before that is answered: others hear of it a little later. */
+    /** Must be called after this process ended a session, before the answer. Other processes get a notification. */
     forget,
 
-    /** Who brings this token, if it is one of ours and good at this instant. */
+    /** Returns the caller of an access token, and undefined if the token is not accepted at this instant. */
     async authenticate(token: string, now: Date): Promise<Caller | undefined> {
-      const known = find(token, now)
-      if (known) return known
+      const cached = find(token, now)
+      if (cached) return cached
       const claims = tokens.read(token, now)
       if (!claims) return undefined
-      const [heardBefore, since] = [invalidations, performance.now()]
+      const [invalidationsBefore, since] = [invalidations, performance.now()]
       const accepted = await sessions.authenticate(connections, claims, now)
-      if (accepted && listener?.isUp() && invalidations === heardBefore) keep(token, { accepted, since })
+      if (accepted && listener?.isUp() && invalidations === invalidationsBefore) add(token, { accepted, since })
       return accepted?.caller
     },
   }

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { readLevels } from '../accounts/level-schema.ts'
+import { readLevels } from '../accounts/import-levels.ts'
 import * as levels from '../accounts/levels.ts'
 import { withDatabase } from './resolve-database.ts'
 import { print, readArguments, UsageError } from './usage.ts'

@@ -1,11 +1,11 @@
 import { createInterface } from 'node:readline/promises'
-import { eraseUser, exportUser } from '../accounts/personal-data.ts'
 import { toUser } from '../accounts/schema.ts'
 import * as users from '../accounts/users.ts'
 import * as codes from '../auth/codes.ts'
 import { canonicalEmail } from '../auth/email-address.ts'
 import * as sessions from '../auth/sessions.ts'
 import type { Database } from '../db/sql.ts'
+import { eraseUser, exportUser } from '../personal-data.ts'
 import { withDatabase } from './resolve-database.ts'
 import { print, readArguments, UsageError } from './usage.ts'
 

@@ -1,5 +1,5 @@
-// The specification, sentence by sentence: "Endpoints", its table and those of sign-up, sign-in and levels. The throttle is
-// the default one, so each test begins in a window of its own.
+// The specification, sentence by sentence: "Endpoints", the table and the sections on sign-up, sign-in and levels. The
+// throttle has its default limits, so each test starts in a new window.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
@@ -10,7 +10,7 @@ import { newEmail, otherThan, payloadOf, profile, queuedCode, signUp } from '../
 const h = harness({ THROTTLE_REQUEST_OTP: '', THROTTLE_VERIFY_OTP: '' })
 beforeEach(() => h.clock.advance(60_000))
 
-const ask = (body: unknown) => h.call('POST', '/api/v1/auth/request-otp', { body })
+const requestCode = (body: unknown) => h.call('POST', '/api/v1/auth/request-otp', { body })
 const verify = (body: unknown) => h.call('POST', '/api/v1/auth/verify-otp', { body })
 const me = (token: string) => h.call('GET', '/api/v1/auth/me', { token })
 const SENT = { message: 'Si cette adresse peut se connecter, un code vient de lui être envoyé.' }
@@ -21,10 +21,10 @@ describe('Endpoints', () => {
       const { id, token } = await makeUser(h)
       const [notification] = await makeNotifications(h, id, 1)
       const url = path.replace('{id}', String(notification))
-      const without = await h.call(method, url)
-      if (auth === 'no') assert.notEqual(without.status, 401)
-      else assert.deepEqual([without.status, without.body.message], [401, 'Unauthenticated.'])
-      // Without a body those that need one are 422: known, and let in.
+      const anonymous = await h.call(method, url)
+      if (auth === 'no') assert.notEqual(anonymous.status, 401)
+      else assert.deepEqual([anonymous.status, anonymous.body.message], [401, 'Unauthenticated.'])
+      // The guard lets the request in. Endpoints that need a body answer 422 without one.
       const needsBody = ['request-otp', 'verify-otp', 'level-assessment'].some(name => url.endsWith(name))
       assert.equal((await h.call(method, url, { token })).status, needsBody ? 422 : 200)
     })
@@ -34,8 +34,8 @@ describe('Endpoints', () => {
     test('"Sign-up body: email, first_name, last_name, accept_cgu (true)."', async () => {
       const email = newEmail()
       const body = { email, first_name: 'Marie', last_name: 'Durand', accept_cgu: true }
-      assert.equal((await ask(body)).status, 200)
-      assertError(await ask({ ...body, accept_cgu: false }), 422, 'validation_failed', 'accept_cgu')
+      assert.equal((await requestCode(body)).status, 200)
+      assertError(await requestCode({ ...body, accept_cgu: false }), 422, 'validation_failed', 'accept_cgu')
       const { access_token } = (await verify({ email, code: await queuedCode(h, email) })).body
       const { first_name, last_name } = (await me(access_token)).body.data
       assert.deepEqual([first_name, last_name], ['Marie', 'Durand'])
@@ -43,19 +43,19 @@ describe('Endpoints', () => {
 
     test('"Sign-in body: email only."', async () => {
       const { email } = await makeUser(h)
-      assert.equal((await ask({ email })).status, 200)
+      assert.equal((await requestCode({ email })).status, 200)
       const verified = await verify({ email, code: await queuedCode(h, email) })
       assert.deepEqual([verified.status, verified.body.is_new_user], [200, false])
     })
 
     test('"Success: 200 with an object holding `message` (string)."', async () => {
-      const answer = await ask(profile(newEmail()))
+      const answer = await requestCode(profile(newEmail()))
       assert.deepEqual([answer.status, answer.body], [200, SENT])
     })
 
     test('"A code of 4 digits is emailed and stored for 15 minutes."', async () => {
       const email = newEmail()
-      await ask(profile(email))
+      await requestCode(profile(email))
       assert.match(await queuedCode(h, email), /^[0-9]{4}$/)
       const [{ minutes }] = (await h.database.sql`
         select extract(epoch from expires_at - sent_at)::int / 60 as minutes from sign_in_code where email = ${email}`) as [
@@ -66,9 +66,9 @@ describe('Endpoints', () => {
 
     test('"Sign-in with an e-mail address that has no account still returns 200 (the existence of accounts is not revealed)."', async () => {
       const { email } = await makeUser(h)
-      const known = await ask({ email })
+      const known = await requestCode({ email })
       h.clock.advance(60_000)
-      const unknown = await ask({ email: newEmail() })
+      const unknown = await requestCode({ email: newEmail() })
       const visible = ({ status, headers: { 'x-request-id': _, date: __, ...headers }, text }: typeof known) => ({
         status,
         headers,
@@ -80,21 +80,22 @@ describe('Endpoints', () => {
 
     test('"Sign-up with an e-mail address that already has an account returns 422."', async () => {
       const { email } = await makeUser(h)
-      assertError(await ask(profile(email)), 422, 'validation_failed', 'email')
+      assertError(await requestCode(profile(email)), 422, 'validation_failed', 'email')
     })
 
     test('"Throttled to 5 requests per minute (429 beyond)."', async () => {
-      for (let request = 1; request <= 5; request += 1) assert.equal((await ask({ email: newEmail() })).status, 200)
-      assertError(await ask({ email: newEmail() }), 429, 'throttled')
+      for (let request = 1; request <= 5; request += 1)
+        assert.equal((await requestCode({ email: newEmail() })).status, 200)
+      assertError(await requestCode({ email: newEmail() }), 429, 'throttled')
       h.clock.advance(60_000)
-      assert.equal((await ask({ email: newEmail() })).status, 200)
+      assert.equal((await requestCode({ email: newEmail() })).status, 200)
     })
   })
 
   describe('POST /auth/verify-otp', () => {
     test('"Success: 200 with access_token and is_new_user (see Token result)."', async () => {
       const email = newEmail()
-      await ask(profile(email))
+      await requestCode(profile(email))
       // "Body: email, code."
       const answer = await verify({ email, code: await queuedCode(h, email) })
       assert.equal(answer.status, 200)
@@ -103,7 +104,7 @@ describe('Endpoints', () => {
 
     test('"Invalid or expired code or invalid body: 422 (validation failure)."', async () => {
       const email = newEmail()
-      await ask(profile(email))
+      await requestCode(profile(email))
       const code = await queuedCode(h, email)
       assertError(await verify({ email, code: otherThan(code) }), 422, 'otp_invalid', 'code')
       assertError(await verify({ email, code: 'abcd' }), 422, 'validation_failed', 'code')
@@ -142,7 +143,7 @@ describe('Endpoints', () => {
       assertError(await me(token), 401, 'unauthenticated')
     })
 
-    test('not shown: "Response body", settled as `{message}`', async () => {
+    test('open question: "Response body", settled as `{message}`', async () => {
       const { token } = await signUp(h)
       const answer = await h.call('POST', '/api/v1/auth/logout', { token })
       assert.deepEqual(answer.body, { message: 'Vous êtes déconnecté.' })

@@ -49,13 +49,13 @@ describe('Authentication', () => {
   })
 
   test('"Refresh lifetime: 10080 minutes (7 days)."', async () => {
-    const [last, late] = [await makeUser(h), await makeUser(h)]
+    const [punctual, late] = [await makeUser(h), await makeUser(h)]
     h.clock.advance(10080 * MINUTE - 1000)
-    const renewed = await refresh(last.token)
+    const renewed = await refresh(punctual.token)
     assert.equal(renewed.status, 200)
     h.clock.advance(1000)
     assertError(await refresh(late.token), 401, 'unauthenticated')
-    // A refresh doesn't lengthen it.
+    // A refresh does not extend the session.
     assertError(await refresh(renewed.body.access_token), 401, 'unauthenticated')
     assertError(await me(renewed.body.access_token), 401, 'unauthenticated')
   })
@@ -68,7 +68,7 @@ describe('Authentication', () => {
     for (const [method, path, auth] of ENDPOINTS) {
       if (auth === 'no') continue
       const url = path.replace('{id}', '1')
-      // "A client that receives 401 may call POST /auth/refresh": that one takes an expired token.
+      // "A client that receives 401 may call POST /auth/refresh", so refresh accepts an expired token.
       const tokens = path.endsWith('/refresh') ? [undefined, invalid] : [undefined, expired, invalid]
       for (const sent of tokens) {
         const answer = await h.call(method, url, { token: sent })
@@ -93,21 +93,21 @@ describe('Authentication', () => {
   })
 
   test('"Public endpoints: request-otp, verify-otp, game-levels. Every other endpoint needs the token."', async () => {
-    const open = []
+    const publicEndpoints = []
     for (const [method, path] of ENDPOINTS) {
       const answer = await h.call(method, path.replace('{id}', '1'))
-      if (answer.status !== 401) open.push(path.split('/').at(-1))
+      if (answer.status !== 401) publicEndpoints.push(path.split('/').at(-1))
     }
-    assert.deepEqual(open, ['request-otp', 'verify-otp', 'game-levels'])
+    assert.deepEqual(publicEndpoints, ['request-otp', 'verify-otp', 'game-levels'])
   })
 
-  test('not shown: "The delivery of a separate refresh token", settled as none: the access token itself is renewed', async () => {
+  test('open question: "The delivery of a separate refresh token", settled as none, only the access token is renewed', async () => {
     const { token } = await signUp(h)
     const { body } = await refresh(token)
     assert.deepEqual(body, { access_token: body.access_token, token_type: 'bearer', expires_in: 3600 })
   })
 
-  test('not shown: "the effect of a refresh on the previous token", settled as dead after 30 seconds', async () => {
+  test('open question: "the effect of a refresh on the previous token", settled as dead after 30 seconds', async () => {
     const { token } = await makeUser(h)
     h.clock.advance(MINUTE)
     const { access_token } = (await refresh(token)).body

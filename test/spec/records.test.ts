@@ -1,4 +1,4 @@
-// The specification, sentence by sentence: what comes out of "Resources and their fields": user, notification, list.
+// The specification, sentence by sentence: "Resources and their fields", the fields of a user, a notification and a list.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'

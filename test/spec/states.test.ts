@@ -26,7 +26,7 @@ describe('States and transitions', () => {
     test('"(none) | a game or score trigger listed under Events | | unread | notification is stored for the target user"', async () => {
       const [creator, player] = [await makeUser(h), await makeUser(h)]
       const players = { creator_id: creator.id, player_ids: [creator.id, player.id], actor_id: creator.id }
-      const happened = [
+      const events = [
         cloudEvent('game_joined', { game_id: newGame(), ...players, actor_id: player.id }),
         cloudEvent('score_submitted', {
           game_id: newGame(),
@@ -35,10 +35,10 @@ describe('States and transitions', () => {
           score: { sets: '6-4 6-3' },
         }),
       ]
-      for (const one of happened) assert.equal(await happens(h, one), 1)
+      for (const event of events) assert.equal(await happens(h, event), 1)
       const { data, meta } = await list(creator.token)
-      const told = data.map((one: { type: string; is_read: boolean }) => [one.type, one.is_read])
-      assert.deepEqual(told, [
+      const received = data.map(({ type, is_read }: { type: string; is_read: boolean }) => [type, is_read])
+      assert.deepEqual(received, [
         ['score_submitted', false],
         ['game_joined', false],
       ])
@@ -78,16 +78,16 @@ describe('States and transitions', () => {
 
   describe('One-time code', () => {
     const verify = (email: string, code: string) => h.call('POST', '/api/v1/auth/verify-otp', { body: { email, code } })
-    const ask = (email: string) => h.call('POST', '/api/v1/auth/request-otp', { body: profile(email) })
+    const requestCode = (email: string) => h.call('POST', '/api/v1/auth/request-otp', { body: profile(email) })
 
-    async function asked(): Promise<{ email: string; code: string }> {
+    async function requestNewCode(): Promise<{ email: string; code: string }> {
       const email = newEmail()
-      assert.equal((await ask(email)).status, 200)
+      assert.equal((await requestCode(email)).status, 200)
       return { email, code: await queuedCode(h, email) }
     }
 
     test('"A code is created by request-otp and is valid for 15 minutes."', async () => {
-      const [late, tooLate] = [await asked(), await asked()]
+      const [late, tooLate] = [await requestNewCode(), await requestNewCode()]
       h.clock.advance(15 * 60_000 - 1)
       assert.equal((await verify(late.email, late.code)).status, 200)
       h.clock.advance(1)
@@ -95,7 +95,7 @@ describe('States and transitions', () => {
     })
 
     test('"At most 5 verification attempts are allowed before it expires."', async () => {
-      const [fifth, sixth] = [await asked(), await asked()]
+      const [fifth, sixth] = [await requestNewCode(), await requestNewCode()]
       for (let guess = 1; guess <= 4; guess += 1) await verify(fifth.email, otherThan(fifth.code))
       assert.equal((await verify(fifth.email, fifth.code)).status, 200)
       for (let guess = 1; guess <= 5; guess += 1) await verify(sixth.email, otherThan(sixth.code))
@@ -103,12 +103,12 @@ describe('States and transitions', () => {
     })
 
     test('"A new code cannot be sent before 60 seconds have passed since the previous send."', async () => {
-      const { email, code } = await asked()
+      const { email, code } = await requestNewCode()
       h.clock.advance(59_999)
-      assertError(await ask(email), 429, 'wait')
+      assertError(await requestCode(email), 429, 'wait')
       assert.equal(await queuedCode(h, email), code)
       h.clock.advance(1)
-      assert.equal((await ask(email)).status, 200)
+      assert.equal((await requestCode(email)).status, 200)
     })
   })
 })

@@ -20,7 +20,7 @@ describe('the addresses of isemail', { skip }, () => {
   })
   after(() => smtp.close())
 
-  /** Mails the newest code, by the worker's own task. @returns the recipients of the mail that left */
+  /** Mails the newest code with the task of the worker. @returns the recipients of each mail */
   async function mailNewest(): Promise<string[][]> {
     const { sql } = h.database
     const mailer = createSmtpMailer(smtp.url, FROM)
@@ -30,15 +30,15 @@ describe('the addresses of isemail', { skip }, () => {
     return smtp.mails.splice(0).map(mail => mail.to.map(inAscii))
   }
 
-  async function ask(address: string) {
-    // Some stand in the set twice, and a minute lies between two codes.
+  async function requestCode(address: string) {
+    // The suite has some addresses twice, and codes have a cooldown of a minute.
     h.clock.advance(60_000)
     return h.call('POST', '/api/v1/auth/request-otp', { body: profile(address) })
   }
 
-  test('a wrong one is refused, and of each that is taken the mail goes to that mailbox alone', async () => {
+  test('an invalid address is refused, and the mail for an accepted one goes to exactly that mailbox', async () => {
     for (const { address, category } of cases) {
-      const answer = await ask(address)
+      const answer = await requestCode(address)
       if (answer.status === 200) {
         assert.ok(category !== 'ISEMAIL_ERR' || trimmed(address) !== address, describeAnswer(address, answer))
         assert.deepEqual(await mailNewest(), [[mailbox(address)]], describeAnswer(address, answer))
@@ -49,11 +49,11 @@ describe('the addresses of isemail', { skip }, () => {
     }
   })
 
-  test('a plain one with a dot in its domain is taken', async () => {
+  test('every plain address with a dot in its domain is accepted', async () => {
     const refused: string[] = []
     for (const { address, category } of cases) {
       if (!['ISEMAIL_VALID_CATEGORY', 'ISEMAIL_DNSWARN'].includes(category) || !/@.*\./.test(address)) continue
-      if ((await ask(address)).status !== 200) refused.push(address)
+      if ((await requestCode(address)).status !== 200) refused.push(address)
     }
     assert.deepEqual(refused, [])
   })
@@ -63,7 +63,7 @@ function trimmed(address: string): string {
   return address.replace(/^[ \t]+|[ \t]+$/g, '')
 }
 
-/** As it was on the wire: the test's server shows punycode decoded. */
+/** Returns the recipient as it was on the wire. The SMTP server of the tests shows punycode decoded. */
 function inAscii(recipient: string): string {
   const at = recipient.lastIndexOf('@') + 1
   return recipient.slice(0, at) + domainToASCII(recipient.slice(at))

@@ -35,8 +35,8 @@ describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
   const h = harness()
 
   for (const name of FILES) {
-    test(`${name}: none of its forms is a token of ours`, async () => {
-      const forms = formsOf(read(name))
+    test(`no form of ${name} is accepted as a token`, async () => {
+      const forms = writeForms(read(name))
       assert.ok(forms.length >= 4)
       for (const form of forms) {
         for (const [method, url] of [
@@ -56,36 +56,37 @@ describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
       }
     })
 
-    test(`${name}: nor would it be if we had its key`, () => {
+    test(`no form of ${name} is accepted even with its key among ours`, () => {
       const example = read(name)
-      for (const { kid = 'ours', k } of [example.input.key].flat()) {
+      for (const { kid = 'none', k } of [example.input.key].flat()) {
         if (k === undefined) continue
         const keys = { ...h.ctx.keys, signing: [{ id: kid, secret: Buffer.from(k, 'base64url') as unknown as string }] }
-        for (const form of formsOf(example)) assert.equal(createTokens(keys).read(form, h.clock.now()), undefined, form)
+        for (const form of writeForms(example))
+          assert.equal(createTokens(keys).read(form, h.clock.now()), undefined, form)
       }
     })
   }
 
-  test('HS256 as RFC 7520 §4.4 computes it is what signs our tokens', async () => {
+  test('the tokens of the service are signed with HS256 as RFC 7520 §4.4 computes it', async () => {
     const { input, output } = read('jws_4_4.hmac-sha2_integrity_protection')
-    assert.equal(verified(output.compact!, Buffer.from(input.key.k, 'base64url')), input.payload)
-    assert.equal(verified(output.compact!, Buffer.from(JWT_SECRET)), undefined)
+    assert.equal(verify(output.compact!, Buffer.from(input.key.k, 'base64url')), input.payload)
+    assert.equal(verify(output.compact!, Buffer.from(JWT_SECRET)), undefined)
     const { token } = await signUp(h)
-    assert.equal(JSON.parse(verified(token, Buffer.from(JWT_SECRET))!).iss, 'courtside')
+    assert.equal(JSON.parse(verify(token, Buffer.from(JWT_SECRET))!).iss, 'courtside')
   })
 })
 
-/** Every way to write an example into a header: as the RFC does, and its parts put together as a compact one. */
-function formsOf({ output: { compact, json, json_flat: flat } }: Example): string[] {
+/** Returns every way to write an example into a header: as in the RFC, and joined into a compact token. */
+function writeForms({ output: { compact, json, json_flat: flat } }: Example): string[] {
   const signatures = [...(json?.signatures ?? []), ...(flat ? [flat] : [])]
-  const put = signatures.map(({ protected: head = '', signature }) => `${head}.${json?.payload ?? ''}.${signature}`)
+  const joined = signatures.map(({ protected: head = '', signature }) => `${head}.${json?.payload ?? ''}.${signature}`)
   const objects = [json, flat].filter(form => form !== undefined).map(form => JSON.stringify(form))
   const encoded = objects.map(form => Buffer.from(form).toString('base64url'))
-  return [...new Set([compact, ...put, ...objects, ...encoded].filter(form => form !== undefined))]
+  return [...new Set([compact, ...joined, ...objects, ...encoded].filter(form => form !== undefined))]
 }
 
-/** By RFC 7515 alone, without any library of ours. @returns the payload */
-function verified(compact: string, key: Buffer): string | undefined {
+/** Verifies a token by RFC 7515, without a library. @returns the payload, or undefined for a wrong signature */
+function verify(compact: string, key: Buffer): string | undefined {
   const [head, payload, signature] = compact.split('.')
   const mac = createHmac('sha256', key).update(`${head}.${payload}`).digest('base64url')
   return mac === signature ? Buffer.from(payload!, 'base64url').toString('utf8') : undefined

@@ -1,11 +1,24 @@
 import { createTokens } from '../../src/auth/jwt.ts'
-import * as sessions from '../../src/auth/sessions.ts'
+import { firstToken, sessionEnd } from '../../src/auth/session-tokens.ts'
+import type { Sql } from '../../src/db/sql.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
 import type { Harness } from './app.ts'
 
+// Distinguishes the e-mail addresses and deduplication keys.
 let made = 0
 
-/** A user straight from the database, with a token of a session of theirs. */
+type NewUser = { email: string; firstName: string; lastName: string; locale: 'fr' | 'en'; now: Date }
+
+/** Inserts an account without a sign-up. @returns its id */
+export async function insertUser(sql: Sql, { email, firstName, lastName, locale, now }: NewUser): Promise<number> {
+  const [user] = await sql<{ id: number }>`
+    insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
+    values (${email}, ${firstName}, ${lastName}, ${locale}, '1', ${now}, ${now}, ${now})
+    returning id`
+  return user!.id
+}
+
+/** Inserts an account with a session. @returns the account with the first token of the session */
 export async function makeUser(
   { ctx, database: { sql } }: Harness,
   { firstName = 'Marie', locale = 'fr' }: { firstName?: string; locale?: 'fr' | 'en' } = {},
@@ -13,18 +26,15 @@ export async function makeUser(
   made += 1
   const email = `made${made}@example.com`
   const now = ctx.now()
-  const [user] = await sql<{ id: number }>`
-    insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
-    values (${email}, ${firstName}, 'Durand', ${locale}, '1', ${now}, ${now}, ${now})
-    returning id`
+  const id = await insertUser(sql, { email, firstName, lastName: 'Durand', locale, now })
   const [session] = await sql<{ id: string }>`
     insert into session (user_id, created_at, expires_at, issued_at)
-    values (${user!.id}, ${now}, ${sessions.sessionEnd(now)}, ${now})
+    values (${id}, ${now}, ${sessionEnd(now)}, ${now})
     returning id`
-  return { id: user!.id, email, token: sessions.firstToken(createTokens(ctx.keys), user!.id, session!.id, now) }
+  return { id, email, token: firstToken(createTokens(ctx.keys), id, session!.id, now) }
 }
 
-/** Notifications of a user's, the oldest first. @returns their ids */
+/** Stores notifications of a user. @returns their ids, the oldest first */
 export async function makeNotifications(
   { ctx, database: { sql } }: Harness,
   userId: number,

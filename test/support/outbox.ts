@@ -2,13 +2,14 @@ import type { TestContext } from 'node:test'
 import { pino } from 'pino'
 import type { Profile } from '../../src/accounts/users.ts'
 import { sendCode } from '../../src/auth/code-email.ts'
-import { request } from '../../src/auth/codes.ts'
+import { issueCode } from '../../src/auth/issue-code.ts'
 import { startWorker, type Task } from '../../src/jobs/queue.ts'
 import { deriveKeys } from '../../src/keys.ts'
 import type { Language } from '../../src/language.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { JWT_SECRET } from './app.ts'
 import { testDatabase } from './database.ts'
+import { insertUser } from './factories.ts'
 import { type Mode, smtpServer } from './smtp.ts'
 
 export const KEYS = deriveKeys([JWT_SECRET])
@@ -17,7 +18,7 @@ export const FROM = 'Courtside <no-reply@example.com>'
 
 export type Outbox = Awaited<ReturnType<typeof outbox>>
 
-/** A database and a mail server of one's own, codes to be mailed, and workers that mail them. */
+/** Creates a database and a mail server, with functions that queue codes and start workers. */
 export async function outbox(t: TestContext, mode?: Mode) {
   const database = await testDatabase()
   const smtp = await smtpServer(mode)
@@ -35,7 +36,7 @@ export async function outbox(t: TestContext, mode?: Mode) {
     ...database,
     smtp,
     logged,
-    /** Starts a worker that mails codes, and does what else it is given. */
+    /** Starts a worker that mails codes and runs the given tasks. */
     async work(more: Record<string, Task> = {}, now: Date = NOW) {
       const mailer = createSmtpMailer(smtp.url, FROM)
       const tasks = { send_code: sendCode({ sql, mailer, keys: KEYS, now: () => now, log }), ...more }
@@ -43,21 +44,20 @@ export async function outbox(t: TestContext, mode?: Mode) {
       workers.push(worker)
       return worker
     },
-    /** Asks for a code as `request-otp` does: of a sign-up, unless `profile` is null. */
-    async ask(email: string, { profile = ZOE, language = 'fr', now = NOW }: Asked = {}) {
-      const { outcome } = await request(sql, KEYS, { email }, profile ?? undefined, language, now)
+    /** Requests a code as `request-otp` does: for a sign-up, or for a sign-in if `profile` is null. */
+    async ask(email: string, { profile = ZOE, language = 'fr', now = NOW }: Options = {}) {
+      const request = { lane: { email }, profile: profile ?? undefined, language }
+      const { outcome } = await issueCode(sql, KEYS, request, now)
       if (outcome !== 'sent') throw new Error(`${email}: ${outcome}`)
     },
     async register(email: string, firstName: string) {
-      await sql`
-        insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
-        values (${email}, ${firstName}, 'Martin', 'fr', '1', ${NOW}, ${NOW}, ${NOW})`
+      await insertUser(sql, { email, firstName, lastName: 'Martin', locale: 'fr', now: NOW })
     },
     jobs: () => sql<Job>`select id, attempts, last_error, payload from graphile_worker._private_jobs order by id`,
   }
 }
 
-type Asked = { profile?: Profile | null; language?: Language; now?: Date }
+type Options = { profile?: Profile | null; language?: Language; now?: Date }
 type Job = { id: number; attempts: number; last_error: string | null; payload: Record<string, string> }
 
 const ZOE: Profile = { firstName: 'Zoé', lastName: 'Martin', termsVersion: '1', termsAcceptedAt: NOW }

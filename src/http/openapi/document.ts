@@ -170,7 +170,7 @@ function finishOperation(operation: Operation & { 'x-throttled'?: boolean }, sch
       continue
     }
     if (response.description === 'Default Response') response.description = STATUS_CODES[status]!
-    if (throttled) response.headers = THROTTLE_HEADERS
+    if (throttled) response.headers = { ...response.headers, ...THROTTLE_HEADERS }
     for (const media of Object.values(response.content ?? {})) finishMedia(media, schemas)
   }
 }
