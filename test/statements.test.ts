@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { connect, type Query } from '../src/db/sql.ts'
+import { type Fragment, fragment, NOTHING, prepareStatement } from '../src/db/statement.ts'
 import type { AppError } from '../src/errors.ts'
 import { harness, INTAKE_KEY } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
@@ -8,6 +9,46 @@ import { cloudEvent, newGame } from './support/games.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const h = harness()
+
+describe('a statement with fragments', () => {
+  const statement = (strings: TemplateStringsArray, ...values: unknown[]) => prepareStatement(strings, values)
+
+  test('a statement takes over the text of its fragments and binds their values in order', () => {
+    const within = (least: number, most: number) => fragment`between ${least} and ${most}`
+    const { text, values } =
+      statement`select ${fragment`id, name`} from t where a = ${1} and b ${within(2, 3)} limit ${4}`
+    assert.equal(text, 'select id, name from t where a = $1 and b between $2 and $3 limit $4')
+    assert.deepEqual(values, [1, 2, 3, 4])
+  })
+
+  test('a call site has one prepared statement for each combination of fragments', () => {
+    const find = (id: number, condition: Fragment) => statement`select from t where id = ${id} ${condition}`
+    const isOpen = (since: number) => fragment`and open > ${since}`
+    const [open, openLater, all] = [find(1, isOpen(2)), find(3, isOpen(4)), find(5, NOTHING)]
+    assert.equal(open.text, 'select from t where id = $1 and open > $2')
+    assert.deepEqual([openLater.text, openLater.name, openLater.values], [open.text, open.name, [3, 4]])
+    assert.equal(all.text, 'select from t where id = $1 ')
+    assert.deepEqual(all.values, [5])
+    assert.notEqual(all.name, open.name)
+  })
+
+  test('the same fragments in other places are another statement', () => {
+    const pair = (one: unknown, two: unknown) => statement`(${one}, ${two})`
+    const list = (item: unknown) => fragment`[${item}]`
+    const texts = [pair(list(1), list(2)), pair(list(list(1)), 2), pair(1, list(list(2))), pair(1, 2), pair(list(1), 2)]
+    assert.deepEqual(
+      texts.map(({ text }) => text),
+      ['([$1], [$2])', '([[$1]], $2)', '($1, [[$2]])', '($1, $2)', '([$1], $2)'],
+    )
+  })
+
+  test('PostgreSQL runs it', async () => {
+    const above = (least: number) => fragment`where n > ${least}`
+    const numbers = (condition: Fragment) => h.database.sql`select n from generate_series(1, ${3}) as n ${condition}`
+    assert.deepEqual(await numbers(above(2)), [{ n: 3 }])
+    assert.equal((await numbers(NOTHING)).length, 3)
+  })
+})
 
 describe('a statement that fails', () => {
   test('when one of several concurrent statements fails, its error is thrown and all roll back', async () => {

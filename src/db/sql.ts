@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { AppError } from '../errors.ts'
 import { Client, sendQuery } from './client.ts'
 import { type ConnectionOptions, connectionConfig } from './connection-config.ts'
 import { rethrowAsUnavailable } from './errors.ts'
 import { Pipeline } from './pipeline.ts'
+import { prepareStatement } from './statement.ts'
 
 /**
  * Runs one statement and resolves to its rows: sql`select … ${value}`. It sends a named prepared statement and the
@@ -146,22 +146,7 @@ async function runWork<T>(connection: Queryable, work: (sql: Sql) => Promise<T>,
 /** Returns a tagged template that runs its statements on `target`. */
 function createQuery(target: Queryable): Query {
   return (async (strings: TemplateStringsArray, ...values: unknown[]) => {
-    const { name, text } = prepareStatement(strings)
-    const result = await target.query({ name, text, values }).catch(rethrowAsUnavailable)
+    const result = await target.query(prepareStatement(strings, values)).catch(rethrowAsUnavailable)
     return result.rows
   }) as Query
-}
-
-// The strings of a template are one frozen object for each call site, so a process names each statement once.
-const statements = new WeakMap<TemplateStringsArray, { name: string; text: string }>()
-
-/** Returns a template's text, with `$1`, `$2` … for the values, and the name of its prepared statement. */
-function prepareStatement(strings: TemplateStringsArray): { name: string; text: string } {
-  let statement = statements.get(strings)
-  if (!statement) {
-    const text = strings.reduce((sql, part, index) => `${sql}$${index}${part}`)
-    statement = { name: createHash('sha256').update(text).digest('base64url').slice(0, 22), text }
-    statements.set(strings, statement)
-  }
-  return statement
 }
