@@ -42,8 +42,8 @@ export async function seedService(url: string, { users, notifications }: Seed): 
   await fillInBulk(url, 'notification', () =>
     administer(
       url,
-      `insert into notification (id, user_id, type, title, message, data, read_at, created_at, updated_at, fact, actor_id,
-        locale, actor_name_length)
+      `insert into notification (id, user_id, type, title, message, data, read_at, created_at, updated_at, dedup_key,
+        actor_id, locale, actor_name_length)
       overriding system value
       select i, ${notificationColumns(users)}, 'seed-' || i / 3 || '/game_joined', 1 + i % ${users}, 'fr', 5
       from generate_series(1, ${notifications}) as i`,

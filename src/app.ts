@@ -7,7 +7,7 @@ import { createSessionCache } from './auth/session-cache.ts'
 import { onEnded } from './auth/session-ended.ts'
 import * as sessions from './auth/sessions.ts'
 import type { Context } from './context.ts'
-import { playRoutes } from './games/play-routes.ts'
+import { demoRoutes } from './games/demo-routes.ts'
 import { intakeRoutes } from './games/routes.ts'
 import { countOverdue } from './games/schedule.ts'
 import { watchUndeclaredProxy } from './http/client-address.ts'
@@ -69,7 +69,7 @@ export async function createApp(ctx: Context): Promise<App> {
     referenceRoutes(app)
     if (ctx.mailbox) {
       await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
-      await app.register(playRoutes, ctx)
+      await app.register(demoRoutes, ctx)
     }
     if (ctx.config.web) await webRoutes(app, ctx.log)
   }

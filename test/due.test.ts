@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { dueTimes } from '../src/games/due.ts'
+import { dueTimes } from '../src/games/due-times.ts'
 
 const DAY_MS = 86_400_000
 const QUARTER_MS = 900_000
@@ -38,8 +38,8 @@ describe('when a reminder is due', () => {
   }
 
   test('the process’s own zone makes no difference', () => {
-    const program = `import { planned } from ${JSON.stringify(new URL('../src/games/due.ts', import.meta.url).href)}
-      console.log(planned(new Date('2026-10-25T09:00:00+01:00'), [{ days: 1 }], 'Europe/Paris')[0].dueAt.toISOString())`
+    const program = `import { dueTimes } from ${JSON.stringify(new URL('../src/games/due-times.ts', import.meta.url).href)}
+      console.log(dueTimes(new Date('2026-10-25T09:00:00+01:00'), [{ days: 1 }], 'Europe/Paris')[0].dueAt.toISOString())`
     const env = { ...process.env, TZ: 'Asia/Tokyo' }
     const output = execFileSync(process.execPath, ['--input-type=module', '-e', program], { env, encoding: 'utf8' })
     assert.equal(output, '2026-10-24T07:00:00.000Z\n')

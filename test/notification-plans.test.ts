@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import type { Sql } from '../src/db/sql.ts'
+import { prepareStatement } from '../src/db/statement.ts'
 import { readInboxChanges } from '../src/notifications/inbox-changes.ts'
 import * as notifications from '../src/notifications/notifications.ts'
 import { harness } from './support/app.ts'
@@ -17,7 +18,7 @@ async function seed() {
     select 'club' || i || '@example.com', 'Marie', 'Durand', 'fr', '1', ${NOW}, ${NOW}, ${NOW}
     from generate_series(1, 60) as i`
   await sql`
-    insert into notification (user_id, type, title, message, fact, actor_id, locale, actor_name_length, read_at,
+    insert into notification (user_id, type, title, message, dedup_key, actor_id, locale, actor_name_length, read_at,
       created_at, updated_at)
     select case when i <= 2000 then 1 else 2 + i % 59 end, 'game_joined', 'Un joueur a rejoint la partie',
       'Marie a rejoint la partie (3/4).', 'f' || i, 1 + i % 60, 'fr', 5, case when i % 4 > 0 then ${NOW}::timestamptz end,
@@ -30,8 +31,8 @@ async function seed() {
 async function plansOf(work: (sql: Sql) => Promise<unknown>): Promise<string> {
   const plans: string[] = []
   const explaining = async (strings: TemplateStringsArray, ...values: unknown[]) => {
-    const text = strings.reduce((sql, part, index) => `${sql}$${index}${part}`)
-    const { rows } = await h.database.sql.pool.query(`explain ${text}`, values)
+    const { text, values: bound } = prepareStatement(strings, values)
+    const { rows } = await h.database.sql.pool.query(`explain ${text}`, bound)
     plans.push(...rows.map(row => row['QUERY PLAN']))
     return [{ id: null, total: 0, unread_count: 0, count: 0, found: false }]
   }

@@ -110,7 +110,11 @@ describe('at once', () => {
       for (const recipient of [...leaving, reader]) {
         for (const actor of leaving) {
           const message = 'Marie a rejoint la partie.'
-          await makeNotifications(h, recipient.id, 5, { message, actorId: actor.id, actorNameLength: 5 })
+          await makeNotifications(h, recipient.id, 5, {
+            message,
+            actorId: actor.id,
+            actorName: { start: 0, length: 5 },
+          })
         }
       }
       const erased = await race<unknown>(round, [

@@ -187,8 +187,12 @@ for (const type of NOTIFICATION_TYPES) {
     const { category, fr, en, messages } = ROWS[type]
     assert.equal(CATALOGUE[type].category, category)
     for (const row of messages) {
-      assert.deepEqual(render(type, 'fr', { ...base, ...row.when }), { title: fr, message: row.fr })
-      assert.deepEqual(render(type, 'en', { ...base, ...row.when }), { title: en, message: row.en })
+      const [french, english] = [
+        render(type, 'fr', { ...base, ...row.when }),
+        render(type, 'en', { ...base, ...row.when }),
+      ]
+      assert.deepEqual([french.title, french.message], [fr, row.fr])
+      assert.deepEqual([english.title, english.message], [en, row.en])
     }
   })
 }

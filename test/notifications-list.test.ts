@@ -107,7 +107,7 @@ describe('200', () => {
     const user = await makeUser(h)
     const now = h.clock.now()
     await h.database.sql`
-      insert into notification (id, user_id, type, title, message, fact, locale, created_at, updated_at)
+      insert into notification (id, user_id, type, title, message, dedup_key, locale, created_at, updated_at)
       overriding system value
       values (${Number.MAX_SAFE_INTEGER}, ${user.id}, 'game_full', 'x', 'x', 'greatest', 'fr', ${now}, ${now})`
     const { data } = (await list(user.token)).body

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type NewNotification, store } from '../src/notifications/notifications.ts'
+import { type NewNotification, store } from '../src/notifications/store.ts'
 import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
@@ -17,7 +17,7 @@ function told(userId: number, more: Partial<NewNotification> = {}): NewNotificat
     data: { game_id: 1 },
     locale: 'fr',
     actorId: null,
-    actorNameLength: 0,
+    actorName: null,
     ...more,
   }
 }
@@ -75,7 +75,7 @@ describe('deleting the one who acted', () => {
           message: `${firstName} a rejoint la partie avec ${firstName}.`,
           locale,
           actorId: actor.id,
-          actorNameLength: [...firstName].length,
+          actorName: { start: 0, length: [...firstName].length },
         })
       }
       assert.equal(await eraseUser(h.database.sql, actor.id), true)
@@ -90,7 +90,12 @@ describe('deleting the one who acted', () => {
     const [reader, actor, other] = [await makeUser(h), await makeUser(h), await makeUser(h)]
     await send([
       told(reader.id, { dedupKey: 'a', message: 'Le score est définitif.', actorId: actor.id }),
-      told(reader.id, { dedupKey: 'b', message: 'Marie a quitté la partie.', actorId: other.id, actorNameLength: 5 }),
+      told(reader.id, {
+        dedupKey: 'b',
+        message: 'Marie a quitté la partie.',
+        actorId: other.id,
+        actorName: { start: 0, length: 5 },
+      }),
     ])
     await eraseUser(h.database.sql, actor.id)
     assert.deepEqual(await messagesOf(reader.id), ['Le score est définitif.', 'Marie a quitté la partie.'])

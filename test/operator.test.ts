@@ -114,7 +114,11 @@ describe('users', () => {
     const user = await makeUser(h, { firstName: 'Zoé' })
     const other = await makeUser(h)
     await makeNotifications(h, user.id, 2)
-    await makeNotifications(h, other.id, 1, { message: 'Zoé a quitté', actorId: user.id, actorNameLength: 3 })
+    await makeNotifications(h, other.id, 1, {
+      message: 'Zoé a quitté',
+      actorId: user.id,
+      actorName: { start: 0, length: 3 },
+    })
     await h.call('POST', '/api/v1/auth/request-otp', { body: { email: user.email } })
     await h.database.sql`
       insert into game (id, creator_id, player_ids, updated_at) values (1, ${user.id}, ${[user.id, other.id]}, now())`

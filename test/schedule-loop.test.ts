@@ -42,7 +42,7 @@ describe('the loop', () => {
     await running.until(1)
     assert.deepEqual(running.fired, [{ type: 'game_reminder', outcome: 'told', lateSeconds: 30 * 60 }])
     await h.database.sql`alter table game_schedule rename to away`
-    while (!h.logged.some(line => /could not be looked at/.test(String(line.msg)))) await new Promise(setImmediate)
+    while (!h.logged.some(line => /cannot read the schedule/.test(String(line.msg)))) await new Promise(setImmediate)
     await h.database.sql`alter table away rename to game_schedule`
     h.clock.advance(HOUR_MS)
     await running.until(3)

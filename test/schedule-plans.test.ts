@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import type { Sql } from '../src/db/sql.ts'
-import { planReminders, replaceByProducerReminder } from '../src/games/planning.ts'
+import { prepareStatement } from '../src/db/statement.ts'
+import { planReminders, replaceByProducerReminder } from '../src/games/plan-reminders.ts'
 import type { Game } from '../src/games/projection.ts'
 import { countOverdue, fireDue } from '../src/games/schedule.ts'
 import { harness } from './support/app.ts'
@@ -41,14 +42,14 @@ async function plansOf(work: (sql: Sql) => Promise<unknown>): Promise<string[]> 
   const plans: string[] = []
   const client = await h.database.sql.pool.connect()
   const explaining = async (strings: TemplateStringsArray, ...values: unknown[]) => {
-    const text = strings.reduce((sql, part, index) => `${sql}$${index}${part}`)
+    const { text, values: bound } = prepareStatement(strings, values)
     for (const mode of ['force_custom_plan', 'force_generic_plan']) {
       await client.query(`set plan_cache_mode = ${mode}`)
-      const { rows } = await client.query(`explain ${text}`, values)
+      const { rows } = await client.query(`explain ${text}`, bound)
       plans.push(rows.map(row => row['QUERY PLAN']).join('\n'))
     }
     // One game is due, a due time isn't: enough for each statement to be run.
-    if (/^\s*select id/.test(text)) return [{ id: 7, creator_id: 1, player_ids: [1], starts_at: GAME.startsAt }]
+    if (/^\s*select\s+id/.test(text)) return [{ id: 7, creator_id: 1, player_ids: [1], starts_at: GAME.startsAt }]
     return /count/.test(text) ? [{ due: 0, oldest: null }] : []
   }
   explaining.begin = (inner: (sql: Sql) => Promise<unknown>) => inner(explaining as unknown as Sql)

@@ -142,7 +142,8 @@ describe('the stream', { timeout: 60_000 }, () => {
       const [id] = await makeNotifications(h, user.id, 1)
       assert.deepEqual([(await stream.next()).event, (await stream.next()).event], ['notification', 'unread_count'])
       const { sql } = h.database
-      const isAnnounced = () => h.logged.some(({ msg }) => String(msg).startsWith('the streams could not be told'))
+      const isAnnounced = () =>
+        h.logged.some(({ msg }) => String(msg).startsWith('cannot read notifications for the streams'))
       await sql`alter table notification rename to away`
       await sql`select pg_notify('notification', ${user.id}::text)`
       while (!isAnnounced()) await new Promise(setImmediate)

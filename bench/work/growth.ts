@@ -60,7 +60,8 @@ async function createSeededDatabase(bench: Pick<Bench, 'postgres'>, name: string
   await seedService(url, seed)
   await administer(
     url,
-    `insert into notification (user_id, type, title, message, data, read_at, created_at, updated_at, fact, actor_id, locale)
+    `insert into notification (user_id, type, title, message, data, read_at, created_at, updated_at, dedup_key, actor_id,
+      locale)
     select owner, type, title, message, data, case when i % 10 > 0 then now() end, now(), now(), 'heavy-' || i, 2, 'fr'
     from generate_series(1, ${HEAVY_NOTIFICATIONS}) as i cross join generate_series(1, ${HEAVY_USERS}) as owner
       cross join (select * from notification where id = 1) as one`,

@@ -15,7 +15,8 @@ export async function oneUser(bench: Bench): Promise<Part> {
   await seedService(url, { users: 2_000, notifications: bench.smoke ? 20_000 : 200_000 })
   await administer(
     url,
-    `insert into notification (user_id, type, title, message, data, read_at, created_at, updated_at, fact, actor_id, locale)
+    `insert into notification (user_id, type, title, message, data, read_at, created_at, updated_at, dedup_key, actor_id,
+      locale)
     select 1, type, title, message, data, case when i % ${OWNED / UNREAD} > 0 then now() end, now(), now(), 'heavy-' || i, 2, 'fr'
     from generate_series(1, ${OWNED}) as i cross join (select * from notification where id = 1) as one`,
   )

@@ -1,15 +1,16 @@
 import type { Sql } from '../db/sql.ts'
 import type { GameEvent } from './parse-event.ts'
 
-/** What is kept of an event, and whether it was recorded just now. */
+/** A stored event. `fresh` says whether this transaction has stored it. */
 export type RecordedEvent = { digest: string; notifications: number; fresh: boolean }
 
 /**
- * Records the events that are new, in one statement: of several that carry one name at once it lets one through, and the
- * others wait for it to commit. They are written in the order of their keys, so that no two batches wait for each other.
- * @returns what is kept under each fact's key; for one of these facts or for an earlier event
+ * Records events that are not known yet, in one statement. If several transactions record the same key, one of them stores
+ * it and the others wait for its commit. Rows are written in the order of their keys, so two batches cannot deadlock.
+ * @returns the stored event of each key, whether it is one of `events` or an earlier one
  */
 export async function record(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<string, RecordedEvent>> {
+  // A map keeps the last value of a key. Reversed, it keeps the first event.
   const byKey = new Map(events.toReversed().map(event => [event.key, event]))
   const first = [...byKey.values()]
   const keys = first.map(event => event.key)
@@ -28,11 +29,11 @@ export async function record(sql: Sql, events: readonly GameEvent[], now: Date):
   if (earlier.length === 0) return recorded
   const rows = await sql<{ key: string; digest: string; notifications: number }>`
     select key, digest, notifications from event where key = any(${earlier}::text[])`
-  for (const { key, ...kept } of rows) recorded.set(key, { ...kept, fresh: false })
+  for (const { key, ...stored } of rows) recorded.set(key, { ...stored, fresh: false })
   return recorded
 }
 
-/** Keeps how many notifications each event brought about, for the answer to a repeat. */
+/** Stores how many notifications each event has caused, for the answer to a repeat. */
 export async function storeCounts(sql: Sql, counts: ReadonlyMap<string, number>): Promise<void> {
   if (counts.size === 0) return
   await sql`
@@ -41,10 +42,13 @@ export async function storeCounts(sql: Sql, counts: ReadonlyMap<string, number>)
     where event.key = counted.key`
 }
 
-/** Forgets facts reported before an instant; a repeat of one would count as new. @returns how many */
+/**
+ * Deletes events that were received before an instant. A later repeat of such an event counts as new.
+ * @returns how many it deleted, at most `limit`
+ */
 export async function prune(sql: Sql, before: Date, limit: number): Promise<number> {
-  const gone = await sql`
+  const deleted = await sql`
     delete from event where key in (select key from event where received_at < ${before} order by received_at limit ${limit})
     returning key`
-  return gone.length
+  return deleted.length
 }

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.ts'
+import { fragment } from '../db/statement.ts'
 import type { GameEvent } from './parse-event.ts'
 import { type Game, projectFirst } from './projection.ts'
 
@@ -13,37 +14,42 @@ type GameRow = {
   cancelled: boolean
 }
 
+// The spelling of `canonicalInstant`, to the microsecond. So the order of the texts is the order of time.
+const INSTANT_FORMAT = fragment`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`
+
+/** The columns of a `GameRow`. */
+const GAME_COLUMNS = fragment`
+  id, creator_id, player_ids, place, cancelled,
+  to_char(game.starts_at at time zone 'UTC', ${INSTANT_FORMAT}) as starts_at,
+  to_char(fact_time at time zone 'UTC', ${INSTANT_FORMAT}) as fact_time,
+  to_char(filled_at at time zone 'UTC', ${INSTANT_FORMAT}) as filled_at`
+
 /**
- * Locks the games that the facts speak of until the transaction ends, in ascending order, so that no two batches wait for
- * each other; a game that isn't known yet becomes known by the first of its facts. One statement.
+ * Locks the games of events until the transaction ends, in the order of their ids, so two batches cannot deadlock. A game
+ * that is not known yet is inserted with the state of its first event. One statement does both.
  */
 export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<number, Game>> {
-  const heard = new Map(events.toReversed().map(event => [event.gameId, projectFirst(event)]))
+  // A map keeps the last value of a key. Reversed, it keeps the first event of each game.
+  const firstStates = new Map(events.toReversed().map(event => [event.gameId, projectFirst(event)]))
   const rows = await sql<GameRow>`
     insert into game (id, creator_id, player_ids, starts_at, place, updated_at)
     select id, creator_id, player_ids, starts_at, place, ${now}
-    from json_to_recordset(${toJson(heard.values())}::json)
-      as heard (id bigint, creator_id bigint, player_ids bigint[], starts_at timestamptz, place text)
+    from json_to_recordset(${toJson(firstStates.values())}::json)
+      as reported (id bigint, creator_id bigint, player_ids bigint[], starts_at timestamptz, place text)
     order by id
     on conflict on constraint game_pkey do update set updated_at = game.updated_at
-    returning id, creator_id, player_ids, place, cancelled,
-      to_char(starts_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as starts_at,
-      to_char(fact_time at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as fact_time,
-      to_char(filled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as filled_at`
+    returning ${GAME_COLUMNS}`
   return new Map(rows.map(row => [row.id, toGame(row)]))
 }
 
 /**
- * Locks games of which something is due, the longest overdue first, and passes over those that somebody else holds. So it
- * never waits, and its order can be another than the intake's.
- * @param limit how many due times to look for them at
+ * Locks games that have a due time before `now`, the longest overdue first, and skips games that another transaction has
+ * locked. It never waits for a lock, so its order may differ from that of the intake.
+ * @param limit the maximum of due times to look at
  */
 export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Map<number, Game>> {
   const rows = await sql<GameRow>`
-    select id, creator_id, player_ids, place, cancelled,
-      to_char(game.starts_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as starts_at,
-      to_char(fact_time at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as fact_time,
-      to_char(filled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as filled_at
+    select ${GAME_COLUMNS}
     from game_schedule join game on game.id = game_id
     where due_at <= ${now}
     order by due_at
@@ -52,7 +58,7 @@ export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Map<n
   return new Map(rows.map(row => [row.id, toGame(row)]))
 }
 
-/** Writes what became of locked games. */
+/** Writes the new state of locked games. */
 export async function save(sql: Sql, games: readonly Game[], now: Date): Promise<void> {
   if (games.length === 0) return
   await sql`
@@ -66,27 +72,8 @@ export async function save(sql: Sql, games: readonly Game[], now: Date): Promise
 }
 
 /**
- * Keeps that these notices of locked games are told, so that none is told again.
- * @returns `<game id> <notice>` of each that was not told before
- */
-export async function claimOnceKeys(
-  sql: Sql,
-  onceKeys: readonly { game: Game; onceKey?: string }[],
-  now: Date,
-): Promise<Set<string>> {
-  const rows = await sql<{ game_id: number; notice: string }>`
-    insert into game_notice (game_id, notice, created_at)
-    select game_id, notice, ${now}
-    from unnest(${onceKeys.map(({ game }) => game.id)}::bigint[], ${onceKeys.map(({ onceKey }) => onceKey)}::text[])
-      as told (game_id, notice)
-    on conflict on constraint game_notice_pkey do nothing
-    returning game_id, notice`
-  return new Set(rows.map(row => `${row.game_id} ${row.notice}`))
-}
-
-/**
- * "Deleting a user [...] takes them out of games and event records"; of an event nothing but hashes is kept. The games are
- * locked in ascending order, as the intake does, and must be before anything of the user's is.
+ * "Deleting a user [...] takes them out of games and event records". An event record holds only hashes, so it needs no change.
+ * This locks the games in the order of their ids, as the intake does. Call it before anything that locks rows of the user.
  */
 export async function removePlayer(sql: Sql, userId: number): Promise<void> {
   await sql`
@@ -128,7 +115,7 @@ function toJson(games: Iterable<Game>): string {
   return JSON.stringify(rows)
 }
 
-/** What is held on a user here (`users export`). */
+/** Returns the games that a user plays in or created, for `users export`. */
 export async function exportUserData(sql: Sql, userId: number) {
   return sql`
     select id, creator_id = ${userId} as created, player_ids @> array[${userId}]::bigint[] as plays, starts_at, place, cancelled

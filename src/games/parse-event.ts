@@ -4,12 +4,12 @@ import { canonicalInstant } from '../http/format/timestamp.ts'
 import { compileCheck, trim } from '../http/validation.ts'
 import { type CloudEvent, EVENT_TYPES, type EventType, eventSchema } from './schema.ts'
 
-/** One reported fact, read and checked. Instants are in their canonical spelling, so that their order is that of texts. */
+/** A reported event after validation. Instants are in the spelling of `canonicalInstant`, so they compare as texts. */
 export type GameEvent = {
   id: string
-  /** Names the fact among all: a hash of source and id. */
+  /** A hash of `source` and `id`: the identity of the event. */
   key: string
-  /** Of the content. */
+  /** A hash of the content. */
   digest: string
   type: EventType
   time: string
@@ -17,33 +17,32 @@ export type GameEvent = {
   creatorId: number
   playerIds: readonly number[]
   actorId?: number | undefined
-  /** Who did it for the actor. */
+  /** The user who did it for the actor. */
   byId?: number | undefined
   startsAt?: string | undefined
   place?: string | undefined
   score?: { id?: number; sets: string } | undefined
 }
 
-const AHEAD_MINUTES = 5
+const MAX_AHEAD_MINUTES = 5
 
 const checks = new Map([...EVENT_TYPES, undefined].map(type => [type, compileCheck<CloudEvent>(eventSchema(type))]))
 
 /**
- * Reads a CloudEvent.
- * @returns the fact, or the refusal that names what is wrong with it; nothing is thrown, since in a batch a refusal is an
- * answer like others
+ * Validates a CloudEvent.
+ * @returns the event, or an error that names the invalid fields. It does not throw, because a batch has an answer for each item
  */
 export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
   const checked = checks.get(readType(input))!(input)
   if ('fields' in checked) return invalid(checked.fields)
   const event = checked.value
   const time = canonicalInstant(event.time)!
-  if (Date.parse(time) > now.getTime() + AHEAD_MINUTES * 60_000) {
+  if (Date.parse(time) > now.getTime() + MAX_AHEAD_MINUTES * 60_000) {
     return invalid({
       time: [
         {
-          fr: `Le champ time a plus de ${AHEAD_MINUTES} minutes d’avance.`,
-          en: `The time field is more than ${AHEAD_MINUTES} minutes ahead.`,
+          fr: `Le champ time a plus de ${MAX_AHEAD_MINUTES} minutes d’avance.`,
+          en: `The time field is more than ${MAX_AHEAD_MINUTES} minutes ahead.`,
         },
       ],
     })
@@ -53,9 +52,9 @@ export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
   const sorted = data.player_ids.toSorted((one, other) => one - other)
   return {
     id,
-    // Neither can hold NUL, so that no other pair joins to the same text.
+    // Neither contains NUL, so no two pairs join to the same text.
     key: hash(`${source}\0${id}`),
-    // What was read rather than the bytes: blanks, the order of keys or players and a zone make no other content.
+    // A hash of the parsed values, not of the bytes. Blanks, time zones and the order of keys or players do not matter.
     digest: hash(JSON.stringify({ type, time, data: { ...data, starts_at: startsAt, player_ids: sorted } })),
     type: type as EventType,
     time,
@@ -70,7 +69,7 @@ export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
   }
 }
 
-/** What is said of a fact whose source has used its id for another one. */
+/** Returns the error for an event whose `source` and `id` belong to an event with other content. */
 export function eventMismatch(): AppError {
   const text = {
     fr: 'Cet identifiant a déjà servi pour un autre contenu.',

@@ -1,25 +1,16 @@
 import type { NotificationType } from '../notifications/catalogue.ts'
+import type { GameAnnouncement } from './announce.ts'
+import { producerReminderKey, startedKey } from './once-key.ts'
 import type { GameEvent } from './parse-event.ts'
 import { type Game, isScoreEvent } from './projection.ts'
 
-/** That these people are told of a fact, under a type. */
-export type Announcement = {
-  event: Pick<GameEvent, 'key' | 'type' | 'gameId' | 'actorId' | 'startsAt' | 'score'>
-  type: NotificationType
-  userIds: number[]
-  /** What is known of the game after the fact; of a late fact that is more than the fact itself says. */
-  game: Game
-  /** What may be told but once of a game, whoever reports it. */
-  onceKey?: string
-}
-
-/** Whom a fact is told to; each person once a type. */
-export function announcementsFor(before: Game, game: Game, event: GameEvent): Announcement[] {
+/** Returns the announcements that follow from an event: each type at most once, each recipient once per type. */
+export function announcementsFor(before: Game, game: Game, event: GameEvent): GameAnnouncement[] {
   // "no later fact revives the game or notifies of it (scores aside)"
   if (before.cancelled && !isScoreEvent(event)) return []
-  const told: Announcement[] = []
-  const tell = (type: NotificationType, userIds: number[], onceKey?: string) => {
-    told.push({ event, type, userIds, game, ...(onceKey && { onceKey }) })
+  const announcements: GameAnnouncement[] = []
+  const add = (type: NotificationType, recipientIds: number[], more: Pick<GameAnnouncement, 'onceKey'> = {}) => {
+    announcements.push({ event, type, recipientIds, game, ...more })
   }
   switch (event.type) {
     case 'game_created':
@@ -28,20 +19,26 @@ export function announcementsFor(before: Game, game: Game, event: GameEvent): An
       break
     case 'game_reminder':
     case 'game_started':
-      // A game that has moved since neither starts now nor is to be reminded of.
+      // If the game has moved since, it does not start at this time.
       if (event.startsAt === game.startsAt) {
-        tell(event.type, unique(game.playerIds), `${event.type.slice('game_'.length)}@${event.startsAt}`)
+        const onceKey = event.type === 'game_started' ? startedKey(game) : producerReminderKey(game)
+        add(event.type, unique(game.playerIds), { onceKey })
       }
       break
     default:
-      tell(event.type, findRecipients(event, before, game))
+      add(event.type, findRecipients({ ...event, type: event.type }, before, game))
   }
-  if (game.fullSince !== null && game.fullSince !== before.fullSince) tell('game_full', unique(game.playerIds))
-  return told
+  if (game.fullSince !== null && game.fullSince !== before.fullSince) add('game_full', unique(game.playerIds))
+  return announcements
 }
 
-/** The contract's table. Who joins or leaves late is told to the players of now. */
-function findRecipients(event: GameEvent, before: Game, game: Game): number[] {
+type OwnType = Exclude<NotificationType, 'game_full' | 'game_reminder' | 'game_started'>
+
+/**
+ * Returns the recipients of the specification's Events table. A late join or leave is for the current players. The
+ * compiler asks for a case for each new type.
+ */
+function findRecipients(event: GameEvent & { type: OwnType }, before: Game, game: Game): number[] {
   const { actorId, byId, playerIds } = event
   switch (event.type) {
     case 'game_joined':
@@ -52,19 +49,16 @@ function findRecipients(event: GameEvent, before: Game, game: Game): number[] {
     }
     case 'game_cancelled':
       return unique([...before.playerIds, ...playerIds, game.creatorId], actorId)
+    case 'score_submitted':
+    case 'score_validated':
+    case 'score_contested':
+      return unique(playerIds, actorId)
     case 'score_finalized':
       return unique(playerIds)
-    default:
-      return unique(playerIds, actorId)
   }
 }
 
-/** The types whose message begins with the name of who acted. */
-export function namesActor(type: NotificationType): boolean {
-  return !['game_full', 'game_reminder', 'game_started', 'score_finalized'].includes(type)
-}
-
-/** Each once; a creator who deleted their account is null, and whom the fact doesn't name undefined. */
+/** Returns each id once. A null is a creator who deleted their account, an undefined an actor that the event omits. */
 function unique(ids: readonly (number | null | undefined)[], ...excluded: (number | undefined)[]): number[] {
   return [...new Set(ids)].filter(id => id !== null && id !== undefined).filter(id => !excluded.includes(id))
 }

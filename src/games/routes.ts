@@ -9,17 +9,17 @@ import { type EventOutcome, ingestEvents } from './intake.ts'
 import { eventMismatch, type GameEvent, parseEvent } from './parse-event.ts'
 import { BatchResult, CloudEvent, EventResult } from './schema.ts'
 
-const BATCH = 'application/cloudevents-batch+json'
-const MAX_EVENTS = 100
-const EVENT_BYTES = 64 * 1024
+const BATCH_TYPE = 'application/cloudevents-batch+json'
+const MAX_BATCH_SIZE = 100
+const MAX_EVENT_BYTES = 64 * 1024
 
 const BODY: BodyRule = {
-  maxBytes: EVENT_BYTES,
-  types: ['application/cloudevents+json', 'application/json', BATCH],
-  batch: { type: BATCH, maxBytes: 1024 * 1024 },
+  maxBytes: MAX_EVENT_BYTES,
+  types: ['application/cloudevents+json', 'application/json', BATCH_TYPE],
+  batch: { type: BATCH_TYPE, maxBytes: 1024 * 1024 },
 }
 
-/** @param ctx.sql the intake's own connections: its transactions are no business of people's requests */
+/** @param ctx.sql connections for the intake alone, so its transactions do not hold up the requests of users */
 export function intakeRoutes(
   app: App,
   { sql, now, config, metrics }: Pick<Context, 'sql' | 'now' | 'config' | 'metrics'>,
@@ -28,30 +28,30 @@ export function intakeRoutes(
     method: 'POST',
     url: '/internal/v1/events',
     config: { access: 'producer', body: BODY },
-    // What each type of event demands is more than the document's schema says, so that the handler itself checks.
+    // Each event type requires more than the schema of the OpenAPI document says. So the handler validates.
     validatorCompiler: () => value => ({ value }),
     schema: {
       tags: ['Events'],
       operationId: 'reportEvents',
-      summary: 'Report facts about games and scores',
+      summary: 'Report events about games and scores',
       description:
-        'A CloudEvent 1.0, or a batch of up to 100 that are answered one by one and take effect in their order. ' +
-        '`source` and `id` name a fact: a repeat is a `duplicate` without effect, so that sending again is always safe.',
+        'A CloudEvent 1.0, or a batch of up to 100. A batch has a result for each event and takes effect in its order. ' +
+        '`source` and `id` identify an event. A repeat is a `duplicate` without effect, so it is always safe to send again.',
       body: {
         content: {
           'application/cloudevents+json': { schema: CloudEvent },
           'application/json': { schema: CloudEvent },
-          [BATCH]: { schema: Type.Array(CloudEvent, { maxItems: MAX_EVENTS }) },
+          [BATCH_TYPE]: { schema: Type.Array(CloudEvent, { maxItems: MAX_BATCH_SIZE }) },
         },
       },
       response: { 200: Type.Union([EventResult, BatchResult]), 202: EventResult },
     },
     handler: async (request, reply) => {
       const settings = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
-      const take: Take = async events => {
+      const ingest = async (events: readonly GameEvent[]) => {
         const { outcomes, skipped } = await ingestEvents(sql, events, settings)
         if (skipped > 0) {
-          request.log.debug({ skipped }, 'unknown recipients skipped')
+          request.log.debug({ skipped }, 'skipped recipients without an account')
           metrics.skippedRecipients(skipped)
         }
         outcomes.forEach(({ status }, index) => {
@@ -59,59 +59,69 @@ export function intakeRoutes(
         })
         return outcomes
       }
-      const refuse = () => metrics.event(undefined, 'rejected')
-      if (mediaType(request.headers['content-type']) === BATCH) {
+      if (mediaType(request.headers['content-type']) === BATCH_TYPE) {
+        const items = readItems(request.body)
+        const parsed = items.map(item => parseItem(item, settings.now))
+        for (const event of parsed) if (event instanceof AppError) metrics.event(undefined, 'rejected')
+        const events = parsed.filter((event): event is GameEvent => !(event instanceof AppError))
+        const outcomes = events.length > 0 ? await ingest(events) : []
         const language = preferredLanguage(request.headers['accept-language'])
-        return { results: await takeBatch(itemsOf(request.body), take, refuse, settings.now, language) }
+        return { results: toResults(items, parsed, outcomes, language) }
       }
       const event = parseEvent(request.body, settings.now)
       if (event instanceof AppError) {
-        refuse()
+        metrics.event(undefined, 'rejected')
         throw event
       }
-      const [outcome] = await take([event])
+      const [outcome] = await ingest([event])
       if (outcome!.status === 'mismatch') throw eventMismatch()
       return reply.code(outcome!.status === 'accepted' ? 202 : 200).send({ id: event.id, ...outcome! })
     },
   })
 }
 
-type Take = (events: readonly GameEvent[]) => Promise<EventOutcome[]>
-
-/** Every item gets its own answer, in order; a refused one costs the others nothing. */
-async function takeBatch(items: readonly unknown[], take: Take, refuse: () => void, now: Date, language: Language) {
-  const read = items.map(item => readItem(item, now))
-  const events = read.filter((event): event is GameEvent => !(event instanceof AppError))
-  for (const event of read) if (event instanceof AppError) refuse()
-  const outcomes = events.length > 0 ? await take(events) : []
-  const outcomeOf = new Map(events.map((event, index) => [event, outcomes[index]!]))
-  return read.map((event, index) => {
+/**
+ * Returns a result for each item of a batch, in their order.
+ * @param parsed the items after validation
+ * @param outcomes an outcome for each event among `parsed`
+ */
+function toResults(
+  items: readonly unknown[],
+  parsed: readonly (GameEvent | AppError)[],
+  outcomes: readonly EventOutcome[],
+  language: Language,
+) {
+  const remaining = outcomes.values()
+  return parsed.map((event, index) => {
     if (event instanceof AppError) return rejected(items[index], event, language)
-    const outcome = outcomeOf.get(event)!
+    const outcome = remaining.next().value!
     return outcome.status === 'mismatch'
       ? rejected(items[index], eventMismatch(), language)
       : { id: event.id, ...outcome }
   })
 }
 
-function itemsOf(body: unknown): unknown[] {
+function readItems(body: unknown): unknown[] {
   if (!Array.isArray(body)) {
     throw invalid({ body: [{ fr: 'Le corps doit être une liste JSON.', en: 'The body must be a JSON array.' }] })
   }
-  if (body.length > MAX_EVENTS) {
-    const text = { fr: `Le corps a plus de ${MAX_EVENTS} éléments.`, en: `The body has more than ${MAX_EVENTS} items.` }
+  if (body.length > MAX_BATCH_SIZE) {
+    const text = {
+      fr: `Le corps a plus de ${MAX_BATCH_SIZE} éléments.`,
+      en: `The body has more than ${MAX_BATCH_SIZE} items.`,
+    }
     throw invalid({ body: [text] })
   }
   return body
 }
 
-function readItem(item: unknown, now: Date): GameEvent | AppError {
-  if (bytesOf(item) > EVENT_BYTES) return tooLarge(EVENT_BYTES)
+function parseItem(item: unknown, now: Date): GameEvent | AppError {
+  if (countBytes(item) > MAX_EVENT_BYTES) return tooLarge(MAX_EVENT_BYTES)
   return forbiddenCharacterError(item) ?? parseEvent(item, now)
 }
 
-/** As compact JSON; of what nests deeper than calls may, Infinity. */
-function bytesOf(item: unknown): number {
+/** Returns the size of an item as compact JSON. If it nests too deeply for `JSON.stringify`, returns Infinity. */
+function countBytes(item: unknown): number {
   try {
     return Buffer.byteLength(JSON.stringify(item))
   } catch {
@@ -121,6 +131,6 @@ function bytesOf(item: unknown): number {
 
 function rejected(item: unknown, error: AppError, language: Language) {
   const id = (item as { id?: unknown } | null)?.id
-  const usable = typeof id === 'string' && id !== '' && forbiddenCharacterError(id) === undefined
-  return { id: usable ? id : null, status: 'rejected' as const, ...toFailure(error, language) }
+  const isUsable = typeof id === 'string' && id !== '' && forbiddenCharacterError(id) === undefined
+  return { id: isUsable ? id : null, status: 'rejected' as const, ...toFailure(error, language) }
 }

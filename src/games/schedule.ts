@@ -1,92 +1,77 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import * as users from '../accounts/users.ts'
 import type { Sql } from '../db/sql.ts'
 import type { LocalTime } from '../notifications/dates.ts'
-import * as notifications from '../notifications/notifications.ts'
-import type { DueTime } from './due.ts'
+import { announceOnce, type GameAnnouncement } from './announce.ts'
+import type { DueTime } from './due-times.ts'
 import * as games from './games.ts'
-import { renderNotifications } from './messages.ts'
-import { reminderOnceKey } from './planning.ts'
+import { reminderKey, startedKey, toEventKey } from './once-key.ts'
 import type { Game } from './projection.ts'
-import type { Announcement } from './recipients.ts'
 
 /** "a start at most 15 min late" */
 const START_GRACE_MS = 15 * 60_000
 
-/** Due times a transaction takes: it holds the locks of their games for some milliseconds. */
-const BATCH = 50
+/** The maximum of due times in one transaction, which locks their games for some milliseconds. */
+const BATCH_SIZE = 50
 
 const POLL_MS = 1_000
 
-/** What came of one that was due. `dropped` is too late, cancelled, moved, or told by the producer. */
+/**
+ * The outcome of one due time. A dropped one was too late, or its game was cancelled or moved, or it was announced before.
+ * The metric `reminders_total` has the outcome as a label.
+ */
 export type Fired = { type: DueTime['type']; outcome: 'told' | 'dropped'; lateSeconds: number }
 
-type Due = { game_id: number; type: DueTime['type']; due_at: Date; still: boolean }
+type DueRow = { game_id: number; type: DueTime['type']; due_at: Date; is_current: boolean }
 
 /**
- * Tells a batch of what is due, in the transaction that takes it off the schedule, under the locks of the games: so nothing
- * is told of a game that was cancelled or moved, nothing twice, and a worker that is killed leaves it to the next. Games
- * that somebody else holds are passed over: it is theirs, or stays for the next look.
- * @returns what fired; empty when nothing is left to do now
+ * Announces a batch of due times and deletes them from the schedule, in one transaction that locks their games. So it never
+ * announces a cancelled or moved game or the same thing twice, and after a crash the rows are still on the schedule. It skips
+ * games that another transaction has locked. The next batch looks at them again.
+ * @returns the outcomes; an empty array when nothing is left to do now
  */
-export async function fireDue(sql: Sql, clock: LocalTime): Promise<Fired[]> {
+export async function fireDue(sql: Sql, localTime: LocalTime): Promise<Fired[]> {
+  const { now } = localTime
   return sql.begin(async tx => {
-    const held = await games.lockDue(tx, clock.now, BATCH)
-    if (held.size === 0) return []
-    // A statement of its own sees what the game's last event has left, whatever the first one saw before it got the lock.
-    const due = await tx<Due>`
+    const locked = await games.lockDue(tx, now, BATCH_SIZE)
+    if (locked.size === 0) return []
+    // The snapshot of `lockDue` may be older than the lock. This second statement sees the state of the game under the lock.
+    const due = await tx<DueRow>`
       delete from game_schedule using game
-      where game.id = game_id and game_id = any(${[...held.keys()]}::bigint[]) and due_at <= ${clock.now}
-      returning game_id, type, due_at, game.starts_at = game_schedule.starts_at and not cancelled as still`
+      where game.id = game_id and game_id = any(${[...locked.keys()]}::bigint[]) and due_at <= ${now}
+      returning game_id, type, due_at, game.starts_at = game_schedule.starts_at and not cancelled as is_current`
     const timely = [...Map.groupBy(due, row => row.game_id)].flatMap(([id, rows]) =>
-      rows.filter(row => isTimely(row, rows, held.get(id)!, clock.now)),
+      rows.filter(row => isTimely(row, rows, locked.get(id)!, now)),
     )
-    const told = await tell(tx, new Map(timely.map(row => [row, announcement(held.get(row.game_id)!, row)])), clock)
+    const announcements = new Map(timely.map(row => [row, toAnnouncement(locked.get(row.game_id)!, row)]))
+    const { fresh } = await announceOnce(tx, [...announcements.values()], localTime)
     return due.map(row => ({
       type: row.type,
-      outcome: told.has(row) ? 'told' : 'dropped',
-      lateSeconds: (clock.now.getTime() - row.due_at.getTime()) / 1000,
+      outcome: fresh.has(announcements.get(row)!) ? 'told' : 'dropped',
+      lateSeconds: (now.getTime() - row.due_at.getTime()) / 1000,
     }))
   })
 }
 
 /** "of several overdue reminders the last, and only before the start; a start at most 15 min late" */
-function isTimely(row: Due, rows: readonly Due[], { startsAt }: Game, now: Date): boolean {
-  if (!row.still) return false
+function isTimely(row: DueRow, rowsOfGame: readonly DueRow[], { startsAt }: Game, now: Date): boolean {
+  if (!row.is_current) return false
   const start = Date.parse(startsAt!)
   if (row.type === 'game_started') return now.getTime() <= start + START_GRACE_MS
-  const later = rows.some(other => other.still && other.type === row.type && other.due_at > row.due_at)
-  return !later && now.getTime() < start
+  const isSuperseded = rowsOfGame.some(
+    other => other.is_current && other.type === row.type && other.due_at > row.due_at,
+  )
+  return !isSuperseded && now.getTime() < start
 }
 
-/** It is told as though it had been reported, by a fact that has its notice for a name. */
-function announcement(game: Game, { type, due_at }: Due): Announcement & { onceKey: string } {
-  const onceKey = type === 'game_started' ? `started@${game.startsAt}` : reminderOnceKey(game, due_at)
-  const event = { key: `${game.id} ${onceKey}`, type, gameId: game.id }
-  return { event, type, userIds: [...game.playerIds], game, onceKey }
+/** Returns an announcement as for a reported event. Its event key is made of the once-key. */
+function toAnnouncement(game: Game, { type, due_at }: DueRow): GameAnnouncement {
+  const onceKey = type === 'game_started' ? startedKey(game) : reminderKey(game, due_at)
+  const event = { key: toEventKey(onceKey), type, gameId: game.id }
+  return { event, type, recipientIds: game.playerIds, game, onceKey }
 }
 
-/** @returns those that nobody had told before */
-async function tell(
-  tx: Sql,
-  announcements: Map<Due, Announcement & { onceKey: string }>,
-  clock: LocalTime,
-): Promise<Set<Due>> {
-  if (announcements.size === 0) return new Set()
-  // From now on a producer's own reminder for this start adds nothing: it is named by the start alone.
-  const reminders = [...announcements.values()].filter(({ type }) => type === 'game_reminder')
-  const own = reminders.map(({ game }) => ({ game, onceKey: `reminder@${game.startsAt}` }))
-  const claimed = await games.claimOnceKeys(tx, [...announcements.values(), ...own], clock.now)
-  const fresh = new Map([...announcements].filter(([, { event }]) => claimed.has(event.key)))
-  const told = [...fresh.values()]
-  const people = await users.lockForShare(tx, [...new Set(told.flatMap(({ userIds }) => userIds))])
-  const rows = renderNotifications(told, people, clock)
-  await notifications.store(tx, rows, clock.now)
-  return new Set(fresh.keys())
-}
-
-/** How many reminders and starts wait beyond their time, and for how long the oldest of them: 0 and 0 in normal running. */
+/** Returns how many reminders and starts are past their due time, and the age of the oldest. Normally both are 0. */
 export async function countOverdue(sql: Sql, now: Date): Promise<{ waiting: number; oldestSeconds: number }> {
   const [row] = await sql<{ waiting: number; oldest: Date | null }>`
     select count(*) as waiting, min(due_at) as oldest from game_schedule where due_at <= ${now}`
@@ -94,46 +79,46 @@ export async function countOverdue(sql: Sql, now: Date): Promise<{ waiting: numb
 }
 
 /**
- * Looks for what is due every second, while the process lives; every process that works may.
- * @param clock asked anew for each batch, since a text tells "today" from "tomorrow" when it is written
- * @param observe hears of each one that fired
- * @returns `stop`, which waits for the batch that is being told
+ * Polls for due reminders and starts every second. Any number of workers may run it.
+ * @param localTime called for each batch, because a text says "today" or "tomorrow"
+ * @param observe called for each due time that fired
+ * @returns `stop`, which waits for the current batch
  */
 export function startSchedule(
   sql: Sql,
-  clock: () => LocalTime,
+  localTime: () => LocalTime,
   log: FastifyBaseLogger,
   observe: (fired: Fired) => void,
 ): { stop(): Promise<void> } {
   const stopping = new AbortController()
-  let failing = false
+  let isFailing = false
 
-  async function look(): Promise<Fired[]> {
+  async function fireBatch(): Promise<Fired[]> {
     try {
-      const fired = await fireDue(sql, clock())
-      failing = false
+      const fired = await fireDue(sql, localTime())
+      isFailing = false
       return fired
     } catch (error) {
-      // One line, not one a second, for as long as the database is away.
-      if (!failing) log.error({ err: error }, 'the schedule could not be looked at; every second again')
-      failing = true
+      // Logs once per outage instead of every second.
+      if (!isFailing) log.error({ err: error }, 'cannot read the schedule; retrying every second')
+      isFailing = true
       return []
     }
   }
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const fired = await look()
-      for (const one of fired) observe(one)
-      if (fired.length === 0) await delay(POLL_MS, undefined, { signal: stopping.signal }).catch(() => {})
+      const batch = await fireBatch()
+      for (const fired of batch) observe(fired)
+      if (batch.length === 0) await delay(POLL_MS, undefined, { signal: stopping.signal }).catch(() => {})
     }
   }
 
-  const ran = run()
+  const running = run()
   return {
     async stop() {
       stopping.abort()
-      await ran
+      await running
     },
   }
 }

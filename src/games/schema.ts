@@ -3,7 +3,7 @@ import { Type } from '../http/type.ts'
 import { ONE_LINE } from '../http/validation.ts'
 import { NOTIFICATION_TYPES } from '../notifications/catalogue.ts'
 
-/** The types of notification, and two that "notify nobody but keep the game known". */
+/** The notification types, and two event types that "notify nobody but keep the game known". */
 export const EVENT_TYPES = [...NOTIFICATION_TYPES, 'game_created', 'game_updated'] as const
 
 export type EventType = (typeof EVENT_TYPES)[number]
@@ -44,8 +44,8 @@ const Score = Type.Object(
   { title: 'Score' },
 )
 
-const ACTOR = id(43, 'Who did it; required when a player joined or left: that player.')
-const STARTS_AT = instant('2026-01-17T18:00:00+01:00', 'When the game starts; required on game events.')
+const ACTOR = id(43, 'The user who did it. Required when a player joined or left: that player.')
+const STARTS_AT = instant('2026-01-17T18:00:00+01:00', 'When the game starts. Required on game events.')
 
 const state = {
   game_id: id(12),
@@ -57,14 +57,14 @@ const state = {
     examples: [[42, 43]],
   }),
   actor_id: Type.Optional(ACTOR),
-  by_id: Type.Optional(id(42, 'Who did it for the actor, such as a creator who removes a player.')),
+  by_id: Type.Optional(id(42, 'The user who did it for the actor, such as a creator who removes a player.')),
   starts_at: Type.Optional(STARTS_AT),
   place: Type.Optional(line('data.place', 120, 'Court 2', 'One line.')),
 }
 
 const EventData = Type.Object(
   { ...state, score: Type.Optional(Score) },
-  { title: 'EventData', description: 'The state of the game after the fact; `score` is required on score events.' },
+  { title: 'EventData', description: 'The state of the game after the event. `score` is required on score events.' },
 )
 const GameData = Type.Object({ ...state, starts_at: STARTS_AT })
 const MoveData = Type.Object({ ...state, starts_at: STARTS_AT, actor_id: ACTOR })
@@ -77,20 +77,21 @@ const envelope = {
   specversion: Type.Literal('1.0', {
     rule: { fr: 'Le champ specversion doit être « 1.0 ».', en: 'The specversion field must be "1.0".' },
   }),
-  id: verbatim('With `source` the name of the fact: a repeat has no effect.', 'join-981'),
-  source: verbatim('Who reports.', '/games'),
+  id: verbatim('Together with `source` it identifies the event: a repeat has no effect.', 'join-981'),
+  source: verbatim('The service that reports the event.', '/games'),
   type: Type.Enum([...EVENT_TYPES], {
-    description: 'What happened. `game_created` and `game_updated` notify nobody but keep the game known.',
+    description:
+      'What happened. `game_created` and `game_updated` send no notification. They only keep the game known.',
     examples: ['game_joined'],
     rule: { fr: 'Ce type d’événement n’existe pas.', en: 'There is no such type of event.' },
   }),
-  time: instant('2026-01-10T09:00:00Z', 'When it happened; orders the facts of a game.'),
+  time: instant('2026-01-10T09:00:00Z', 'When it happened. The events of a game are ordered by it.'),
 }
 
-/** A CloudEvent 1.0 as the document shows it. What each type demands of `data` is in `schemaOf`. */
+/** A CloudEvent 1.0 as the OpenAPI document shows it. `eventSchema` adds what each type requires of `data`. */
 export const CloudEvent = Type.Object({ ...envelope, data: EventData }, { title: 'CloudEvent' })
 
-/** What an event of this type is held against; of an unknown one everything is that can be. */
+/** Returns the schema for events of a type. For an unknown type it is the schema that all types share. */
 export function eventSchema(type: EventType | undefined) {
   if (type === undefined) return CloudEvent
   const moves = type === 'game_joined' || type === 'game_left'
@@ -100,10 +101,10 @@ export function eventSchema(type: EventType | undefined) {
   })
 }
 
-/** An event as it is after validation. */
+/** An event after validation. */
 export type CloudEvent = Static<typeof CloudEvent>
 
-const count = Type.Integer({ description: 'How many notifications the fact brought about.', examples: [3] })
+const count = Type.Integer({ description: 'How many notifications the event caused.', examples: [3] })
 
 export const EventResult = Type.Object(
   { id: Type.String({ examples: ['join-981'] }), status: Type.Enum(['accepted', 'duplicate']), notifications: count },

@@ -22,7 +22,7 @@ export function notificationRoutes(
     schema: {
       operationId: 'listNotifications',
       tags: ['Notifications'],
-      summary: 'One’s own notifications, newest first',
+      summary: 'List your notifications, newest first',
       querystring: PageQuery,
       response: { 200: Type.Object({ data: Type.Array(Notification), meta: PaginationMeta }) },
     },
@@ -50,7 +50,7 @@ export function notificationRoutes(
     schema: {
       operationId: 'countUnreadNotifications',
       tags: ['Notifications'],
-      summary: 'How many of them are unread',
+      summary: 'Count your unread notifications',
       response: { 200: Type.Object({ unread_count: Type.Integer() }) },
     },
     handler: async request => ({ unread_count: await notifications.countUnread(readSql, request.caller.userId) }),
@@ -62,9 +62,11 @@ export function notificationRoutes(
     schema: {
       operationId: 'streamNotifications',
       tags: ['Notifications'],
-      summary: 'What is new, as server-sent events',
+      summary: 'Receive new notifications as server-sent events',
       description: STREAM,
-      response: { 200: { description: 'The events, until the token ends.', content: { 'text/event-stream': EVENTS } } },
+      response: {
+        200: { description: 'The events, until the token expires.', content: { 'text/event-stream': EVENTS } },
+      },
     },
     handler: async (request, reply) => {
       if (request.method === 'GET') return streams.open(reply, request.caller)
@@ -79,7 +81,7 @@ export function notificationRoutes(
     schema: {
       operationId: 'readNotification',
       tags: ['Notifications'],
-      summary: 'Mark one as read',
+      summary: 'Mark a notification as read',
       params: NotificationPath,
       response: { 200: Type.Object({ data: Notification }) },
     },
@@ -98,7 +100,7 @@ export function notificationRoutes(
     schema: {
       operationId: 'readAllNotifications',
       tags: ['Notifications'],
-      summary: 'Mark all as read, or those that were on the screen',
+      summary: 'Mark all notifications as read, or those that were on the screen',
       body: ReadAllBody,
       response: { 200: Type.Object({ message: Type.String(), count: Type.Integer() }) },
     },
@@ -114,7 +116,7 @@ export function notificationRoutes(
     schema: {
       operationId: 'deleteNotification',
       tags: ['Notifications'],
-      summary: 'Delete one',
+      summary: 'Delete a notification',
       params: NotificationPath,
       response: { 200: Message },
     },
@@ -127,17 +129,18 @@ export function notificationRoutes(
   })
 }
 
-/** Why a notification could not be touched. The sentence is a literal of the specification. */
+/** Returns the error for a notification that the caller does not have. The specification gives the sentence of the 403. */
 async function ownershipError(sql: Query, userId: number, id: number) {
   return (await notifications.belongsToOther(sql, userId, id))
     ? forbidden(same('Cette notification ne vous appartient pas.'))
     : notFound()
 }
 
-const STREAM = `\`sync\` comes first and after every gap: \`{unread_count, latest_id}\`; a client that isn't there yet fetches \
-the list. Then, as they commit, \`notification\` (a Notification) and \`unread_count\` (\`{unread_count}\`). A notification \
-may come in a \`sync\` and again by itself, and ids need not rise: go by the \`id\`. A comment every 20 s is the heartbeat. It \
-ends with the token and with the session; at most 5 of a user are open, the oldest goes.`
+const STREAM = `The first event is \`sync\` with \`{unread_count, latest_id}\`. It comes again after every gap. A client that does \
+not have \`latest_id\` yet fetches the list. The other events come as changes commit: \`notification\` (a Notification) and \
+\`unread_count\` (\`{unread_count}\`). A notification may still come after a \`sync\` that covers it, and ids need not rise. So \
+recognize a notification by its \`id\`. The heartbeat is a comment every 20 s. The stream ends with the token and with the \
+session. At most 5 streams of a user are open: the next one ends the oldest.`
 const EVENTS = {
   schema: Type.String({ examples: ['event: sync\ndata: {"unread_count":2,"latest_id":41}\n\n'] }),
 }

@@ -1,3 +1,4 @@
+import { fragment } from '../db/statement.ts'
 import { Type } from '../http/type.ts'
 import { NOTIFICATION_TYPES } from './catalogue.ts'
 
@@ -38,11 +39,16 @@ export const PageQuery = Type.Object({
 export const NotificationPath = Type.Object({ id: Id })
 
 export const ReadAllBody = Type.Object({
-  ids: Type.Optional(Type.Array(Id, { maxItems: 100, description: 'only these; absent: all' })),
+  ids: Type.Optional(Type.Array(Id, { maxItems: 100, description: 'Marks only these. Without `ids` it marks all.' })),
 })
 
 /**
- * A `Notification` as it goes over the wire, written by PostgreSQL (`row_to_json`). Rows that were read, made into objects and
- * written again cost a page a third more.
+ * A `Notification` as JSON text, written by PostgreSQL (`row_to_json`). A page takes a third more time if the process parses the
+ * rows and writes them again.
  */
 export type NotificationJson = string
+
+/** The columns of a `Notification`, for `row_to_json`. */
+export const NOTIFICATION_COLUMNS = fragment`
+  id, type, title, message, data, read_at is not null as is_read,
+  date_trunc('second', read_at) as read_at, date_trunc('second', created_at) as created_at`

@@ -24,53 +24,54 @@ type Deps = {
   listener: Listener
   log: FastifyBaseLogger
   now: () => Date
-  /** Which of these sessions still run. */
+  /** Returns those of the sessions that have not ended. */
   findRunning: (sessionIds: string[]) => Promise<Set<string>>
-  /** Hears of each stream that opens (1) or ends (-1). */
+  /** Called with 1 when a stream opens, and with -1 when it ends. */
   count: (change: 1 | -1) => void
 }
 
 /**
- * The live streams of this process. One round at a time reads what is new, in one statement for everybody it concerns; what is
- * notified meanwhile waits for the next round. So a burst costs few statements, users without a stream here cost none, and each
- * stream is told things in the order in which they can be seen.
+ * The live streams of this process. It works in rounds, one at a time. A round reads the pending changes of all users with one
+ * statement and sends them. Changes that arrive during a round wait for the next. So a burst of changes costs few statements, a
+ * user without a stream here costs none, and each stream receives changes in the order in which they become visible.
  */
 export class Streams {
   readonly #deps: Deps
   readonly #byUser = new Map<number, Set<Stream>>()
-  /** What has been notified since the last round began, and the streams that are to get a `sync`. */
-  readonly #named: PendingChanges = new Map()
+  /** The changes since the last round began. */
+  readonly #pending: PendingChanges = new Map()
+  /** The streams that the next round sends a `sync`. */
   readonly #unsynced = new Set<Stream>()
-  #turning = false
-  #closed = false
+  #isRunning = false
+  #isClosed = false
 
   constructor(deps: Deps) {
     this.#deps = deps
     deps.listener.on(INBOX_CHANNEL, payload => {
-      collectChanges(this.#named, payload, userId => this.#byUser.has(userId))
-      this.#turn()
+      collectChanges(this.#pending, payload, userId => this.#byUser.has(userId))
+      this.#startRounds()
     })
-    // "A lost LISTEN connection": what was notified meanwhile is lost, so every client is told where things stand.
+    // Changes during "a lost LISTEN connection" are lost. So every stream gets a `sync` when the connection is back.
     deps.listener.onUp(() => {
       for (const stream of this.#all()) this.#unsynced.add(stream)
-      this.#turn()
+      this.#startRounds()
     })
   }
 
-  /** Takes an answer over; it is a stream from now on, until the token's end at most. */
+  /** Turns a reply into a stream, which ends when the token expires at the latest. */
   open(reply: FastifyReply, caller: Caller): void {
-    const own = this.#byUser.get(caller.userId) ?? new Set()
-    this.#byUser.set(caller.userId, own)
+    const streamsOfUser = this.#byUser.get(caller.userId) ?? new Set()
+    this.#byUser.set(caller.userId, streamsOfUser)
     const ended = () => this.#drop(stream)
     const wire = openEventStream(reply, { until: caller.expiresAt, now: this.#deps.now, ended })
     const stream: Stream = { caller, wire, synced: false }
-    own.add(stream)
+    streamsOfUser.add(stream)
     this.#unsynced.add(stream)
     this.#deps.count(1)
-    const [oldest] = own
-    if (own.size > MAX_PER_USER) this.#drop(oldest!)
-    if (this.#closed) this.#drop(stream)
-    this.#turn()
+    const [oldest] = streamsOfUser
+    if (streamsOfUser.size > MAX_PER_USER) this.#drop(oldest!)
+    if (this.#isClosed) this.#drop(stream)
+    this.#startRounds()
   }
 
   /** Ends the streams of a session, or of all sessions of a user. */
@@ -80,9 +81,9 @@ export class Streams {
     }
   }
 
-  /** Ends all of them, and those that still come. */
+  /** Ends all streams. Streams that open later end at once. */
   close(): void {
-    this.#closed = true
+    this.#isClosed = true
     for (const stream of this.#all()) this.#drop(stream)
   }
 
@@ -92,69 +93,69 @@ export class Streams {
 
   #drop(stream: Stream): void {
     const { userId } = stream.caller
-    const own = this.#byUser.get(userId)
-    if (!own?.delete(stream)) return
-    if (own.size === 0) this.#byUser.delete(userId)
+    const streamsOfUser = this.#byUser.get(userId)
+    if (!streamsOfUser?.delete(stream)) return
+    if (streamsOfUser.size === 0) this.#byUser.delete(userId)
     this.#unsynced.delete(stream)
     stream.wire.end()
     this.#deps.count(-1)
   }
 
-  #turn(): void {
-    if (this.#turning) return
-    this.#turning = true
-    void this.#run()
+  #startRounds(): void {
+    if (this.#isRunning) return
+    this.#isRunning = true
+    void this.#runRounds()
   }
 
-  async #run(): Promise<void> {
-    for (let failures = 0; !this.#closed && (this.#named.size > 0 || this.#unsynced.size > 0); ) {
-      const [asked, syncing] = [new Map(this.#named), new Set(this.#unsynced)]
-      this.#named.clear()
+  async #runRounds(): Promise<void> {
+    for (let failures = 0; !this.#isClosed && (this.#pending.size > 0 || this.#unsynced.size > 0); ) {
+      const [changes, syncing] = [new Map(this.#pending), new Set(this.#unsynced)]
+      this.#pending.clear()
       this.#unsynced.clear()
       try {
-        await this.#round(asked, syncing)
+        await this.#runRound(changes, syncing)
         failures = 0
       } catch (error) {
-        if (!this.#closed && failures === 0) {
-          this.#deps.log.warn({ err: error }, 'the streams could not be told; soon again')
+        if (!this.#isClosed && failures === 0) {
+          this.#deps.log.warn({ err: error }, 'cannot read notifications for the streams; retrying')
         }
         failures += 1
-        this.#putBack(asked, syncing)
+        this.#requestSync(changes, syncing)
         await delay(RETRY_MS, undefined, { ref: false })
       }
     }
-    this.#turning = false
+    this.#isRunning = false
   }
 
-  /** After a round that failed: whoever was to be told gets a `sync` instead, which covers all of it. */
-  #putBack(asked: PendingChanges, syncing: Set<Stream>): void {
-    for (const userId of asked.keys()) for (const stream of this.#byUser.get(userId) ?? []) this.#unsynced.add(stream)
+  /** After a failed round, its streams get a `sync` instead. A `sync` covers all changes. */
+  #requestSync(changes: PendingChanges, syncing: Set<Stream>): void {
+    for (const userId of changes.keys()) for (const stream of this.#byUser.get(userId) ?? []) this.#unsynced.add(stream)
     for (const stream of syncing) if (this.#byUser.get(stream.caller.userId)?.has(stream)) this.#unsynced.add(stream)
   }
 
-  async #round(asked: PendingChanges, syncing: Set<Stream>): Promise<void> {
-    await this.#endEnded(syncing)
-    const users = new Set([...asked.keys(), ...[...syncing].map(stream => stream.caller.userId)])
-    for (const news of await readInboxChanges(this.#deps.sql, [...users], asked)) {
-      this.#tell(news, asked.has(news.userId), syncing)
+  async #runRound(changes: PendingChanges, syncing: Set<Stream>): Promise<void> {
+    await this.#dropEndedSessions(syncing)
+    const userIds = new Set([...changes.keys(), ...[...syncing].map(stream => stream.caller.userId)])
+    for (const change of await readInboxChanges(this.#deps.sql, [...userIds], changes)) {
+      this.#send(change, changes.has(change.userId), syncing)
     }
   }
 
-  /** A session may have ended between its being let in and our hearing of it, or while we heard nothing. */
-  async #endEnded(syncing: Set<Stream>): Promise<void> {
+  /** A session may have ended after its token was checked and before this process could hear of it. */
+  async #dropEndedSessions(syncing: Set<Stream>): Promise<void> {
     if (syncing.size === 0) return
-    const still = await this.#deps.findRunning([...syncing].map(stream => stream.caller.sessionId))
-    for (const stream of syncing) if (!still.has(stream.caller.sessionId)) this.#drop(stream)
+    const running = await this.#deps.findRunning([...syncing].map(stream => stream.caller.sessionId))
+    for (const stream of syncing) if (!running.has(stream.caller.sessionId)) this.#drop(stream)
   }
 
-  #tell({ userId, unreadCount, latestId, fresh }: InboxChange, changed: boolean, syncing: Set<Stream>): void {
+  #send({ userId, unreadCount, latestId, fresh }: InboxChange, hasChanged: boolean, syncing: Set<Stream>): void {
     const sync = formatEvent('sync', JSON.stringify({ unread_count: unreadCount, latest_id: latestId }))
     const notifications = fresh.map(json => formatEvent('notification', json)).join('')
     const unread = formatEvent('unread_count', JSON.stringify({ unread_count: unreadCount }))
     for (const stream of this.#byUser.get(userId) ?? []) {
-      // One that opened during this round waits for its `sync`, which will cover what is told now.
+      // A stream that opened during this round gets nothing. The next round sends it a `sync`, which covers this change.
       if (syncing.has(stream)) stream.wire.write(sync + notifications)
-      else if (stream.synced && changed) stream.wire.write(notifications + unread)
+      else if (stream.synced && hasChanged) stream.wire.write(notifications + unread)
       stream.synced ||= syncing.has(stream)
     }
   }

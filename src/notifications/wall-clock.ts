@@ -1,10 +1,10 @@
-/** What the calendar and clock on a wall show. `month` counts from 1. */
+/** A local date and time. `month` counts from 1. */
 export type WallClock = { year: number; month: number; day: number; hour: number; minute: number; second: number }
 
-// An Intl.DateTimeFormat takes some twenty times longer to make than to use, so each zone's is made once.
+// Creating an Intl.DateTimeFormat takes some twenty times longer than using it, so there is one for each zone.
 const calendars = new Map<string, Intl.DateTimeFormat>()
 
-/** What a zone's walls show at an instant. @throws RangeError for an invalid date or an unknown zone */
+/** Returns the local date and time of a zone at an instant. @throws RangeError for an invalid date or an unknown zone */
 export function wallClock(instant: Date, timeZone: string): WallClock {
   let calendar = calendars.get(timeZone)
   if (!calendar) {
@@ -27,7 +27,7 @@ export function wallClock(instant: Date, timeZone: string): WallClock {
   return { year, month, day, hour, minute, second }
 }
 
-/** Midnight of a day as though it were UTC's, in milliseconds; Date.UTC would misread years below 100. */
+/** Returns the midnight of a day in UTC, in milliseconds since 1970. `Date.UTC` would misread years below 100. */
 export function midnight({ year, month, day }: WallClock): number {
   return new Date(0).setUTCFullYear(year, month - 1, day)
 }

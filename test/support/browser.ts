@@ -105,7 +105,7 @@ export async function letTimePass({ sql }: Stage, email: string): Promise<void> 
 /** Notifications of somebody's, straight into the database; nobody is told of them. */
 export async function storeNotifications({ sql }: Stage, email: string, count: number): Promise<void> {
   await sql`
-    insert into notification (user_id, fact, type, title, message, locale, created_at, updated_at)
+    insert into notification (user_id, dedup_key, type, title, message, locale, created_at, updated_at)
     select id, 'stored ' || n, 'game_full', 'Partie complète', 'Numéro ' || n, 'fr', now(), now()
     from app_user, generate_series(1, ${count}::integer) as n where email = ${email}`
 }

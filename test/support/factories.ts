@@ -1,7 +1,7 @@
 import { createTokens } from '../../src/auth/jwt.ts'
 import { firstToken, sessionEnd } from '../../src/auth/session-tokens.ts'
 import type { Sql } from '../../src/db/sql.ts'
-import * as notifications from '../../src/notifications/notifications.ts'
+import { type NewNotification, store } from '../../src/notifications/store.ts'
 import type { Harness } from './app.ts'
 
 // Distinguishes the e-mail addresses and deduplication keys.
@@ -39,10 +39,10 @@ export async function makeNotifications(
   { ctx, database: { sql } }: Harness,
   userId: number,
   count: number,
-  more: Partial<notifications.NewNotification> = {},
+  more: Partial<NewNotification> = {},
 ): Promise<number[]> {
   made += 1
-  const stored = await notifications.store(
+  const stored = await store(
     sql,
     Array.from({ length: count }, (_, index) => ({
       userId,
@@ -53,7 +53,7 @@ export async function makeNotifications(
       data: { game_id: index },
       locale: 'fr' as const,
       actorId: null,
-      actorNameLength: 0,
+      actorName: null,
       ...more,
     })),
     ctx.now(),

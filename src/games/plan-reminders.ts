@@ -1,18 +1,18 @@
 import type { Sql } from '../db/sql.ts'
 import type { LocalTime } from '../notifications/dates.ts'
 import type { Duration } from '../settings.ts'
-import { dueTimes } from './due.ts'
-import * as games from './games.ts'
+import { dueTimes } from './due-times.ts'
+import * as onceKeys from './once-key.ts'
 import type { Game } from './projection.ts'
 
-/** The reader's clock, and how long before a game its players are reminded. */
+/** The local time, and how long before a game its players are reminded. */
 export type ReminderSettings = LocalTime & { reminderOffsets: readonly Duration[] }
 
 /**
- * Plans what locked games have become, in the event's own transaction: what was planned for another start, or for a game that
- * is cancelled, goes; what is due later than now is added. A game whose start is what it was is left alone, so that what is
- * due and not told yet stays, and so does what was planned when REMINDER_OFFSETS were others.
- * @param known the games as they were before
+ * Updates the schedule of locked games in the event's transaction: deletes the rows of an earlier start or of a cancelled
+ * game, and adds the due times that are after `now`. The rows of a game with the same start stay. So a due row that no worker
+ * has announced yet is kept, and so is a row that was planned under an earlier REMINDER_OFFSETS.
+ * @param known the games before the events
  */
 export async function planReminders(
   sql: Sql,
@@ -31,7 +31,7 @@ export async function planReminders(
       .map(({ type, dueAt }) => ({ game_id: id, starts_at: startsAt, type, due_at: dueAt }))
   })
   await sql`
-    with gone as (
+    with outdated as (
       delete from game_schedule using unnest(${moved.map(game => game.id)}::bigint[], ${starts}::timestamptz[])
         as moved (id, starts_at)
       where game_id = moved.id and game_schedule.starts_at is distinct from moved.starts_at
@@ -43,14 +43,14 @@ export async function planReminders(
     on conflict on constraint game_schedule_pkey do nothing`
 }
 
-/** A game that only a score has made known has no schedule: it becomes known to it by its first event. */
+/** Only a game event gives a game a schedule. So the first game event after a score event counts as a move. */
 function isMoved(before: Game, game: Game): boolean {
   return before.eventTime === null || before.startsAt !== game.startsAt || before.cancelled !== game.cancelled
 }
 
 /**
- * Lets a producer's own reminders, told just now, take the place of ours: of those that are overdue, else of the next one. So
- * nobody is reminded twice for one reason, and of several offsets the later ones stay.
+ * Replaces our reminders by a reminder that the producer has just reported: all of ours that are overdue, or our next one
+ * if none is. So the players get one reminder for one reason, and our later reminders stay.
  */
 export async function replaceByProducerReminder(sql: Sql, reminded: readonly Game[], now: Date): Promise<void> {
   const replaced = await sql<{ game_id: number; starts_at: Date; due_at: Date }>`
@@ -67,16 +67,12 @@ export async function replaceByProducerReminder(sql: Sql, reminded: readonly Gam
       and game_schedule.due_at <= greatest(next.due_at, ${now})
     returning game_schedule.game_id, game_schedule.starts_at, game_schedule.due_at`
   if (replaced.length === 0) return
-  // Kept as told, lest the game move and come back to this start, and it be planned again.
-  const onceKeys = reminded.flatMap(game =>
+  // If the game moves away and back to this start, `planReminders` adds these due times again. The claimed keys keep them
+  // from being announced then.
+  const keys = reminded.flatMap(game =>
     replaced
       .filter(row => row.game_id === game.id && row.starts_at.getTime() === Date.parse(game.startsAt!))
-      .map(row => ({ game, onceKey: reminderOnceKey(game, row.due_at) })),
+      .map(row => onceKeys.reminderKey(game, row.due_at)),
   )
-  await games.claimOnceKeys(sql, onceKeys, now)
-}
-
-/** What names one of our reminders among all that is told of a game. A producer's own is named by the start alone. */
-export function reminderOnceKey({ startsAt }: Game, dueAt: Date): string {
-  return `reminder@${startsAt} due ${dueAt.toISOString()}`
+  await onceKeys.claim(sql, keys, now)
 }

@@ -4,11 +4,11 @@ import { AppError, notFound } from '../errors.ts'
 import { isLocalRequest } from '../http/local.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
+import { demoEvent, STORY_LENGTH } from './demo-story.ts'
 import { ingestEvents } from './intake.ts'
 import { eventMismatch, parseEvent } from './parse-event.ts'
-import { playedEvent, STORY_LENGTH } from './play.ts'
 
-const Played = Type.Object({
+const DemoStep = Type.Object({
   round: Type.Integer({ minimum: 0, maximum: 499_999 }),
   step: Type.Integer({ minimum: 0 }),
 })
@@ -18,16 +18,16 @@ const PlayedStep = Type.Object({
 })
 
 /**
- * `POST /dev/play`, only where the development mailbox is and for the same callers: reports one step of a story about the
- * signed-in user, as a games service would. So the page needs no intake key, and a page elsewhere, which can't send the
- * token, does nothing here. `round` tells one telling of the story from the next.
+ * `POST /dev/play` reports one step of the demo story about the signed-in user, as a games service would. The route exists only
+ * beside the development mailbox, and only for local requests. So the page needs no intake key. A page of another origin cannot
+ * call it, because it does not have the token. `round` tells one repetition of the story from the next.
  */
-export async function playRoutes(
+export async function demoRoutes(
   plugin: FastifyInstance,
   { sql, now, config }: Pick<Context, 'sql' | 'now' | 'config'>,
 ): Promise<void> {
   const app = plugin as unknown as App
-  // A hook of the plugin comes before the guard of its route: to everybody else there is nothing here.
+  // This hook runs before the guard of the route. So every other caller gets a 404, signed in or not.
   app.addHook('onRequest', async request => {
     if (!isLocalRequest(request)) throw notFound()
   })
@@ -36,12 +36,12 @@ export async function playRoutes(
     method: 'POST',
     url: '/dev/play',
     config: { access: 'user', unlisted: true },
-    schema: { hide: true, body: Played, response: { 200: PlayedStep } },
+    schema: { hide: true, body: DemoStep, response: { 200: PlayedStep } },
     handler: async request => {
       const { round, step } = request.body
       if (step >= STORY_LENGTH) throw notFound()
       const settings = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
-      const event = parseEvent(playedEvent(request.caller.userId, round, step, settings.now), settings.now)
+      const event = parseEvent(demoEvent(request.caller.userId, round, step, settings.now), settings.now)
       if (event instanceof AppError) throw event
       const { outcomes } = await ingestEvents(sql, [event], settings)
       if (outcomes[0]!.status === 'mismatch') throw eventMismatch()

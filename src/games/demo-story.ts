@@ -1,0 +1,60 @@
+/** One event of the demo story. `actor` and `creator` are indexes of people, `players` is how many of them play. */
+type Step = { type: string; players: number; actor?: number; creator?: number; sets?: string }
+
+const SETS = '6-4 3-6 7-5'
+
+/**
+ * The story of a game that the development panel plays. It has an event for each of the ten notification types. Person 0 is
+ * the signed-in user, persons 1 to 3 have no account, and the first `players` persons play. Person 1 created the last game,
+ * because a creator gets no notification of their own cancellation.
+ */
+const STORY: readonly Step[] = [
+  { type: 'game_joined', players: 2, actor: 1 },
+  { type: 'game_joined', players: 3, actor: 2 },
+  { type: 'game_left', players: 2, actor: 2 },
+  { type: 'game_joined', players: 3, actor: 2 },
+  // With the fourth player the service itself announces `game_full`.
+  { type: 'game_joined', players: 4, actor: 3 },
+  { type: 'game_reminder', players: 4 },
+  { type: 'game_started', players: 4 },
+  { type: 'score_submitted', players: 4, actor: 1, sets: SETS },
+  { type: 'score_contested', players: 4, actor: 2, sets: SETS },
+  { type: 'score_validated', players: 4, actor: 3, sets: SETS },
+  { type: 'score_finalized', players: 4, sets: SETS },
+  { type: 'game_cancelled', players: 2, actor: 1, creator: 1 },
+]
+
+export const STORY_LENGTH = STORY.length
+
+/** Game ids above those of a real producer. Each user has a million of them, two for each round. */
+const FIRST_GAME_ID = 1_000_000_000_000
+const FIRST_STRANGER_ID = 9_000_000_000_000_000
+
+/**
+ * Returns the CloudEvent of one step of the story, as a games service would report it.
+ * @param round which repetition of the story, 0 to 499 999
+ */
+export function demoEvent(userId: number, round: number, step: number, now: Date) {
+  const { type, players, actor, creator = 0, sets } = STORY[step]!
+  const personId = (index: number) => (index === 0 ? userId : FIRST_STRANGER_ID + index)
+  const gameId = FIRST_GAME_ID + userId * 1_000_000 + round * 2 + (creator === 0 ? 0 : 1)
+  return {
+    specversion: '1.0',
+    id: `${gameId}/${step}`,
+    source: '/dev/play',
+    type,
+    time: now.toISOString(),
+    data: {
+      game_id: gameId,
+      creator_id: personId(creator),
+      player_ids: Array.from({ length: players }, (_, index) => personId(index)),
+      ...(actor !== undefined && { actor_id: personId(actor) }),
+      starts_at: tomorrowEvening(now),
+      ...(sets !== undefined && { score: { id: gameId, sets } }),
+    },
+  }
+}
+
+function tomorrowEvening(now: Date): string {
+  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1, 17)).toISOString()
+}

@@ -1,0 +1,79 @@
+import * as users from '../accounts/users.ts'
+import type { Sql } from '../db/sql.ts'
+import type { Language } from '../language.ts'
+import { type NotificationType, type RenderedText, render, type TextValues } from './catalogue.ts'
+import type { LocalTime } from './dates.ts'
+import { type NewNotification, store } from './store.ts'
+
+/** An event to announce: one notification for each recipient, in their language. */
+export type Announcement = {
+  type: NotificationType
+  /** The identity of the event. A user gets one notification for each type and event. */
+  eventKey: string
+  recipientIds: readonly number[]
+  actorId?: number | undefined
+  /** What the texts may mention, the actor's name aside. */
+  values: Omit<TextValues, keyof LocalTime | 'actorName'>
+  /** The `data` of the notification. */
+  data: Record<string, unknown>
+}
+
+export type Announced = {
+  /** How many recipients of each event have an account, by event key. */
+  counts: Map<string, number>
+  /** How many recipients have no account. */
+  skipped: number
+}
+
+/** A statement that needs the counts. It is sent together with the insert, so it costs no round trip of its own. */
+export type InsertCompanion = (counts: Announced['counts']) => Promise<unknown>
+
+/**
+ * Announces events: locks the accounts of recipients and actors, renders the texts and stores the notifications. Recipients
+ * without an account are skipped. Everything that sends notifications goes through this function.
+ */
+export async function announce(
+  tx: Sql,
+  announcements: readonly Announcement[],
+  localTime: LocalTime,
+  besideInsert: InsertCompanion = async () => {},
+): Promise<Announced> {
+  const ids = new Set(
+    announcements.flatMap(({ actorId, recipientIds }) => [...recipientIds, ...(actorId ? [actorId] : [])]),
+  )
+  if (ids.size === 0) return { counts: new Map(), skipped: 0 }
+  const people = await users.lockForShare(tx, [...ids])
+  const notifications = announcements.flatMap(announcement => renderAll(announcement, people, localTime))
+  const counts = countByEvent(announcements, people)
+  await Promise.all([store(tx, notifications, localTime.now), besideInsert(counts)])
+  const recipients = announcements.reduce((sum, { recipientIds }) => sum + recipientIds.length, 0)
+  return { counts, skipped: recipients - notifications.length }
+}
+
+type People = ReadonlyMap<number, users.Person>
+
+/** Returns a notification for each recipient of an announcement who has an account. */
+function renderAll({ type, ...announcement }: Announcement, people: People, localTime: LocalTime): NewNotification[] {
+  const { eventKey, actorId, data } = announcement
+  const actorName = actorId === undefined ? undefined : people.get(actorId)?.firstName
+  const values = { ...announcement.values, ...localTime, ...(actorName !== undefined && { actorName }) }
+  const texts = new Map<Language, RenderedText>()
+  return announcement.recipientIds
+    .filter(id => people.has(id))
+    .map(userId => {
+      const { locale } = people.get(userId)!
+      const text = texts.get(locale) ?? render(type, locale, values)
+      texts.set(locale, text)
+      const dedupKey = `${type}:${eventKey}`
+      return { userId, type, ...text, data, dedupKey, actorId: actorId ?? null, locale }
+    })
+}
+
+function countByEvent(announcements: readonly Announcement[], people: People): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { eventKey, recipientIds } of announcements) {
+    const known = recipientIds.filter(id => people.has(id))
+    counts.set(eventKey, (counts.get(eventKey) ?? 0) + known.length)
+  }
+  return counts
+}

@@ -1,0 +1,47 @@
+import type { Sql } from '../db/sql.ts'
+import type { Language } from '../language.ts'
+import type { RenderedText } from './catalogue.ts'
+import { INBOX_CHANNEL } from './inbox-changes.ts'
+
+/** A notification to store. A user gets only one for each `dedupKey`. */
+export type NewNotification = RenderedText & {
+  userId: number
+  dedupKey: string
+  type: string
+  data: Record<string, unknown>
+  locale: Language
+  actorId: number | null
+}
+
+/**
+ * Stores notifications in one insert. Their ids rise in the order given. It skips a notification if the user has one with the
+ * same deduplication key, and users who do not exist.
+ * @returns how many it stored
+ */
+export async function store(sql: Sql, notifications: NewNotification[], now: Date): Promise<number> {
+  if (notifications.length === 0) return 0
+  const column = <K extends keyof NewNotification>(name: K) => notifications.map(notification => notification[name])
+  // The conflict is named by its columns, because the name of the constraint is to change (see migration 0007).
+  const [row] = await sql<{ count: number }>`
+    with stored as (
+      insert into notification (user_id, type, title, message, data, dedup_key, actor_id, locale, actor_name_length,
+        created_at, updated_at)
+      select user_id, type, title, message, data, dedup_key, actor_id, new.locale, actor_name_length, ${now}, ${now}
+      from unnest(${column('userId')}::bigint[], ${column('type')}::text[], ${column('title')}::text[],
+          ${column('message')}::text[], ${column('data').map(data => JSON.stringify(data))}::json[],
+          ${column('dedupKey')}::text[], ${column('actorId')}::bigint[], ${column('locale')}::text[],
+          ${column('actorName').map(name => name?.length ?? 0)}::smallint[]) with ordinality
+        as new (user_id, type, title, message, data, dedup_key, actor_id, locale, actor_name_length, position)
+        join app_user on app_user.id = new.user_id
+      order by position
+      on conflict (user_id, dedup_key) do nothing
+      returning user_id, id
+    ), notified as (
+      -- 200 ids at a time, so a payload stays below PostgreSQL's limit of 8000 bytes.
+      select count(*) as count, pg_notify(${INBOX_CHANNEL}, string_agg(user_id || ':' || id, ',' order by id))
+      from (select user_id, id, (row_number() over () - 1) / 200 as part from stored) as numbered
+      group by part
+    )
+    select coalesce(sum(count), 0)::bigint as count from notified`
+  return row!.count
+}
