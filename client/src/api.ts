@@ -134,8 +134,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Report facts about games and scores
-         * @description A CloudEvent 1.0, or a batch of up to 100 that are answered one by one and take effect in their order. `source` and `id` name a fact: a repeat is a `duplicate` without effect, so that sending again is always safe.
+         * Report events about games and scores
+         * @description A CloudEvent 1.0, or a batch of up to 100. A batch has a result for each event and takes effect in its order. `source` and `id` identify an event. A repeat is a `duplicate` without effect, so it is always safe to send again.
          */
         post: operations["reportEvents"];
         delete?: never;
@@ -151,7 +151,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One’s own notifications, newest first */
+        /** List your notifications, newest first */
         get: operations["listNotifications"];
         put?: never;
         post?: never;
@@ -168,7 +168,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How many of them are unread */
+        /** Count your unread notifications */
         get: operations["countUnreadNotifications"];
         put?: never;
         post?: never;
@@ -186,8 +186,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What is new, as server-sent events
-         * @description `sync` comes first and after every gap: `{unread_count, latest_id}`; a client that isn't there yet fetches the list. Then, as they commit, `notification` (a Notification) and `unread_count` (`{unread_count}`). A notification may come in a `sync` and again by itself, and ids need not rise: go by the `id`. A comment every 20 s is the heartbeat. It ends with the token and with the session; at most 5 of a user are open, the oldest goes.
+         * Receive new notifications as server-sent events
+         * @description The first event is `sync` with `{unread_count, latest_id}`. It comes again after every gap. A client that does not have `latest_id` yet fetches the list. The other events come as changes commit: `notification` (a Notification) and `unread_count` (`{unread_count}`). A notification may still come after a `sync` that covers it, and ids need not rise. So recognize a notification by its `id`. The heartbeat is a comment every 20 s. The stream ends with the token and with the session. At most 5 streams of a user are open: the next one ends the oldest.
          */
         get: operations["streamNotifications"];
         put?: never;
@@ -207,7 +207,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Mark one as read */
+        /** Mark a notification as read */
         post: operations["readNotification"];
         delete?: never;
         options?: never;
@@ -224,7 +224,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Mark all as read, or those that were on the screen */
+        /** Mark all notifications as read, or those that were on the screen */
         post: operations["readAllNotifications"];
         delete?: never;
         options?: never;
@@ -242,7 +242,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Delete one */
+        /** Delete a notification */
         delete: operations["deleteNotification"];
         options?: never;
         head?: never;
@@ -384,7 +384,7 @@ export interface components {
         };
         /**
          * EventData
-         * @description The state of the game after the fact; `score` is required on score events.
+         * @description The state of the game after the event. `score` is required on score events.
          */
         EventData: {
             /** @example 12 */
@@ -400,18 +400,18 @@ export interface components {
              */
             player_ids: number[];
             /**
-             * @description Who did it; required when a player joined or left: that player.
+             * @description The user who did it. Required when a player joined or left: that player.
              * @example 43
              */
             actor_id?: number;
             /**
-             * @description Who did it for the actor, such as a creator who removes a player.
+             * @description The user who did it for the actor, such as a creator who removes a player.
              * @example 42
              */
             by_id?: number;
             /**
              * Format: date-time
-             * @description When the game starts; required on game events.
+             * @description When the game starts. Required on game events.
              * @example 2026-01-17T18:00:00+01:00
              */
             starts_at?: string;
@@ -427,24 +427,24 @@ export interface components {
             /** @constant */
             specversion: "1.0";
             /**
-             * @description With `source` the name of the fact: a repeat has no effect.
+             * @description Together with `source` it identifies the event: a repeat has no effect.
              * @example join-981
              */
             id: string;
             /**
-             * @description Who reports.
+             * @description The service that reports the event.
              * @example /games
              */
             source: string;
             /**
-             * @description What happened. `game_created` and `game_updated` notify nobody but keep the game known.
+             * @description What happened. `game_created` and `game_updated` send no notification. They only keep the game known.
              * @example game_joined
              * @enum {unknown}
              */
             type: "game_joined" | "game_left" | "game_cancelled" | "game_full" | "game_reminder" | "game_started" | "score_submitted" | "score_validated" | "score_contested" | "score_finalized" | "game_created" | "game_updated";
             /**
              * Format: date-time
-             * @description When it happened; orders the facts of a game.
+             * @description When it happened. The events of a game are ordered by it.
              * @example 2026-01-10T09:00:00Z
              */
             time: string;
@@ -457,7 +457,7 @@ export interface components {
             /** @enum {unknown} */
             status: "accepted" | "duplicate";
             /**
-             * @description How many notifications the fact brought about.
+             * @description How many notifications the event caused.
              * @example 3
              */
             notifications: number;
@@ -1494,7 +1494,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The events, until the token ends. */
+            /** @description The events, until the token expires. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1572,7 +1572,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description only these; absent: all */
+                    /** @description Marks only these. Without `ids` it marks all. */
                     ids?: number[];
                 };
             };
