@@ -11,11 +11,14 @@ import * as notifications from './notifications.ts'
 import { Notification, NotificationPath, PageQuery, PaginationMeta, ReadAllBody } from './schema.ts'
 import type { Streams } from './stream.ts'
 
-export function notificationRoutes(
-  app: App,
-  { sql, readSql, now }: Pick<Context, 'sql' | 'readSql' | 'now'>,
-  streams: Streams,
-): void {
+type NeededContext = Pick<Context, 'sql' | 'readSql' | 'now'>
+
+export function notificationRoutes(app: App, ctx: NeededContext, streams: Streams): void {
+  readingRoutes(app, ctx, streams)
+  changingRoutes(app, ctx)
+}
+
+function readingRoutes(app: App, { readSql }: NeededContext, streams: Streams): void {
   app.route({
     method: 'GET',
     url: '/api/v1/notifications',
@@ -74,7 +77,9 @@ export function notificationRoutes(
       return ''
     },
   })
+}
 
+function changingRoutes(app: App, { sql, readSql, now }: NeededContext): void {
   app.route({
     method: 'POST',
     url: '/api/v1/notifications/:id/read',
