@@ -5,7 +5,7 @@ import { CourtsideError, type GameEvent, Reporter } from 'courtside-client/serve
 import { harness, INTAKE_KEY } from './support/app.ts'
 import { startServer } from './support/client.ts'
 import { listen } from './support/event-stream.ts'
-import { four, newGame, typesAnnounced } from './support/games.ts'
+import { makeFourPlayers, newGameId, readTypes } from './support/games.ts'
 
 const STARTS_AT = '2027-01-16T18:00:00+01:00'
 const TIME = '2026-11-28T09:00:00Z'
@@ -54,22 +54,22 @@ describe('the reporter', { timeout: 60_000 }, () => {
   const createReporter = () => new Reporter({ url, key: INTAKE_KEY, source: '/games', language: 'en' })
 
   test('one event returns its result, and a repeat of it is a duplicate without effect', async () => {
-    const [anna, bob] = await four(h)
-    const event = joined(newGame(), [anna, bob], { id: 'join-1', time: TIME })
+    const [anna, bob] = await makeFourPlayers(h)
+    const event = joined(newGameId(), [anna, bob], { id: 'join-1', time: TIME })
     assert.deepEqual(await createReporter().report(event), { id: 'join-1', status: 'accepted', notifications: 1 })
     assert.deepEqual(await createReporter().report(event), { id: 'join-1', status: 'duplicate', notifications: 1 })
-    assert.deepEqual(await typesAnnounced(h, anna, bob), [['game_joined'], []])
+    assert.deepEqual(await readTypes(h, anna, bob), [['game_joined'], []])
   })
 
   test('an event without id and time gets both', async () => {
-    const { id, status } = await createReporter().report(joined(newGame(), await four(h)))
+    const { id, status } = await createReporter().report(joined(newGameId(), await makeFourPlayers(h)))
     assert.match(id, /^[0-9a-f-]{36}$/)
     assert.equal(status, 'accepted')
   })
 
   test('the service accepts an event of every type', async () => {
-    const [creator_id, actor_id, ...rest] = await four(h)
-    const state = { game_id: newGame(), creator_id, player_ids: [creator_id, actor_id, ...rest], place: 'Court 2' }
+    const [creator_id, actor_id, ...rest] = await makeFourPlayers(h)
+    const state = { game_id: newGameId(), creator_id, player_ids: [creator_id, actor_id, ...rest], place: 'Court 2' }
     const events: GameEvent[] = [
       { type: 'game_created', data: { ...state, player_ids: [creator_id], starts_at: STARTS_AT } },
       { type: 'game_joined', data: { ...state, actor_id, starts_at: STARTS_AT } },
@@ -90,13 +90,13 @@ describe('the reporter', { timeout: 60_000 }, () => {
   })
 
   test('several events return a result each, in their order, and only the wrong one is rejected', async () => {
-    const [anna, bob] = await four(h)
-    const game = newGame()
+    const [anna, bob] = await makeFourPlayers(h)
+    const game = newGameId()
     const bad = joined(game, [anna, bob], { id: 'bad', time: 'yesterday' })
     const results = await createReporter().report([
       joined(game, [anna, bob], { id: 'good-1', time: TIME }),
       bad,
-      joined(newGame(), [anna, bob], { id: 'good-2', time: TIME }),
+      joined(newGameId(), [anna, bob], { id: 'good-2', time: TIME }),
     ])
     assert.deepEqual(
       results.map(({ id, status }) => [id, status]),
@@ -124,17 +124,17 @@ describe('the reporter', { timeout: 60_000 }, () => {
       return fetch(input, init)
     }
     const reporter = new Reporter({ url, key: 'x'.repeat(32), source: '/games', fetch: countingFetch })
-    await assert.rejects(reporter.report(joined(newGame(), [1, 2])), { status: 401, code: 'unauthenticated' })
+    await assert.rejects(reporter.report(joined(newGameId(), [1, 2])), { status: 401, code: 'unauthenticated' })
     assert.equal(requests, 1)
   })
 
   test('205 events are sent in batches, and the service accepts all of them', async () => {
-    const [anna, bob] = await four(h)
-    const events = Array.from({ length: 205 }, () => joined(newGame(), [anna, bob], { time: TIME }))
+    const [anna, bob] = await makeFourPlayers(h)
+    const events = Array.from({ length: 205 }, () => joined(newGameId(), [anna, bob], { time: TIME }))
     const results = await createReporter().report(events)
     assert.equal(results.length, 205)
     assert.ok(results.every(({ status }) => status === 'accepted'))
-    assert.equal((await typesAnnounced(h, anna))[0]!.length, 205)
+    assert.equal((await readTypes(h, anna))[0]!.length, 205)
   })
 
   test('an empty array sends no request', async t => {
@@ -176,7 +176,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
   for (const [name, failure] of transient) {
     test(`after ${name} the reporter sends the same bytes again`, async t => {
       const { reporter, received } = await startIntake(t, (request, nth) => (nth < 3 ? failure : accepted(request)))
-      assert.equal((await reporter.report(joined(newGame(), [1, 2]))).status, 'accepted')
+      assert.equal((await reporter.report(joined(newGameId(), [1, 2]))).status, 'accepted')
       assert.equal(received.length, 3)
       assert.equal(new Set(received.map(({ body }) => body)).size, 1, 'id and time are created once')
     })
@@ -186,7 +186,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
     const { reporter, received } = await startIntake(t, (request, nth) =>
       nth < 5 ? { status: 503 } : accepted(request),
     )
-    const event = reporter.name(joined(newGame(), [1, 2]))
+    const event = reporter.name(joined(newGameId(), [1, 2]))
     await assert.rejects(reporter.report(event), { status: 503, code: 'unavailable' })
     assert.equal(received.length, 4)
     assert.equal((await reporter.report(event)).id, event.id)
@@ -199,7 +199,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
       aborter.abort()
       return { status: 503, headers: { 'retry-after': '3600' } }
     })
-    await assert.rejects(reporter.report(joined(newGame(), [1, 2]), { signal: aborter.signal }), CourtsideError)
+    await assert.rejects(reporter.report(joined(newGameId(), [1, 2]), { signal: aborter.signal }), CourtsideError)
     assert.equal(received.length, 1)
   })
 })

@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
-import { at, cloudEvent, four, gameRow, newGame, send, sendBatch, typesAnnounced } from './support/games.ts'
+import {
+  atMinute,
+  cloudEvent,
+  makeFourPlayers,
+  newGameId,
+  readGame,
+  readTypes,
+  send,
+  sendBatch,
+} from './support/games.ts'
 
 const h = harness()
 
 const created = (more: object = {}) =>
-  cloudEvent('game_created', { game_id: newGame(), creator_id: 1, player_ids: [1], ...more })
+  cloudEvent('game_created', { game_id: newGameId(), creator_id: 1, player_ids: [1], ...more })
 
 function statuses(results: { status: string }[]): string[] {
   return results.map(result => result.status)
@@ -14,9 +23,9 @@ function statuses(results: { status: string }[]): string[] {
 
 describe('a batch', () => {
   test('200 with an answer for each, in order; each stands for itself', async () => {
-    const [anna, bob] = await four(h)
+    const [anna, bob] = await makeFourPlayers(h)
     const items = [
-      cloudEvent('game_joined', { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], actor_id: bob }),
+      cloudEvent('game_joined', { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: bob }),
       created(),
     ]
     const { status, body } = await sendBatch(h, items)
@@ -101,9 +110,9 @@ describe('a batch', () => {
   })
 
   test('one name twice: the second is a duplicate with the first’s count, or a mismatch', async () => {
-    const [anna, bob] = await four(h)
+    const [anna, bob] = await makeFourPlayers(h)
     const joined = cloudEvent('game_joined', {
-      game_id: newGame(),
+      game_id: newGameId(),
       creator_id: anna,
       player_ids: [anna],
       actor_id: bob,
@@ -112,14 +121,14 @@ describe('a batch', () => {
     const { body } = await sendBatch(h, [joined, joined, other])
     assert.deepEqual(statuses(body.results), ['accepted', 'duplicate', 'rejected'])
     assert.deepEqual([body.results[1].notifications, body.results[2].code], [1, 'event_mismatch'])
-    assert.deepEqual(await typesAnnounced(h, anna), [['game_joined']])
+    assert.deepEqual(await readTypes(h, anna), [['game_joined']])
   })
 
   test('its facts take effect in its order', async () => {
-    const all = await four(h)
-    const game_id = newGame()
+    const all = await makeFourPlayers(h)
+    const game_id = newGameId()
     const step = (type: string, player_ids: number[], minute: number, place: string) =>
-      cloudEvent(type, { game_id, creator_id: all[0], player_ids, actor_id: all[3], place }, at(minute))
+      cloudEvent(type, { game_id, creator_id: all[0], player_ids, actor_id: all[3], place }, atMinute(minute))
     const three = all.slice(0, 3)
     const { body } = await sendBatch(h, [
       step('game_joined', all, 1, 'a'),
@@ -137,8 +146,8 @@ describe('a batch', () => {
       [7, 0, 3, 0, 7, 4, 0, 3, 0],
     )
     const told = ['game_joined', 'game_full', 'game_left', 'game_joined', 'game_full', 'game_started', 'game_cancelled']
-    assert.deepEqual(await typesAnnounced(h, all[0]), [told])
-    const row = await gameRow(h, game_id)
+    assert.deepEqual(await readTypes(h, all[0]), [told])
+    const row = await readGame(h, game_id)
     assert.deepEqual([row!.place, row!.cancelled, row!.player_ids], ['h', true, three])
   })
 })

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
 import {
-  announcedTo,
-  at,
+  atMinute,
   cloudEvent,
-  four,
-  gameRow,
-  happens,
-  LIVELY_TYPES,
-  newGame,
+  makeFourPlayers,
+  newGameId,
+  readGame,
+  readNotifications,
+  readTypes,
+  report,
   send,
-  typesAnnounced,
+  TYPES_EXCEPT_CANCELLATION,
 } from './support/games.ts'
 
 const h = harness()
@@ -20,11 +20,11 @@ type Ids = readonly number[]
 
 /** A game of Anna's; each step takes a type, the players after it, a minute and what else `data` holds. */
 async function newStory() {
-  const all = await four(h)
-  const game_id = newGame()
+  const all = await makeFourPlayers(h)
+  const game_id = newGameId()
   const step = (type: string, player_ids: Ids, minute: number, more: Record<string, unknown> = {}) =>
-    happens(h, cloudEvent(type, { game_id, creator_id: all[0], player_ids, ...more }, at(minute)))
-  return { all, game_id, step, three: all.slice(0, 3), told: () => typesAnnounced(h, ...all) }
+    report(h, cloudEvent(type, { game_id, creator_id: all[0], player_ids, ...more }, atMinute(minute)))
+  return { all, game_id, step, three: all.slice(0, 3), told: () => readTypes(h, ...all) }
 }
 
 function fulls(told: string[][]): number[] {
@@ -81,12 +81,12 @@ describe('game_full', () => {
     assert.deepEqual(fulls(await same.told()), [2, 2, 2, 2])
 
     const other = await newStory()
-    const [eve] = await four(h)
+    const [eve] = await makeFourPlayers(h)
     const withEve = [...other.three, eve]
     await other.step('game_joined', other.all, 1, { actor_id: other.all[3] })
     assert.equal(await other.step('game_joined', withEve, 3, { actor_id: eve }), 3 + 4)
     assert.equal(await other.step('game_left', other.three, 2, { actor_id: other.all[3] }), 4)
-    assert.deepEqual(fulls(await typesAnnounced(h, ...other.all, eve)), [2, 2, 2, 1, 1])
+    assert.deepEqual(fulls(await readTypes(h, ...other.all, eve)), [2, 2, 2, 1, 1])
   })
 
   test('a filling that is over when it is heard of isn’t told', async () => {
@@ -99,8 +99,12 @@ describe('game_full', () => {
 
   test('a deleted notification isn’t brought back by a repeat or by the producer’s own', async () => {
     const { all, game_id, step, told } = await newStory()
-    const joined = cloudEvent('game_joined', { game_id, creator_id: all[0], player_ids: all, actor_id: all[3] }, at(1))
-    await happens(h, joined)
+    const joined = cloudEvent(
+      'game_joined',
+      { game_id, creator_id: all[0], player_ids: all, actor_id: all[3] },
+      atMinute(1),
+    )
+    await report(h, joined)
     await h.database.sql`delete from notification where user_id = any(${all})`
     assert.deepEqual((await send(h, joined)).body, { id: joined.id, status: 'duplicate', notifications: 7 })
     assert.equal(await step('game_full', all, 2), 0)
@@ -135,10 +139,10 @@ describe('late facts', () => {
   test('older than what is known: the projection stays', async () => {
     const { all, game_id, step } = await newStory()
     await step('game_updated', all.slice(0, 2), 5, { place: 'Court 5', starts_at: '2027-03-01T18:00:00Z' })
-    const known = await gameRow(h, game_id)
+    const known = await readGame(h, game_id)
     await step('game_joined', all.slice(0, 3), 4, { actor_id: all[2], place: 'Court 4' })
     await step('game_updated', [], 3)
-    assert.deepEqual(await gameRow(h, game_id), known)
+    assert.deepEqual(await readGame(h, game_id), known)
   })
 
   test('a late join or leave of a live game still notifies, telling of the game as it is known now', async () => {
@@ -146,7 +150,7 @@ describe('late facts', () => {
     await step('game_updated', all.slice(0, 2), 5, { starts_at: '2027-03-01T18:00:00Z' })
     assert.equal(await step('game_joined', all.slice(0, 3), 4, { actor_id: all[2] }), 2)
     assert.equal(await step('game_left', [all[0]], 3, { actor_id: all[3] }), 2)
-    const [joined, left] = await announcedTo(h, all[0])
+    const [joined, left] = await readNotifications(h, all[0])
     assert.match(joined!.message, /du lundi 1er\u00a0mars 2027 à 19\u00a0h\u00a000 \(2\/4\)\.$/)
     assert.match(left!.message, /du lundi 1er\u00a0mars .* Il reste 2 places\.$/)
     assert.equal(joined!.data.starts_at, '2027-03-01T18:00:00+00:00')
@@ -156,26 +160,26 @@ describe('late facts', () => {
     const { all, game_id, step } = await newStory()
     await step('game_updated', [all[0]], 5, { place: 'first' })
     await step('game_updated', [all[0]], 5, { place: 'second' })
-    assert.equal((await gameRow(h, game_id))!.place, 'second')
+    assert.equal((await readGame(h, game_id))!.place, 'second')
     const update = (place: string, time: string) =>
-      happens(h, cloudEvent('game_updated', { game_id, creator_id: all[0], player_ids: [], place }, { time }))
+      report(h, cloudEvent('game_updated', { game_id, creator_id: all[0], player_ids: [], place }, { time }))
     await update('later', '2026-11-28T09:30:00.000002Z')
     await update('earlier', '2026-11-28T09:30:00.000001Z')
-    assert.equal((await gameRow(h, game_id))!.place, 'later')
+    assert.equal((await readGame(h, game_id))!.place, 'later')
   })
 
   test('a game is its game_id alone, whatever the source', async () => {
     const { all, game_id, step } = await newStory()
     await step('game_updated', all.slice(0, 2), 5)
-    await happens(
+    await report(
       h,
       cloudEvent(
         'game_left',
         { game_id, creator_id: all[0], player_ids: [all[0]], actor_id: all[1] },
-        { ...at(6), source: '/other' },
+        { ...atMinute(6), source: '/other' },
       ),
     )
-    assert.deepEqual((await gameRow(h, game_id))!.player_ids, [all[0]])
+    assert.deepEqual((await readGame(h, game_id))!.player_ids, [all[0]])
   })
 })
 
@@ -184,18 +188,18 @@ describe('a cancellation', () => {
     const { all, game_id, step } = await newStory()
     await step('game_updated', [all[0], all[1]], 5)
     assert.equal(await step('game_cancelled', [all[0], all[2]], 1, { actor_id: all[0] }), 2)
-    const row = await gameRow(h, game_id)
+    const row = await readGame(h, game_id)
     assert.deepEqual([row!.cancelled, row!.player_ids], [true, [all[0], all[1]]])
   })
 
   test('is final: no later fact revives the game or notifies of it, scores aside', async () => {
     const { all, game_id, step, told } = await newStory()
     await step('game_cancelled', [], 1, { actor_id: all[0] })
-    for (const type of [...LIVELY_TYPES, 'game_cancelled']) {
+    for (const type of [...TYPES_EXCEPT_CANCELLATION, 'game_cancelled']) {
       assert.equal(await step(type, all, 2, { actor_id: all[1] }), 0, type)
       assert.equal(await step(type, all, 0, { actor_id: all[1] }), 0, type)
     }
-    assert.equal((await gameRow(h, game_id))!.cancelled, true)
+    assert.equal((await readGame(h, game_id))!.cancelled, true)
     assert.deepEqual((await told()).flat(), [])
     assert.equal(await step('score_finalized', all, 3, { score: { sets: '6-0 6-0' } }), 4)
   })
@@ -213,16 +217,16 @@ describe('score events', () => {
   test('make a game known', async () => {
     const { all, game_id, step } = await newStory()
     await step('score_submitted', all, 1, { actor_id: all[1], score })
-    assert.deepEqual((await gameRow(h, game_id))!.player_ids, all)
+    assert.deepEqual((await readGame(h, game_id))!.player_ids, all)
   })
 
   test('change nothing of one already known, by a game event or by a score', async () => {
     for (const type of ['game_created', 'score_submitted']) {
       const { all, game_id, step } = await newStory()
       await step(type, [all[0]], 1, { actor_id: all[0], score, place: 'Court 1' })
-      const known = await gameRow(h, game_id)
+      const known = await readGame(h, game_id)
       assert.equal(await step('score_validated', all, 2, { actor_id: all[1], score, place: 'Court 2' }), 3)
-      assert.deepEqual(await gameRow(h, game_id), known)
+      assert.deepEqual(await readGame(h, game_id), known)
     }
   })
 
@@ -230,12 +234,15 @@ describe('score events', () => {
     const { all, game_id, step } = await newStory()
     await step('score_submitted', all, 5, { actor_id: all[1], score })
     assert.equal(await step('game_joined', all, 1, { actor_id: all[3], place: 'Court 3' }), 7)
-    assert.equal((await gameRow(h, game_id))!.place, 'Court 3')
+    assert.equal((await readGame(h, game_id))!.place, 'Court 3')
   })
 
   test('a game known without its date: no date in the text', async () => {
     const { all, step } = await newStory()
     await step('score_finalized', [all[0]], 1, { score, starts_at: undefined })
-    assert.equal((await announcedTo(h, all[0]))[0]!.message, 'Le score de la partie est définitif\u00a0: 6-4 6-3.')
+    assert.equal(
+      (await readNotifications(h, all[0]))[0]!.message,
+      'Le score de la partie est définitif\u00a0: 6-4 6-3.',
+    )
   })
 })

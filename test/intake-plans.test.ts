@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { harness, INTAKE_KEY } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
-import { cloudEvent, newGame } from './support/games.ts'
+import { cloudEvent, newGameId } from './support/games.ts'
 
 const h = harness()
 
@@ -11,7 +11,7 @@ test('the intake goes by the indexes from the first fact on, and plans nothing t
   const [creator, actor] = [await makeUser(h), await makeUser(h)]
   const event = () =>
     cloudEvent('game_joined', {
-      game_id: newGame(),
+      game_id: newGameId(),
       creator_id: creator.id,
       player_ids: [creator.id, actor.id],
       actor_id: actor.id,

@@ -4,16 +4,16 @@ import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
 import { waitsForLock } from './support/database.ts'
 import {
-  announcedTo,
-  at,
+  atMinute,
   cloudEvent,
-  four,
-  gameRow,
-  newGame,
-  person,
+  makeFourPlayers,
+  makePlayer,
+  newGameId,
+  readGame,
+  readNotifications,
+  readTypes,
   send,
   sendBatch,
-  typesAnnounced,
 } from './support/games.ts'
 
 const ROUNDS = 50
@@ -39,9 +39,9 @@ function noFaults(answers: Answers): void {
 describe('repeats', () => {
   test('fifty of one fact at once: one is accepted, with one effect', async () => {
     for (let round = 0; round < 10; round += 1) {
-      const [anna, bob] = await four(h)
+      const [anna, bob] = await makeFourPlayers(h)
       const body = cloudEvent('game_joined', {
-        game_id: newGame(),
+        game_id: newGameId(),
         creator_id: anna,
         player_ids: [anna, bob],
         actor_id: bob,
@@ -49,16 +49,16 @@ describe('repeats', () => {
       const answers = await Promise.all(Array.from({ length: 50 }, () => send(h, body)))
       assert.deepEqual(counted(answers.map(answer => answer.status)), { 200: 49, 202: 1 })
       for (const answer of answers) assert.equal(answer.body.notifications, 1)
-      assert.deepEqual(await typesAnnounced(h, anna, bob), [['game_joined'], []])
+      assert.deepEqual(await readTypes(h, anna, bob), [['game_joined'], []])
     }
   })
 
   test('alone and in batches at once: one is accepted', () =>
     rounds(async () => {
-      const [anna, bob] = await four(h)
+      const [anna, bob] = await makeFourPlayers(h)
       const state = { creator_id: anna, player_ids: [anna, bob], actor_id: bob }
-      const one = cloudEvent('game_joined', { game_id: newGame(), ...state })
-      const two = cloudEvent('game_left', { game_id: newGame(), ...state })
+      const one = cloudEvent('game_joined', { game_id: newGameId(), ...state })
+      const two = cloudEvent('game_left', { game_id: newGameId(), ...state })
       const [alone, again, ...batches] = await Promise.all([
         send(h, one),
         send(h, two),
@@ -70,12 +70,12 @@ describe('repeats', () => {
       const results = [alone!.body, again!.body, ...batches.flatMap(({ body }) => body.results)]
       const accepted = results.filter(result => result.status === 'accepted').map(result => result.id)
       assert.deepEqual(accepted.sort(), [one.id, two.id].sort())
-      assert.deepEqual((await typesAnnounced(h, anna))[0]!.toSorted(), ['game_joined', 'game_left'])
+      assert.deepEqual((await readTypes(h, anna))[0]!.toSorted(), ['game_joined', 'game_left'])
     }))
 
   test('one name for two contents at once: one is accepted, the other a mismatch, never half of each', () =>
     rounds(async () => {
-      const games = [newGame(), newGame()]
+      const games = [newGameId(), newGameId()]
       const [here, there] = games.map(game_id => cloudEvent('game_created', { game_id, creator_id: 1, player_ids: [] }))
       const bodies = [here, { ...there, id: here!.id }]
       const answers = await Promise.all([...bodies, ...bodies].map(body => send(h, body)))
@@ -84,7 +84,7 @@ describe('repeats', () => {
         duplicate: 1,
         event_mismatch: 2,
       })
-      const rows = await Promise.all(games.map(game_id => gameRow(h, game_id)))
+      const rows = await Promise.all(games.map(game_id => readGame(h, game_id)))
       assert.equal(rows.filter(row => row !== undefined).length, 1)
     }))
 
@@ -92,7 +92,7 @@ describe('repeats', () => {
     rounds(async () => {
       const [first, second] = [0, 1].map(() =>
         Array.from({ length: 10 }, () =>
-          cloudEvent('game_created', { game_id: newGame(), creator_id: 1, player_ids: [] }),
+          cloudEvent('game_created', { game_id: newGameId(), creator_id: 1, player_ids: [] }),
         ),
       )
       const thefts = second!.map((body, index) => ({ ...body, id: first![9 - index]!.id }))
@@ -103,48 +103,51 @@ describe('repeats', () => {
 describe('facts of one game at once', () => {
   test('three join at once: the latest state stands, four are told once that they are', () =>
     rounds(async () => {
-      const all = await four(h)
-      const state = { game_id: newGame(), creator_id: all[0] }
+      const all = await makeFourPlayers(h)
+      const state = { game_id: newGameId(), creator_id: all[0] }
       const joins = [2, 3, 4].map(count =>
-        cloudEvent('game_joined', { ...state, player_ids: all.slice(0, count), actor_id: all[count - 1] }, at(count)),
+        cloudEvent(
+          'game_joined',
+          { ...state, player_ids: all.slice(0, count), actor_id: all[count - 1] },
+          atMinute(count),
+        ),
       )
       noFaults(
         await Promise.all(
-          [...joins, cloudEvent('game_full', { ...state, player_ids: all }, at(5))].map(body => send(h, body)),
+          [...joins, cloudEvent('game_full', { ...state, player_ids: all }, atMinute(5))].map(body => send(h, body)),
         ),
       )
-      assert.deepEqual((await gameRow(h, state.game_id))!.player_ids, all)
-      for (const types of await typesAnnounced(h, ...all)) {
+      assert.deepEqual((await readGame(h, state.game_id))!.player_ids, all)
+      for (const types of await readTypes(h, ...all)) {
         assert.equal(types.filter(type => type === 'game_full').length, 1)
       }
     }))
 
   test('reminders and starts of one starts_at under several names: told once', () =>
     rounds(async () => {
-      const all = await four(h)
-      const state = { game_id: newGame(), creator_id: all[0], player_ids: all }
+      const all = await makeFourPlayers(h)
+      const state = { game_id: newGameId(), creator_id: all[0], player_ids: all }
       const types = ['game_started', 'game_reminder', 'game_started', 'game_reminder', 'game_started']
       noFaults(await Promise.all(types.map(type => send(h, cloudEvent(type, state)))))
-      for (const told of await typesAnnounced(h, ...all))
-        assert.deepEqual(told.sort(), ['game_reminder', 'game_started'])
+      for (const told of await readTypes(h, ...all)) assert.deepEqual(told.sort(), ['game_reminder', 'game_started'])
     }))
 
   test('a cancellation beside joins: nobody is told of a join after it', () =>
     rounds(async () => {
-      const [anna, bob] = await four(h)
-      const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, bob] }
+      const [anna, bob] = await makeFourPlayers(h)
+      const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob] }
       const join = () => send(h, cloudEvent('game_joined', { ...state, actor_id: bob }))
       noFaults(await Promise.all([join(), join(), send(h, cloudEvent('game_cancelled', state)), join(), join()]))
-      const [told] = await typesAnnounced(h, anna)
+      const [told] = await readTypes(h, anna)
       assert.equal(told!.at(-1), 'game_cancelled')
-      assert.equal((await gameRow(h, state.game_id))!.cancelled, true)
+      assert.equal((await readGame(h, state.game_id))!.cancelled, true)
     }))
 })
 
 describe('batches', () => {
   test('over the same games in opposite orders, known or not, never stop each other', () =>
     rounds(async () => {
-      const ids = Array.from({ length: 20 }, () => newGame())
+      const ids = Array.from({ length: 20 }, () => newGameId())
       const items = (games: number[]) =>
         games.map(game_id => cloudEvent('game_updated', { game_id, creator_id: 1, player_ids: [2, 3] }))
       await sendBatch(h, items(ids.filter((_, index) => index % 3 === 0)))
@@ -166,8 +169,8 @@ describe('batches', () => {
 describe('a user who is deleted', () => {
   test('beside facts about them: nothing fails, and nothing names them afterwards', () =>
     rounds(async round => {
-      const [anna, gone] = [await person(h, 'Anna'), await person(h, 'Gaspard')]
-      const games = [newGame(), newGame(), newGame()]
+      const [anna, gone] = [await makePlayer(h, 'Anna'), await makePlayer(h, 'Gaspard')]
+      const games = [newGameId(), newGameId(), newGameId()]
       const join = (game_id: number) =>
         cloudEvent('game_joined', { game_id, creator_id: anna, player_ids: [anna, gone], actor_id: gone })
       // Written backwards, so that they don't lie in the order of their ids.
@@ -182,13 +185,13 @@ describe('a user who is deleted', () => {
       await Promise.all([...events.slice(start), ...events.slice(0, start)].map(event => event())).then(answers =>
         noFaults(answers.filter(answer => typeof answer === 'object')),
       )
-      assert.deepEqual(await announcedTo(h, gone), [])
-      for (const { message } of await announcedTo(h, anna)) assert.doesNotMatch(message, /Gaspard/)
+      assert.deepEqual(await readNotifications(h, gone), [])
+      for (const { message } of await readNotifications(h, anna)) assert.doesNotMatch(message, /Gaspard/)
     }))
 
   test('between a fact and its notifications: is skipped', async () => {
-    const [anna, gone] = await four(h)
-    const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, gone], actor_id: 900_001 }
+    const [anna, gone] = await makeFourPlayers(h)
+    const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, gone], actor_id: 900_001 }
     const answer = await h.database.sql.begin(async sql => {
       await sql`delete from app_user where id = ${gone}`
       const waiting = send(h, cloudEvent('game_joined', state))

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness, INTAKE_KEY } from './support/app.ts'
 import {
-  announcedTo,
   cloudEvent,
-  four,
-  gameRow,
-  happens,
-  newGame,
-  person,
+  makeFourPlayers,
+  makePlayer,
+  newGameId,
+  readGame,
+  readNotifications,
+  readTypes,
+  report,
   send,
-  typesAnnounced,
 } from './support/games.ts'
 
 const h = harness()
@@ -20,15 +20,12 @@ const STARTS_AT = '2027-01-16T17:00:00+00:00'
 
 describe('each type: who is told, and what', () => {
   test('game_joined: creator and players, but not who joined', async () => {
-    const [anna, bob, chloe, david] = await four(h)
-    const game_id = newGame()
+    const [anna, bob, chloe, david] = await makeFourPlayers(h)
+    const game_id = newGameId()
     const player_ids = [bob, chloe]
-    const count = await happens(
-      h,
-      cloudEvent('game_joined', { game_id, creator_id: anna, player_ids, actor_id: chloe }),
-    )
+    const count = await report(h, cloudEvent('game_joined', { game_id, creator_id: anna, player_ids, actor_id: chloe }))
     assert.equal(count, 2)
-    assert.deepEqual(await announcedTo(h, anna), [
+    assert.deepEqual(await readNotifications(h, anna), [
       {
         type: 'game_joined',
         title: 'Un joueur a rejoint la partie',
@@ -37,24 +34,30 @@ describe('each type: who is told, and what', () => {
         actor_name_length: 5,
       },
     ])
-    const [english] = await announcedTo(h, bob)
+    const [english] = await readNotifications(h, bob)
     assert.equal(english!.message, 'Chloé joined the game on Saturday 16 January 2027 at 18:00 (2/4).')
     assert.equal(english!.title, 'A player joined')
-    assert.deepEqual(await typesAnnounced(h, chloe, david), [[], []])
+    assert.deepEqual(await readTypes(h, chloe, david), [[], []])
   })
 
   test('the keys of data stand in one order', async () => {
-    const [anna, bob] = await four(h)
+    const [anna, bob] = await makeFourPlayers(h)
     const score = { sets: '6-4 6-3', id: 3 }
-    await happens(
+    await report(
       h,
-      cloudEvent('game_left', { game_id: newGame(), creator_id: anna, player_ids: [anna], actor_id: bob }),
+      cloudEvent('game_left', { game_id: newGameId(), creator_id: anna, player_ids: [anna], actor_id: bob }),
     )
-    await happens(
+    await report(
       h,
-      cloudEvent('score_submitted', { game_id: newGame(), creator_id: anna, player_ids: [anna], actor_id: bob, score }),
+      cloudEvent('score_submitted', {
+        game_id: newGameId(),
+        creator_id: anna,
+        player_ids: [anna],
+        actor_id: bob,
+        score,
+      }),
     )
-    const told = await announcedTo(h, anna)
+    const told = await readNotifications(h, anna)
     assert.deepEqual(
       told.map(({ data }) => Object.keys(data)),
       [
@@ -65,62 +68,68 @@ describe('each type: who is told, and what', () => {
   })
 
   test('game_left: creator and players, but not who left', async () => {
-    const [anna, bob, chloe] = await four(h)
-    const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], actor_id: chloe }
-    assert.equal(await happens(h, cloudEvent('game_left', state)), 2)
-    assert.equal((await announcedTo(h, anna))[0]!.message, `Chloé a quitté la partie du ${DATE}. Il reste 2 places.`)
-    assert.deepEqual(await typesAnnounced(h, bob, chloe), [['game_left'], []])
+    const [anna, bob, chloe] = await makeFourPlayers(h)
+    const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: chloe }
+    assert.equal(await report(h, cloudEvent('game_left', state)), 2)
+    assert.equal(
+      (await readNotifications(h, anna))[0]!.message,
+      `Chloé a quitté la partie du ${DATE}. Il reste 2 places.`,
+    )
+    assert.deepEqual(await readTypes(h, bob, chloe), [['game_left'], []])
   })
 
   test('by_id: the actor is told too, and who did it isn’t', async () => {
-    const [anna, bob, chloe] = await four(h)
-    const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], actor_id: chloe, by_id: anna }
-    assert.equal(await happens(h, cloudEvent('game_left', state)), 2)
-    assert.deepEqual(await typesAnnounced(h, anna, bob, chloe), [[], ['game_left'], ['game_left']])
-    assert.equal((await announcedTo(h, chloe))[0]!.message, `Chloé a quitté la partie du ${DATE}. Il reste 2 places.`)
+    const [anna, bob, chloe] = await makeFourPlayers(h)
+    const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: chloe, by_id: anna }
+    assert.equal(await report(h, cloudEvent('game_left', state)), 2)
+    assert.deepEqual(await readTypes(h, anna, bob, chloe), [[], ['game_left'], ['game_left']])
+    assert.equal(
+      (await readNotifications(h, chloe))[0]!.message,
+      `Chloé a quitté la partie du ${DATE}. Il reste 2 places.`,
+    )
     // Doing it oneself is no different from not saying so.
-    await happens(h, cloudEvent('game_left', { ...state, by_id: chloe }))
-    assert.deepEqual(await typesAnnounced(h, anna, chloe), [['game_left'], ['game_left']])
+    await report(h, cloudEvent('game_left', { ...state, by_id: chloe }))
+    assert.deepEqual(await readTypes(h, anna, chloe), [['game_left'], ['game_left']])
   })
 
   test('game_cancelled: players known before and those it names, the creator unless they did it', async () => {
-    const [anna, bob, chloe, david] = await four(h)
-    const game_id = newGame()
-    await happens(h, cloudEvent('game_created', { game_id, creator_id: david, player_ids: [anna, bob] }))
+    const [anna, bob, chloe, david] = await makeFourPlayers(h)
+    const game_id = newGameId()
+    await report(h, cloudEvent('game_created', { game_id, creator_id: david, player_ids: [anna, bob] }))
     const state = { game_id, creator_id: david, player_ids: [chloe] }
-    assert.equal(await happens(h, cloudEvent('game_cancelled', { ...state, actor_id: bob })), 3)
-    assert.deepEqual(await typesAnnounced(h, anna, bob, chloe, david), [
+    assert.equal(await report(h, cloudEvent('game_cancelled', { ...state, actor_id: bob })), 3)
+    assert.deepEqual(await readTypes(h, anna, bob, chloe, david), [
       ['game_cancelled'],
       [],
       ['game_cancelled'],
       ['game_cancelled'],
     ])
-    assert.equal((await announcedTo(h, david))[0]!.message, `Bob a annulé la partie du ${DATE}.`)
-    const mine = cloudEvent('game_cancelled', { ...state, game_id: newGame(), actor_id: david })
-    assert.equal(await happens(h, mine), 1)
+    assert.equal((await readNotifications(h, david))[0]!.message, `Bob a annulé la partie du ${DATE}.`)
+    const mine = cloudEvent('game_cancelled', { ...state, game_id: newGameId(), actor_id: david })
+    assert.equal(await report(h, mine), 1)
   })
 
   test('game_full: all four', async () => {
-    const all = await four(h)
-    const state = { game_id: newGame(), creator_id: all[0], player_ids: all, actor_id: all[3] }
-    assert.equal(await happens(h, cloudEvent('game_full', state)), 4)
-    for (const id of all) assert.deepEqual(await typesAnnounced(h, id), [['game_full']])
-    const [told] = await announcedTo(h, all[0])
+    const all = await makeFourPlayers(h)
+    const state = { game_id: newGameId(), creator_id: all[0], player_ids: all, actor_id: all[3] }
+    assert.equal(await report(h, cloudEvent('game_full', state)), 4)
+    for (const id of all) assert.deepEqual(await readTypes(h, id), [['game_full']])
+    const [told] = await readNotifications(h, all[0])
     assert.equal(told!.message, `Vous êtes 4 sur 4 pour la partie du ${DATE}.`)
     assert.equal(told!.actor_name_length, 0)
   })
 
   test('game_reminder and game_started: the players', async () => {
-    const [anna, bob, chloe] = await four(h)
-    const state = { game_id: newGame(), creator_id: chloe, player_ids: [anna, bob] }
-    assert.equal(await happens(h, cloudEvent('game_reminder', state)), 2)
-    assert.equal(await happens(h, cloudEvent('game_started', state)), 2)
+    const [anna, bob, chloe] = await makeFourPlayers(h)
+    const state = { game_id: newGameId(), creator_id: chloe, player_ids: [anna, bob] }
+    assert.equal(await report(h, cloudEvent('game_reminder', state)), 2)
+    assert.equal(await report(h, cloudEvent('game_started', state)), 2)
     assert.deepEqual(
-      (await announcedTo(h, anna)).map(({ message }) => message),
+      (await readNotifications(h, anna)).map(({ message }) => message),
       [`Votre partie commence le ${DATE}.`, 'Votre partie de 18\u00a0h\u00a000 a commencé. Bon match\u202f!'],
     )
-    assert.deepEqual((await announcedTo(h, bob))[1]!.data, { game_id: state.game_id, starts_at: STARTS_AT })
-    assert.deepEqual(await typesAnnounced(h, chloe), [[]])
+    assert.deepEqual((await readNotifications(h, bob))[1]!.data, { game_id: state.game_id, starts_at: STARTS_AT })
+    assert.deepEqual(await readTypes(h, chloe), [[]])
   })
 
   const scores: [string, string][] = [
@@ -130,38 +139,38 @@ describe('each type: who is told, and what', () => {
   ]
   for (const [type, message] of scores) {
     test(`${type}: the players but the actor`, async () => {
-      const [anna, bob, chloe, david] = await four(h)
+      const [anna, bob, chloe, david] = await makeFourPlayers(h)
       const score = { id: 9, sets: '6-4 6-3' }
-      const state = { game_id: newGame(), creator_id: bob, player_ids: [anna, chloe, david], actor_id: anna, score }
-      assert.equal(await happens(h, cloudEvent(type, state)), 2)
-      const [told] = await announcedTo(h, david)
+      const state = { game_id: newGameId(), creator_id: bob, player_ids: [anna, chloe, david], actor_id: anna, score }
+      assert.equal(await report(h, cloudEvent(type, state)), 2)
+      const [told] = await readNotifications(h, david)
       assert.deepEqual(
         { message: told!.message, data: told!.data },
         { message, data: { game_id: state.game_id, actor_id: anna, score_id: 9 } },
       )
-      assert.deepEqual(await typesAnnounced(h, anna, bob), [[], []])
+      assert.deepEqual(await readTypes(h, anna, bob), [[], []])
     })
   }
 
   test('score_finalized: all players, the actor too', async () => {
-    const [anna, bob] = await four(h)
+    const [anna, bob] = await makeFourPlayers(h)
     const score = { sets: '6-4 6-3' }
-    const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], actor_id: anna, score }
-    assert.equal(await happens(h, cloudEvent('score_finalized', state)), 2)
-    const [told] = await announcedTo(h, anna)
+    const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: anna, score }
+    assert.equal(await report(h, cloudEvent('score_finalized', state)), 2)
+    const [told] = await readNotifications(h, anna)
     assert.equal(told!.message, `Le score de la partie du ${DATE} est définitif\u00a0: 6-4 6-3.`)
     assert.deepEqual(told!.data, { game_id: state.game_id, actor_id: anna })
   })
 
   test('game_created and game_updated notify nobody but keep the game known', async () => {
-    const [anna, bob] = await four(h)
-    const state = { game_id: newGame(), creator_id: anna, player_ids: [anna], actor_id: anna, place: 'Court 2' }
-    assert.equal(await happens(h, cloudEvent('game_created', state)), 0)
+    const [anna, bob] = await makeFourPlayers(h)
+    const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna], actor_id: anna, place: 'Court 2' }
+    assert.equal(await report(h, cloudEvent('game_created', state)), 0)
     assert.equal(
-      await happens(h, cloudEvent('game_updated', { ...state, player_ids: [anna, bob], place: undefined })),
+      await report(h, cloudEvent('game_updated', { ...state, player_ids: [anna, bob], place: undefined })),
       0,
     )
-    assert.deepEqual(await gameRow(h, state.game_id), {
+    assert.deepEqual(await readGame(h, state.game_id), {
       creator_id: anna,
       player_ids: [anna, bob],
       starts_at: new Date('2027-01-16T17:00:00Z'),
@@ -173,11 +182,11 @@ describe('each type: who is told, and what', () => {
 
 describe('people', () => {
   test('whom we don’t know is skipped, counted in the log, and "Un joueur" in texts', async () => {
-    const anna = await person(h, 'Anna')
-    const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, 900_001, 900_002], actor_id: 900_002 }
+    const anna = await makePlayer(h, 'Anna')
+    const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, 900_001, 900_002], actor_id: 900_002 }
     h.logged.length = 0
-    assert.equal(await happens(h, cloudEvent('game_joined', state)), 1)
-    const [told] = await announcedTo(h, anna)
+    assert.equal(await report(h, cloudEvent('game_joined', state)), 1)
+    const [told] = await readNotifications(h, anna)
     assert.equal(told!.message, `Un joueur a rejoint la partie du ${DATE} (3/4).`)
     assert.equal(told!.actor_name_length, 0)
     assert.equal(told!.data.actor_id, 900_002)
@@ -188,17 +197,17 @@ describe('people', () => {
   })
 
   test('somebody unnamed acted: "Un joueur", and data without actor_id', async () => {
-    const anna = await person(h, 'Anna')
-    await happens(h, cloudEvent('game_cancelled', { game_id: newGame(), creator_id: anna, player_ids: [] }))
-    const [told] = await announcedTo(h, anna)
+    const anna = await makePlayer(h, 'Anna')
+    await report(h, cloudEvent('game_cancelled', { game_id: newGameId(), creator_id: anna, player_ids: [] }))
+    const [told] = await readNotifications(h, anna)
     assert.equal(told!.message, `Un joueur a annulé la partie du ${DATE}.`)
     assert.deepEqual(Object.keys(told!.data), ['game_id', 'starts_at'])
   })
 
   test('a name is plain text, counted as PostgreSQL counts', async () => {
-    const [anna, zoe] = [await person(h, 'Anna'), await person(h, '$&<b>{A} Zoé🎾')]
-    const state = { game_id: newGame(), creator_id: anna, player_ids: [anna, zoe], actor_id: zoe }
-    await happens(h, cloudEvent('game_joined', state))
+    const [anna, zoe] = [await makePlayer(h, 'Anna'), await makePlayer(h, '$&<b>{A} Zoé🎾')]
+    const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, zoe], actor_id: zoe }
+    await report(h, cloudEvent('game_joined', state))
     const [told] = await h.database.sql`
       select substr(message, actor_name_length + 1) as rest from notification where user_id = ${anna}`
     assert.equal(told!.rest, ` a rejoint la partie du ${DATE} (2/4).`)
@@ -206,26 +215,26 @@ describe('people', () => {
 
   test('deleting a user takes them out of games and out of others’ notifications', async () => {
     const { eraseUser } = await import('../src/personal-data.ts')
-    const [anna, bob, chloe] = await four(h)
-    const game_id = newGame()
-    await happens(
+    const [anna, bob, chloe] = await makeFourPlayers(h)
+    const game_id = newGameId()
+    await report(
       h,
       cloudEvent('game_joined', { game_id, creator_id: bob, player_ids: [anna, bob, chloe], actor_id: bob }),
     )
     await eraseUser(h.database.sql, bob)
-    const row = await gameRow(h, game_id)
+    const row = await readGame(h, game_id)
     assert.deepEqual([row!.creator_id, row!.player_ids], [null, [anna, chloe]])
-    assert.equal((await announcedTo(h, anna))[0]!.message, `Un joueur a rejoint la partie du ${DATE} (3/4).`)
+    assert.equal((await readNotifications(h, anna))[0]!.message, `Un joueur a rejoint la partie du ${DATE} (3/4).`)
     const state = { game_id, creator_id: bob, player_ids: [anna, bob], actor_id: chloe }
-    assert.equal(await happens(h, cloudEvent('game_left', state)), 1)
+    assert.equal(await report(h, cloudEvent('game_left', state)), 1)
   })
 })
 
 describe('the list of a user', () => {
   test('shows what happened, newest first', async () => {
-    const [anna, bob, chloe, david] = await four(h)
-    const state = { game_id: newGame(), creator_id: anna }
-    await happens(h, cloudEvent('game_created', { ...state, player_ids: [anna, bob, chloe] }))
+    const [anna, bob, chloe, david] = await makeFourPlayers(h)
+    const state = { game_id: newGameId(), creator_id: anna }
+    await report(h, cloudEvent('game_created', { ...state, player_ids: [anna, bob, chloe] }))
     const joined = cloudEvent('game_joined', { ...state, player_ids: [anna, bob, chloe, david], actor_id: david })
     const left = cloudEvent('game_left', { ...state, player_ids: [anna, bob, david], actor_id: chloe })
     const headers = { 'content-type': 'application/cloudevents-batch+json' }
@@ -234,7 +243,7 @@ describe('the list of a user', () => {
       body.results.map((result: { notifications: number }) => result.notifications),
       [7, 3],
     )
-    assert.deepEqual(await typesAnnounced(h, anna, david), [
+    assert.deepEqual(await readTypes(h, anna, david), [
       ['game_joined', 'game_full', 'game_left'],
       ['game_full', 'game_left'],
     ])

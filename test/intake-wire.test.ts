@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness, INTAKE_KEY } from './support/app.ts'
-import { cloudEvent, EVENTS, happens, newGame, send, sendBatch } from './support/games.ts'
+import { cloudEvent, EVENTS, newGameId, report, send, sendBatch } from './support/games.ts'
 import { signUp } from './support/scenario.ts'
 
 const h = harness()
 
-const state = (more: Record<string, unknown> = {}) => ({ game_id: newGame(), creator_id: 1, player_ids: [1], ...more })
+const state = (more: Record<string, unknown> = {}) => ({
+  game_id: newGameId(),
+  creator_id: 1,
+  player_ids: [1],
+  ...more,
+})
 
 describe('401 and 403', () => {
   test('no or a wrong key is 401, a user’s token 403', async () => {
@@ -152,7 +157,7 @@ describe('what is accepted', () => {
   test('the bounds: nobody playing, 120 characters of place, the greatest identifier, RFC 3339 in its odd spellings', async () => {
     const place = '🎾'.repeat(120)
     const game_id = Number.MAX_SAFE_INTEGER
-    await happens(h, cloudEvent('game_created', state({ game_id, player_ids: [], place: ` ${place}\t` })))
+    await report(h, cloudEvent('game_created', state({ game_id, player_ids: [], place: ` ${place}\t` })))
     const [row] = await h.database.sql`select place, player_ids from game where id = ${game_id}`
     assert.deepEqual(row, { place, player_ids: [] })
     for (const time of [
@@ -161,7 +166,7 @@ describe('what is accepted', () => {
       '2026-11-28T10:00:00.123456789+01:00',
       '0001-01-01T00:00:00Z',
     ]) {
-      await happens(h, cloudEvent('game_created', state({ starts_at: '9999-12-31T23:59:59Z' }), { time }))
+      await report(h, cloudEvent('game_created', state({ starts_at: '9999-12-31T23:59:59Z' }), { time }))
     }
   })
 
@@ -185,7 +190,7 @@ describe('what names a fact', () => {
     const body = cloudEvent('game_created', state({ player_ids: [1, 2], place: 'Court 2' }), {
       time: '2026-11-28T09:00:00Z',
     })
-    await happens(h, body)
+    await report(h, body)
     const { data, ...envelope } = body
     const reversed = Object.fromEntries(Object.entries(data).reverse())
     const other = {
@@ -207,7 +212,7 @@ describe('what names a fact', () => {
   const contents: [string, (body: ReturnType<typeof cloudEvent>) => object][] = [
     ['type', body => ({ ...body, type: 'game_updated' })],
     ['time', body => ({ ...body, time: '2026-11-28T09:00:00.000001Z' })],
-    ['game', body => ({ ...body, data: { ...body.data, game_id: newGame() } })],
+    ['game', body => ({ ...body, data: { ...body.data, game_id: newGameId() } })],
     ['players', body => ({ ...body, data: { ...body.data, player_ids: [1, 2] } })],
     ['start', body => ({ ...body, data: { ...body.data, starts_at: '2027-01-16T18:00:01+01:00' } })],
     ['place', body => ({ ...body, data: { ...body.data, place: 'Court 3' } })],
@@ -215,7 +220,7 @@ describe('what names a fact', () => {
   for (const [what, change] of contents) {
     test(`the same id with another ${what}: 422 event_mismatch, nothing changed`, async () => {
       const body = cloudEvent('game_created', state(), { time: '2026-11-28T09:00:00Z' })
-      await happens(h, body)
+      await report(h, body)
       const games = await h.database.sql`select * from game order by id`
       const answer = await send(h, change(body))
       assert.deepEqual([answer.status, answer.body.code], [422, 'event_mismatch'])
@@ -238,7 +243,7 @@ describe('what names a fact', () => {
       assert.equal(answer.status, 202)
       assert.equal(answer.body.id, { ...body, ...name }.id)
     }
-    await happens(h, cloudEvent('game_created', state(), { id: 'b', source: 'a' }))
-    await happens(h, cloudEvent('game_created', state(), { id: 'ab', source: ' ' }))
+    await report(h, cloudEvent('game_created', state(), { id: 'b', source: 'a' }))
+    await report(h, cloudEvent('game_created', state(), { id: 'ab', source: ' ' }))
   })
 })

@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { suite, test } from 'node:test'
 import { createMetrics } from '../src/metrics/metrics.ts'
 import { anotherApp, harness } from './support/app.ts'
-import { cloudEvent, four, newGame, person, send, sendBatch } from './support/games.ts'
+import { cloudEvent, makeFourPlayers, makePlayer, newGameId, send, sendBatch } from './support/games.ts'
 import { newEmail, otherThan, queuedCode, signUp } from './support/scenario.ts'
 
 const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
@@ -121,9 +121,9 @@ suite('GET /metrics', () => {
   })
 
   test('events are counted by type and outcome, and unknown recipients as skipped', async () => {
-    const [anna, bob] = await four(h)
+    const [anna, bob] = await makeFourPlayers(h)
     const events = [anna, bob].map(actor_id =>
-      cloudEvent('game_joined', { game_id: newGame(), creator_id: anna, player_ids: [anna, bob, 987_654], actor_id }),
+      cloudEvent('game_joined', { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob, 987_654], actor_id }),
     )
     const more = await measureIncreases(async () => {
       await send(h, events[0])
@@ -185,7 +185,7 @@ suite('GET /metrics', () => {
   })
 
   test('the number of overdue reminders and the age of the oldest are exposed', async () => {
-    const [anna, bob] = await four(h)
+    const [anna, bob] = await makeFourPlayers(h)
     const readOverdue = async () => {
       const now = await scrape()
       return [now.get('courtside_reminders_overdue'), now.get('courtside_reminders_overdue_oldest_seconds')]
@@ -194,7 +194,7 @@ suite('GET /metrics', () => {
     const starts_at = new Date(h.clock.now().getTime() + 3 * 3_600_000).toISOString()
     await send(
       h,
-      cloudEvent('game_created', { game_id: newGame(), creator_id: anna, player_ids: [anna, bob], starts_at }),
+      cloudEvent('game_created', { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], starts_at }),
     )
     h.clock.advance(3_600_000 + 30_000)
     // No worker runs here, so the reminder of two hours before the game waits.
@@ -212,7 +212,7 @@ suite('GET /metrics', () => {
 
   test('/metrics contains no id, name or e-mail of an account', async () => {
     const email = 'zqmark@example.com'
-    const id = await person(h, 'Zqname')
+    const id = await makePlayer(h, 'Zqname')
     await signUp(h, email)
     const { text } = await h.call('GET', '/metrics', { token: METRICS_TOKEN })
     assert.doesNotMatch(text, /zqmark|Zqname|zq_unheard_of|4711|192\.0\.2|example\.com/)

@@ -23,7 +23,7 @@ const GAME: Game = {
   cancelled: false,
 }
 
-// A game every minute for three weeks to come, and a backlog of as many.
+/** Makes a game for every minute of the next three weeks, and a backlog of the same size. */
 async function seed() {
   const { sql } = h.database
   await sql`
@@ -37,8 +37,8 @@ async function seed() {
   await sql`vacuum analyze`
 }
 
-/** The plans of the statements that `work` runs: as for these values, and as for any. */
-async function plansOf(work: (sql: Sql) => Promise<unknown>): Promise<string[]> {
+/** Returns the plans of the statements that `work` runs: for each a plan for its values and a generic plan. */
+async function explain(work: (sql: Sql) => Promise<unknown>): Promise<string[]> {
   const plans: string[] = []
   const client = await h.database.sql.pool.connect()
   const explaining = async (strings: TemplateStringsArray, ...values: unknown[]) => {
@@ -48,7 +48,7 @@ async function plansOf(work: (sql: Sql) => Promise<unknown>): Promise<string[]> 
       const { rows } = await client.query(`explain ${text}`, bound)
       plans.push(rows.map(row => row['QUERY PLAN']).join('\n'))
     }
-    // One game is due, a due time isn't: enough for each statement to be run.
+    // With one locked game, each statement runs.
     if (/^\s*select\s+id/.test(text)) return [{ id: 7, creator_id: 1, player_ids: [1], starts_at: GAME.startsAt }]
     return /count/.test(text) ? [{ due: 0, oldest: null }] : []
   }
@@ -59,37 +59,39 @@ async function plansOf(work: (sql: Sql) => Promise<unknown>): Promise<string[]> 
   return plans
 }
 
-describe('no statement reads more of the schedule than it is about', () => {
+describe('each statement reads only the rows of the schedule that it needs', () => {
   before(seed)
 
   const moved = { ...GAME, startsAt: '2026-12-21T18:00:00.000000Z' }
   const statements: [string, number, (sql: Sql) => Promise<unknown>][] = [
-    ['firing', 2, sql => fireDue(sql, CLOCK)],
+    ['firing due reminders', 2, sql => fireDue(sql, CLOCK)],
     [
-      'planning',
+      'planning reminders',
       1,
       sql => planReminders(sql, new Map([[7, GAME]]), [moved], { ...CLOCK, reminderOffsets: [{ days: 1 }] }),
     ],
-    ['a producer’s own reminder', 1, sql => replaceByProducerReminder(sql, [GAME], NOW)],
+    ['replacing our reminder by the reminder of a producer', 1, sql => replaceByProducerReminder(sql, [GAME], NOW)],
   ]
   for (const [name, count, work] of statements) {
-    test(name, async () => {
-      const plans = await plansOf(work)
+    test(`${name} scans no table from end to end`, async () => {
+      const plans = await explain(work)
       assert.equal(plans.length, count * 2)
       for (const plan of plans) assert.doesNotMatch(plan, /Seq Scan on game/, plan)
     })
   }
 
-  test('a batch is read off the index in its order, whatever the backlog', async () => {
-    for (const plan of (await plansOf(sql => fireDue(sql, CLOCK))).slice(0, 2)) {
+  test('a batch is read in the order of the index, without a sort, even with a large backlog', async () => {
+    const plans = (await explain(sql => fireDue(sql, CLOCK))).slice(0, 2)
+    assert.equal(plans.length, 2)
+    for (const plan of plans) {
       assert.match(plan, /Index Scan using game_schedule_due/)
       assert.doesNotMatch(plan, /Sort|Hash/)
     }
   })
 
-  test('how many are due, when few are', async () => {
+  test('counting few overdue rows reads only the index', async () => {
     const early = new Date(NOW.getTime() - 29_990 * 60_000)
-    const [plan] = await plansOf(sql => countOverdue(sql, early))
+    const [plan] = await explain(sql => countOverdue(sql, early))
     assert.match(plan!, /Index (Only )?Scan using game_schedule_due|Bitmap Index Scan on game_schedule_due/)
   })
 })

@@ -1,72 +1,72 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
-import { happens, newGame, person, sendBatch, typesAnnounced } from './support/games.ts'
+import { makePlayer, newGameId, readTypes, report, sendBatch } from './support/games.ts'
 import { DAY_MS, HOUR_MS, schedule } from './support/schedule.ts'
 
 const h = harness()
-const { startIn, fire, pass, event, create, change, planOf } = schedule(h)
+const { startIn, fireAllDue, advanceAndFire, gameEvent, createGame, changeGame, readSchedule } = schedule(h)
 
-describe('a producer’s own', () => {
-  test('start adds nothing to ours, nor ours to it', async () => {
+describe('an event of a producer about a start or a reminder', () => {
+  test('a start is announced once, by the producer or by the schedule, in either order', async () => {
     for (const producerFirst of [true, false]) {
-      const players = [await person(h)]
+      const players = [await makePlayer(h)]
       const startsAt = startIn(HOUR_MS)
-      const gameId = await create(startsAt, players)
+      const gameId = await createGame(startsAt, players)
       h.clock.advance(HOUR_MS)
-      if (!producerFirst) await fire()
-      await change(gameId, startsAt, players, 'game_started')
-      await fire()
-      assert.deepEqual(await typesAnnounced(h, ...players), [['game_started']])
+      if (!producerFirst) await fireAllDue()
+      await changeGame(gameId, startsAt, players, { type: 'game_started' })
+      await fireAllDue()
+      assert.deepEqual(await readTypes(h, ...players), [['game_started']])
     }
   })
 
-  test('reminder adds nothing once one of ours was told for that start; our others stay', async () => {
-    const players = [await person(h)]
+  test('a producer’s reminder adds nothing after one of our reminders for the same start, and our later reminders stay', async () => {
+    const players = [await makePlayer(h)]
     const startsAt = startIn(2 * DAY_MS)
-    const gameId = await create(startsAt, players)
-    assert.equal(await pass(DAY_MS), 1)
-    assert.equal(await change(gameId, startsAt, players, 'game_reminder'), 0)
-    assert.equal(await pass(DAY_MS), 2)
-    assert.deepEqual(await typesAnnounced(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
+    const gameId = await createGame(startsAt, players)
+    assert.equal(await advanceAndFire(DAY_MS), 1)
+    assert.equal(await changeGame(gameId, startsAt, players, { type: 'game_reminder' }), 0)
+    assert.equal(await advanceAndFire(DAY_MS), 2)
+    assert.deepEqual(await readTypes(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
   })
 
-  test('reminder takes the place of our next one, and a second one of theirs adds nothing', async () => {
-    const players = [await person(h)]
+  test('a producer’s reminder replaces our next reminder, and a second one adds nothing', async () => {
+    const players = [await makePlayer(h)]
     const startsAt = startIn(2 * DAY_MS)
-    const gameId = await create(startsAt, players)
-    assert.equal(await change(gameId, startsAt, players, 'game_reminder'), 1)
-    assert.equal(await change(gameId, startsAt, players, 'game_reminder'), 0)
-    assert.deepEqual(await planOf(gameId), ['game_reminder', 'game_started'])
-    // Nor does it come back when the game does.
-    await change(gameId, startIn(9 * DAY_MS), players)
-    await change(gameId, startsAt, players)
-    assert.equal(await pass(2 * DAY_MS), 2)
-    assert.deepEqual(await typesAnnounced(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
+    const gameId = await createGame(startsAt, players)
+    assert.equal(await changeGame(gameId, startsAt, players, { type: 'game_reminder' }), 1)
+    assert.equal(await changeGame(gameId, startsAt, players, { type: 'game_reminder' }), 0)
+    assert.deepEqual(await readSchedule(gameId), ['game_reminder', 'game_started'])
+    // If the game moves away and back, the replaced reminder does not come back.
+    await changeGame(gameId, startIn(9 * DAY_MS), players)
+    await changeGame(gameId, startsAt, players)
+    assert.equal(await advanceAndFire(2 * DAY_MS), 2)
+    assert.deepEqual(await readTypes(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
   })
 
-  test('reminder takes the place of all of ours that are overdue', async () => {
-    const players = [await person(h)]
+  test('a producer’s reminder replaces all of our overdue reminders', async () => {
+    const players = [await makePlayer(h)]
     const startsAt = startIn(2 * DAY_MS)
-    const gameId = await create(startsAt, players)
+    const gameId = await createGame(startsAt, players)
     h.clock.advance(2 * DAY_MS - HOUR_MS)
-    assert.equal(await change(gameId, startsAt, players, 'game_reminder'), 1)
-    assert.deepEqual(await fire(), [])
-    assert.deepEqual(await planOf(gameId), ['game_started'])
+    assert.equal(await changeGame(gameId, startsAt, players, { type: 'game_reminder' }), 1)
+    assert.deepEqual(await fireAllDue(), [])
+    assert.deepEqual(await readSchedule(gameId), ['game_started'])
   })
 
-  test('reminder that makes a game known takes the place of the first; one of a start that is left again of none', async () => {
-    const players = [await person(h)]
-    const known = newGame()
+  test('a producer’s reminder as the first event of a game replaces our first reminder, but none if the game then moves', async () => {
+    const players = [await makePlayer(h)]
+    const known = newGameId()
     const startsAt = startIn(2 * DAY_MS)
-    await happens(h, event('game_reminder', known, startsAt, players))
-    assert.deepEqual(await planOf(known), ['game_reminder', 'game_started'])
-    const left = newGame()
+    await report(h, gameEvent(known, startsAt, players, { type: 'game_reminder' }))
+    assert.deepEqual(await readSchedule(known), ['game_reminder', 'game_started'])
+    const movedAway = newGameId()
     const events = [
-      event('game_reminder', left, startsAt, players),
-      event('game_updated', left, startIn(3 * DAY_MS), players),
+      gameEvent(movedAway, startsAt, players, { type: 'game_reminder' }),
+      gameEvent(movedAway, startIn(3 * DAY_MS), players),
     ]
     await sendBatch(h, events)
-    assert.deepEqual(await planOf(left), ['game_reminder', 'game_reminder', 'game_started'])
+    assert.deepEqual(await readSchedule(movedAway), ['game_reminder', 'game_reminder', 'game_started'])
   })
 })

@@ -6,115 +6,119 @@ import { parseEvent } from '../src/games/parse-event.ts'
 import { fireDue } from '../src/games/schedule.ts'
 import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
-import { announcedTo, person, send, typesAnnounced } from './support/games.ts'
-import { HOUR_MS, schedule, told } from './support/schedule.ts'
+import { makePlayer, readNotifications, readTypes, send } from './support/games.ts'
+import { countAnnounced, HOUR_MS, schedule } from './support/schedule.ts'
 
 const ROUNDS = 200
 
 const h = harness()
-const { startIn, fire, event, create, change, planOf } = schedule(h)
+const { startIn, fireAllDue, gameEvent, createGame, changeGame, readSchedule } = schedule(h)
 
-describe('two processes', () => {
+describe('two processes that fire at the same time', () => {
   let other: Database
   before(() => {
     other = connect(h.database.url)
   })
   after(() => other.close())
 
-  test('two processes that fire: each is told once', async () => {
-    const players = [await person(h), await person(h)]
+  test('two processes announce each start once', async () => {
+    const players = [await makePlayer(h), await makePlayer(h)]
     for (let round = 0; round < ROUNDS; round += 1) {
-      for (let games = 0; games < 3; games += 1) await create(startIn(HOUR_MS), players)
+      for (let games = 0; games < 3; games += 1) await createGame(startIn(HOUR_MS), players)
       h.clock.advance(HOUR_MS)
-      const fired = (await Promise.all([fire(), fire(other), fire(), fire(other)])).flat()
-      assert.equal(told(fired), 3)
+      const fired = (await Promise.all([fireAllDue(), fireAllDue(other), fireAllDue(), fireAllDue(other)])).flat()
+      assert.equal(countAnnounced(fired), 3)
       assert.equal(fired.length, 3)
     }
-    for (const types of await typesAnnounced(h, ...players)) assert.equal(types.length, ROUNDS * 3)
+    for (const types of await readTypes(h, ...players)) assert.equal(types.length, ROUNDS * 3)
   })
 
-  test('a cancellation or a move beside two that fire: told before it, or never', async () => {
-    const player = await person(h)
+  test('a start beside a concurrent cancellation or move is announced before it, or never', async () => {
+    const player = await makePlayer(h)
     for (let round = 0; round < ROUNDS; round += 1) {
       const startsAt = startIn(HOUR_MS)
-      const gameId = await create(startsAt, [player])
+      const gameId = await createGame(startsAt, [player])
       h.clock.advance(HOUR_MS)
-      const before = (await announcedTo(h, player)).length
-      const moves = round % 2 === 1
+      const before = (await readNotifications(h, player)).length
+      const isMove = round % 2 === 1
       const changed = () =>
-        moves
-          ? change(gameId, startIn(2 * HOUR_MS), [player])
-          : change(gameId, startsAt, [player], 'game_cancelled', { actor_id: player })
-      // By turns one or the other sets off first, the change with more and more of a start.
+        isMove
+          ? changeGame(gameId, startIn(2 * HOUR_MS), [player])
+          : changeGame(gameId, startsAt, [player], { type: 'game_cancelled', actor_id: player })
+      // In half of the rounds the change starts first, with a growing head start.
       const early = round % 4 < 2 ? changed() : undefined
       for (let turns = 0; early && turns < round / 4; turns += 1) await new Promise(setImmediate)
-      const firing = Promise.all([fire(), fire(other)])
+      const firing = Promise.all([fireAllDue(), fireAllDue(other)])
       const [fired] = await Promise.all([firing, early ?? changed()])
-      const count = told(fired.flat())
+      const count = countAnnounced(fired.flat())
       assert.ok(count <= 1)
-      // What had not been told by then never is.
-      assert.equal(told(await fire()), 0)
-      assert.equal((await announcedTo(h, player)).length - before, count)
-      assert.equal((await planOf(gameId)).includes('game_started'), moves)
+      // What was not announced by then never is.
+      assert.equal(countAnnounced(await fireAllDue()), 0)
+      assert.equal((await readNotifications(h, player)).length - before, count)
+      assert.equal((await readSchedule(gameId)).includes('game_started'), isMove)
       await h.database.sql`delete from game_schedule`
     }
   })
 
-  test('a producer’s own start beside ours: one', async () => {
-    const player = await person(h)
+  test('a producer’s start and the schedule at the same time announce one start', async () => {
+    const player = await makePlayer(h)
     for (let round = 0; round < ROUNDS; round += 1) {
       const startsAt = startIn(HOUR_MS)
-      const gameId = await create(startsAt, [player])
+      const gameId = await createGame(startsAt, [player])
       h.clock.advance(HOUR_MS)
-      await Promise.all([fire(), change(gameId, startsAt, [player], 'game_started'), fire(other)])
-      await fire()
+      await Promise.all([
+        fireAllDue(),
+        changeGame(gameId, startsAt, [player], { type: 'game_started' }),
+        fireAllDue(other),
+      ])
+      await fireAllDue()
     }
-    assert.equal((await announcedTo(h, player)).length, ROUNDS)
+    assert.equal((await readNotifications(h, player)).length, ROUNDS)
   })
 
-  test('joins, moves, deletions and firing: nobody waits in a circle', async () => {
+  test('concurrent reports, deletions and firing do not deadlock', async () => {
     for (let round = 0; round < 50; round += 1) {
-      const players = [await person(h), await person(h), await person(h)]
+      const players = [await makePlayer(h), await makePlayer(h), await makePlayer(h)]
       const startsAt = startIn(HOUR_MS)
-      const games = [await create(startsAt, players), await create(startsAt, players.toReversed())]
+      const games = [await createGame(startsAt, players), await createGame(startsAt, players.toReversed())]
       h.clock.advance(HOUR_MS)
       const reports = games.flatMap(gameId => [
-        send(h, event('game_updated', gameId, startsAt, players.slice(1))),
-        send(h, event('game_cancelled', gameId, startsAt, players)),
+        send(h, gameEvent(gameId, startsAt, players.slice(1))),
+        send(h, gameEvent(gameId, startsAt, players, { type: 'game_cancelled' })),
       ])
       const erasures = players.slice(0, 2).map(id => eraseUser(other, id))
-      await Promise.all([fire(), fire(other), ...erasures])
+      await Promise.all([fireAllDue(), fireAllDue(other), ...erasures])
       for (const { status, text } of await Promise.all(reports)) assert.equal(status, 202, text)
-      await fire()
+      await fireAllDue()
       assert.deepEqual(await h.database.sql`select game_id from game_schedule`, [])
     }
   })
-  test('a cancellation that isn’t committed yet holds the game: passed over, and then nothing', async () => {
-    const player = await person(h)
+  test('firing skips a game whose cancellation is not committed yet, and announces nothing of it afterwards', async () => {
+    const player = await makePlayer(h)
     const startsAt = startIn(HOUR_MS)
-    const [gameId, free] = [await create(startsAt, [player]), await create(startsAt, [player])]
+    const [gameId, free] = [await createGame(startsAt, [player]), await createGame(startsAt, [player])]
     h.clock.advance(HOUR_MS)
-    const cancelled = parseEvent(event('game_cancelled', gameId, startsAt, [player]), h.clock.now())
+    const cancelled = parseEvent(gameEvent(gameId, startsAt, [player], { type: 'game_cancelled' }), h.clock.now())
     await h.database.sql.begin(async tx => {
       const settings = { now: h.clock.now(), timeZone: 'Europe/Paris', reminderOffsets: [] }
       await ingestEvents(tx, [cancelled as Exclude<typeof cancelled, Error>], settings)
-      // The other game is told meanwhile.
-      assert.equal(told(await fire(other)), 1)
+      // The other game's start is announced meanwhile.
+      assert.equal(countAnnounced(await fireAllDue(other)), 1)
     })
-    assert.deepEqual(await fire(other), [])
-    assert.deepEqual(await planOf(free), [])
-    assert.equal((await typesAnnounced(h, player))[0]!.filter(type => type === 'game_started').length, 1)
+    assert.deepEqual(await fireAllDue(other), [])
+    assert.deepEqual(await readSchedule(free), [])
+    assert.equal((await readTypes(h, player))[0]!.filter(type => type === 'game_started').length, 1)
   })
 
-  test('killed in the midst of it: the next tells it, at once and once', async () => {
-    const player = await person(h)
-    await create(startIn(HOUR_MS), [player])
+  test('if a worker is killed while it fires, the next one announces the start, once and without a delay', async () => {
+    const player = await makePlayer(h)
+    await createGame(startIn(HOUR_MS), [player])
     h.clock.advance(HOUR_MS)
     const clock = { now: h.clock.now(), timeZone: 'Europe/Paris' }
-    let announcedInVain = 0
+    let rolledBack = 0
     const dying = other.begin(async (tx: Sql) => {
-      announcedInVain = told(await fireDue(tx, clock))
-      // Waited for to the end of its process: a connection is told of its end before its locks are let go.
+      rolledBack = countAnnounced(await fireDue(tx, clock))
+      // The call waits for the end of the backend, because its locks outlive its connection for a moment.
       await h.database.sql`
         select pg_terminate_backend(pid, 10000) from pg_locks
         where database = (select oid from pg_database where datname = current_database())
@@ -122,8 +126,8 @@ describe('two processes', () => {
       await tx`select 1`
     })
     await assert.rejects(dying, { code: 'unavailable' })
-    assert.equal(announcedInVain, 1)
-    assert.equal(told(await fire()), 1)
-    assert.equal((await announcedTo(h, player)).length, 1)
+    assert.equal(rolledBack, 1)
+    assert.equal(countAnnounced(await fireAllDue()), 1)
+    assert.equal((await readNotifications(h, player)).length, 1)
   })
 })

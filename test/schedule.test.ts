@@ -2,74 +2,82 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
-import { announcedTo, four, happens, newGame, person, sendBatch, typesAnnounced } from './support/games.ts'
-import { DAY_MS, HOUR_MS, schedule, told } from './support/schedule.ts'
+import {
+  makeFourPlayers,
+  makePlayer,
+  newGameId,
+  readNotifications,
+  readTypes,
+  report,
+  sendBatch,
+} from './support/games.ts'
+import { countAnnounced, DAY_MS, HOUR_MS, schedule } from './support/schedule.ts'
 
 const h = harness()
-const { startIn, fire, pass, event, create, change, planOf } = schedule(h)
+const { startIn, fireAllDue, advanceAndFire, gameEvent, createGame, changeGame, readSchedule } = schedule(h)
 
-describe('a game', () => {
-  test('is reminded of a day and two hours before, and its start is told', async () => {
-    const players = [await person(h), await person(h, 'Bob', 'en')]
+describe('the reminders and the start of a game', () => {
+  test('players get a reminder a day before, another two hours before, and an announcement of the start', async () => {
+    const players = [await makePlayer(h), await makePlayer(h, 'Bob', 'en')]
     const startsAt = startIn(3 * DAY_MS)
-    await create(startsAt, players)
-    assert.equal(await pass(3 * DAY_MS + HOUR_MS), 3)
+    await createGame(startsAt, players)
+    assert.equal(await advanceAndFire(3 * DAY_MS + HOUR_MS), 3)
     for (const player of players) {
-      const rows = await announcedTo(h, player)
+      const rows = await readNotifications(h, player)
       assert.deepEqual(
         rows.map(row => row.type),
         ['game_reminder', 'game_reminder', 'game_started'],
       )
       assert.deepEqual(Object.keys(rows[0]!.data), ['game_id', 'starts_at'])
     }
-    const [first, second, started] = await announcedTo(h, players[0]!)
+    const [first, second, started] = await readNotifications(h, players[0]!)
     assert.match(first!.message, /^Votre partie commence demain à \d+\sh\s\d\d\.$/)
     assert.match(second!.message, /^Votre partie commence aujourd'hui à \d+\sh\s\d\d\.$/)
     assert.match(started!.message, /^Votre partie de \d+\sh\s\d\d a commencé\./)
   })
 
-  test('60 days ahead', async () => {
-    const [player] = [await person(h)]
-    await create(startIn(60 * DAY_MS), [player])
-    assert.equal(await pass(59 * DAY_MS, 6 * HOUR_MS), 1)
-    assert.equal(await pass(DAY_MS), 2)
+  test('a game 60 days ahead gets its reminders on time', async () => {
+    const [player] = [await makePlayer(h)]
+    await createGame(startIn(60 * DAY_MS), [player])
+    assert.equal(await advanceAndFire(59 * DAY_MS, 6 * HOUR_MS), 1)
+    assert.equal(await advanceAndFire(DAY_MS), 2)
   })
 
-  test('heard of late: what has passed is skipped', async () => {
-    const player = await person(h)
-    await create(startIn(HOUR_MS), [player])
-    assert.equal(await pass(2 * HOUR_MS), 1)
-    assert.deepEqual(await typesAnnounced(h, player), [['game_started']])
+  test('due times before the first event of a game are skipped', async () => {
+    const player = await makePlayer(h)
+    await createGame(startIn(HOUR_MS), [player])
+    assert.equal(await advanceAndFire(2 * HOUR_MS), 1)
+    assert.deepEqual(await readTypes(h, player), [['game_started']])
     for (const startsAt of [startIn(-HOUR_MS), h.clock.now().toISOString()]) {
-      assert.deepEqual(await planOf(await create(startsAt, [player])), [])
+      assert.deepEqual(await readSchedule(await createGame(startsAt, [player])), [])
     }
   })
 
-  test('made known by a score has no schedule, until an event of its own', async () => {
-    const players = [await person(h), await person(h)]
-    const [gameId, startsAt] = [newGame(), startIn(2 * DAY_MS)]
+  test('a game that is known from a score has no schedule until its first game event', async () => {
+    const players = [await makePlayer(h), await makePlayer(h)]
+    const [gameId, startsAt] = [newGameId(), startIn(2 * DAY_MS)]
     const score = { actor_id: players[0], score: { sets: '6-4' } }
-    await happens(h, event('score_submitted', gameId, startsAt, players, score))
-    assert.deepEqual(await planOf(gameId), [])
-    await change(gameId, startsAt, players)
-    assert.deepEqual(await planOf(gameId), ['game_reminder', 'game_reminder', 'game_started'])
+    await report(h, gameEvent(gameId, startsAt, players, { type: 'score_submitted', ...score }))
+    assert.deepEqual(await readSchedule(gameId), [])
+    await changeGame(gameId, startsAt, players)
+    assert.deepEqual(await readSchedule(gameId), ['game_reminder', 'game_reminder', 'game_started'])
   })
 
-  test('in a process whose own zone is Tokyo’s', async () => {
+  test('a process in the time zone of Tokyo plans and writes times of the configured zone', async () => {
     const zone = process.env.TZ
     process.env.TZ = 'Asia/Tokyo'
     try {
-      const player = await person(h)
-      await create('2027-03-29T09:00:00+02:00', [player])
+      const player = await makePlayer(h)
+      await createGame('2027-03-29T09:00:00+02:00', [player])
       const dues = await h.database.sql<{ due_at: Date }>`select due_at from game_schedule order by due_at desc limit 3`
-      // The day before was the one on which clocks went forward; 09:00 stays 09:00.
+      // Clocks went forward on the day before. The reminder is due at 09:00 on both days.
       assert.deepEqual(
         dues.map(row => row.due_at.toISOString()),
         ['2027-03-29T07:00:00.000Z', '2027-03-29T05:00:00.000Z', '2027-03-28T07:00:00.000Z'],
       )
       h.clock.set('2027-03-28T07:00:00Z')
-      await fire()
-      assert.match((await announcedTo(h, player))[0]!.message, /^Votre partie commence demain à 9\sh\s00\.$/)
+      await fireAllDue()
+      assert.match((await readNotifications(h, player))[0]!.message, /^Votre partie commence demain à 9\sh\s00\.$/)
     } finally {
       if (zone === undefined) delete process.env.TZ
       else process.env.TZ = zone
@@ -77,93 +85,96 @@ describe('a game', () => {
   })
 })
 
-describe('changes', () => {
-  test('five re-timings and back to the first time: exactly one of each', async () => {
-    const players = [await person(h)]
+describe('changes of a game', () => {
+  test('after five moves and back to the first start, each reminder is sent exactly once', async () => {
+    const players = [await makePlayer(h)]
     const first = startIn(4 * DAY_MS)
-    const gameId = await create(first, players)
-    for (const days of [5, 6, 7, 3, 8]) await change(gameId, startIn(days * DAY_MS), players)
-    await change(gameId, first, players)
-    assert.equal((await planOf(gameId)).length, 3)
-    assert.equal(await pass(9 * DAY_MS), 3)
-    assert.deepEqual(await typesAnnounced(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
+    const gameId = await createGame(first, players)
+    for (const days of [5, 6, 7, 3, 8]) await changeGame(gameId, startIn(days * DAY_MS), players)
+    await changeGame(gameId, first, players)
+    assert.equal((await readSchedule(gameId)).length, 3)
+    assert.equal(await advanceAndFire(9 * DAY_MS), 3)
+    assert.deepEqual(await readTypes(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
   })
 
-  test('moved and back after a reminder: it isn’t told again', async () => {
-    const players = [await person(h)]
+  test('a reminder is not sent again when the game moves away and back', async () => {
+    const players = [await makePlayer(h)]
     const first = startIn(DAY_MS + HOUR_MS)
-    const gameId = await create(first, players)
-    assert.equal(await pass(2 * HOUR_MS), 1)
-    await change(gameId, startIn(5 * DAY_MS), players)
-    await change(gameId, first, players)
-    assert.equal(await pass(2 * DAY_MS), 2)
+    const gameId = await createGame(first, players)
+    assert.equal(await advanceAndFire(2 * HOUR_MS), 1)
+    await changeGame(gameId, startIn(5 * DAY_MS), players)
+    await changeGame(gameId, first, players)
+    assert.equal(await advanceAndFire(2 * DAY_MS), 2)
   })
 
-  test('a player who left is not reminded, one who joined is', async () => {
-    const [anna, bob, chloe] = await four(h)
+  test('a player who left gets no reminder, and a player who joined gets one', async () => {
+    const [anna, bob, chloe] = await makeFourPlayers(h)
     const startsAt = startIn(3 * HOUR_MS)
-    const gameId = await create(startsAt, [anna, bob])
-    await change(gameId, startsAt, [anna], 'game_left', { actor_id: bob })
-    await change(gameId, startsAt, [anna, chloe], 'game_joined', { actor_id: chloe })
-    await pass(2 * HOUR_MS)
-    const reminded = (await typesAnnounced(h, anna, bob, chloe)).map(types => types.includes('game_reminder'))
+    const gameId = await createGame(startsAt, [anna, bob])
+    await changeGame(gameId, startsAt, [anna], { type: 'game_left', actor_id: bob })
+    await changeGame(gameId, startsAt, [anna, chloe], { type: 'game_joined', actor_id: chloe })
+    await advanceAndFire(2 * HOUR_MS)
+    const reminded = (await readTypes(h, anna, bob, chloe)).map(types => types.includes('game_reminder'))
     assert.deepEqual(reminded, [true, false, true])
   })
 
-  test('cancelled: nothing is told any more, nor planned by a later fact', async () => {
-    const players = [await person(h)]
+  test('a cancelled game sends nothing any more, and a later event plans nothing', async () => {
+    const players = [await makePlayer(h)]
     const startsAt = startIn(3 * HOUR_MS)
-    const gameId = await create(startsAt, players)
-    await change(gameId, startsAt, players, 'game_cancelled')
-    assert.deepEqual(await planOf(gameId), [])
-    await change(gameId, startIn(5 * HOUR_MS), players)
-    assert.deepEqual(await planOf(gameId), [])
-    assert.equal(await pass(DAY_MS), 0)
+    const gameId = await createGame(startsAt, players)
+    await changeGame(gameId, startsAt, players, { type: 'game_cancelled' })
+    assert.deepEqual(await readSchedule(gameId), [])
+    await changeGame(gameId, startIn(5 * HOUR_MS), players)
+    assert.deepEqual(await readSchedule(gameId), [])
+    assert.equal(await advanceAndFire(DAY_MS), 0)
   })
 })
 
-test('the game itself is asked again when something fires, whatever is planned', async () => {
-  const player = await person(h)
-  const [cancelled, moved] = [await create(startIn(HOUR_MS), [player]), await create(startIn(HOUR_MS), [player])]
+test('firing checks the game again, even if the schedule is outdated', async () => {
+  const player = await makePlayer(h)
+  const [cancelled, moved] = [
+    await createGame(startIn(HOUR_MS), [player]),
+    await createGame(startIn(HOUR_MS), [player]),
+  ]
   await h.database.sql`update game set cancelled = true where id = ${cancelled}`
   await h.database.sql`update game set starts_at = starts_at + interval '1 second' where id = ${moved}`
   h.clock.advance(HOUR_MS)
   assert.deepEqual(
-    (await fire()).map(({ outcome }) => outcome),
+    (await fireAllDue()).map(({ outcome }) => outcome),
     ['dropped', 'dropped'],
   )
-  assert.deepEqual(await announcedTo(h, player), [])
+  assert.deepEqual(await readNotifications(h, player), [])
 })
 
-describe('facts between', () => {
-  test('a fact that comes after the due time and before the look takes nothing away', async () => {
-    const [anna, bob] = [await person(h), await person(h)]
+describe('events between a due time and its firing', () => {
+  test('an event after the due time and before the firing removes nothing', async () => {
+    const [anna, bob] = [await makePlayer(h), await makePlayer(h)]
     const startsAt = startIn(2 * HOUR_MS)
-    const gameId = await create(startIn(2 * HOUR_MS), [anna])
+    const gameId = await createGame(startIn(2 * HOUR_MS), [anna])
     h.clock.advance(2 * HOUR_MS)
-    await change(gameId, startsAt, [anna, bob], 'game_joined', { actor_id: bob })
-    assert.equal(told(await fire()), 1)
-    assert.deepEqual(await typesAnnounced(h, bob), [['game_started']])
+    await changeGame(gameId, startsAt, [anna, bob], { type: 'game_joined', actor_id: bob })
+    assert.equal(countAnnounced(await fireAllDue()), 1)
+    assert.deepEqual(await readTypes(h, bob), [['game_started']])
   })
 
-  test('moved onto a time at which something else was due', async () => {
-    const players = [await person(h)]
+  test('a game may move so that a reminder is due when another one was', async () => {
+    const players = [await makePlayer(h)]
     const first = startIn(4 * DAY_MS)
-    const gameId = await create(first, players)
-    // The reminder of two hours is where the one of a day was to be.
-    await change(gameId, new Date(Date.parse(first) - 22 * HOUR_MS).toISOString(), players)
-    await change(gameId, first, players)
-    assert.equal((await planOf(gameId)).length, 3)
-    assert.equal(await pass(5 * DAY_MS, HOUR_MS), 3)
+    const gameId = await createGame(first, players)
+    // Now the reminder of two hours is due when the reminder of a day was.
+    await changeGame(gameId, new Date(Date.parse(first) - 22 * HOUR_MS).toISOString(), players)
+    await changeGame(gameId, first, players)
+    assert.equal((await readSchedule(gameId)).length, 3)
+    assert.equal(await advanceAndFire(5 * DAY_MS, HOUR_MS), 3)
   })
 
-  test('moved within one batch: planned once, for where it ends', async () => {
-    const players = [await person(h)]
-    const gameId = newGame()
+  test('a game that moves within one batch is planned once, for its last start', async () => {
+    const players = [await makePlayer(h)]
+    const gameId = newGameId()
     const starts = [3, 5, 4].map(days => startIn(days * DAY_MS))
     await sendBatch(
       h,
-      starts.map(startsAt => event('game_updated', gameId, startsAt, players)),
+      starts.map(startsAt => gameEvent(gameId, startsAt, players)),
     )
     const rows = await h.database.sql<{ starts_at: Date }>`
       select starts_at from game_schedule where game_id = ${gameId}`
@@ -173,38 +184,38 @@ describe('facts between', () => {
     )
   })
 
-  test('a player who deletes their account is not reminded, the others are', async () => {
-    const [anna, bob] = [await person(h), await person(h)]
-    await create(startIn(3 * HOUR_MS), [anna, bob])
+  test('a player who deletes their account gets no reminder, and the others get theirs', async () => {
+    const [anna, bob] = [await makePlayer(h), await makePlayer(h)]
+    await createGame(startIn(3 * HOUR_MS), [anna, bob])
     assert.equal(await eraseUser(h.database.sql, anna), true)
-    assert.equal(await pass(2 * HOUR_MS), 1)
-    assert.deepEqual(await typesAnnounced(h, anna, bob), [[], ['game_reminder']])
+    assert.equal(await advanceAndFire(2 * HOUR_MS), 1)
+    assert.deepEqual(await readTypes(h, anna, bob), [[], ['game_reminder']])
   })
 })
 
-describe('after an outage', () => {
-  test('of several overdue reminders the last, before the start', async () => {
-    const player = await person(h)
-    await create(startIn(2 * DAY_MS), [player])
+describe('due times after an outage', () => {
+  test('of several overdue reminders only the last is sent, and only before the start', async () => {
+    const player = await makePlayer(h)
+    await createGame(startIn(2 * DAY_MS), [player])
     h.clock.advance(2 * DAY_MS - HOUR_MS)
-    const fired = await fire()
+    const fired = await fireAllDue()
     assert.deepEqual(fired.map(({ outcome, lateSeconds }) => [outcome, Math.round(lateSeconds / 3600)]).toSorted(), [
       ['dropped', 23],
       ['told', 1],
     ])
-    assert.match((await announcedTo(h, player))[0]!.message, /^Votre partie commence aujourd'hui à/)
+    assert.match((await readNotifications(h, player))[0]!.message, /^Votre partie commence aujourd'hui à/)
   })
 
-  test('after the start no reminder; the start itself up to 15 minutes late', async () => {
-    for (const [late, types] of [
+  test('after the start no reminder is sent, and the start is announced up to 15 minutes late', async () => {
+    for (const [lateMs, types] of [
       [15 * 60_000 - 1_000, ['game_started']],
       [15 * 60_000 + 1_000, []],
     ] as const) {
-      const player = await person(h)
-      await create(startIn(DAY_MS), [player])
-      h.clock.advance(DAY_MS + late)
-      await fire()
-      assert.deepEqual(await typesAnnounced(h, player), [types])
+      const player = await makePlayer(h)
+      await createGame(startIn(DAY_MS), [player])
+      h.clock.advance(DAY_MS + lateMs)
+      await fireAllDue()
+      assert.deepEqual(await readTypes(h, player), [types])
     }
   })
 })

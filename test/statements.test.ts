@@ -5,7 +5,7 @@ import { type Fragment, fragment, NOTHING, prepareStatement } from '../src/db/st
 import type { AppError } from '../src/errors.ts'
 import { harness, INTAKE_KEY } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
-import { cloudEvent, newGame } from './support/games.ts'
+import { cloudEvent, newGameId } from './support/games.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const h = harness()
@@ -129,7 +129,7 @@ describe('a statement that fails', () => {
 
   test('an intake that waits for a lock does not hold up requests of users', async () => {
     const user = await makeUser(h)
-    const game_id = newGame()
+    const game_id = newGameId()
     const event = cloudEvent('game_joined', { game_id, creator_id: user.id, player_ids: [user.id, 99], actor_id: 99 })
     const report = (id: string) => h.call('POST', '/internal/v1/events', { token: INTAKE_KEY, body: { ...event, id } })
     assert.equal((await report('first')).status, 202)

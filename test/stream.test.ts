@@ -6,7 +6,7 @@ import { harness } from './support/app.ts'
 import { assertError } from './support/endpoints.ts'
 import type { ClientStream } from './support/event-stream.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
-import { cloudEvent, happens, newGame } from './support/games.ts'
+import { cloudEvent, newGameId, report } from './support/games.ts'
 import { countStatements } from './support/statements.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
 
@@ -64,7 +64,7 @@ describe('the stream', { timeout: 60_000 }, () => {
       const [creator, player] = [await makeUser(h), await makeUser(h)]
       const streams = [await synced(at.here, creator.token), await synced(at.there, creator.token)]
       const players = { creator_id: creator.id, player_ids: [creator.id, player.id], actor_id: player.id }
-      assert.equal(await happens(h, cloudEvent('game_joined', { game_id: newGame(), ...players })), 1)
+      assert.equal(await report(h, cloudEvent('game_joined', { game_id: newGameId(), ...players })), 1)
       const [listed] = (await call(creator.token, 'GET', '')).body.data
       for (const stream of streams) {
         await assertNext(stream, 'notification', listed)

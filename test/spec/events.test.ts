@@ -7,7 +7,7 @@ import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { CATALOGUE } from '../../src/notifications/catalogue.ts'
 import { harness } from '../support/app.ts'
 import { makeUser } from '../support/factories.ts'
-import { cloudEvent, happens, newGame, send } from '../support/games.ts'
+import { cloudEvent, newGameId, report, send } from '../support/games.ts'
 import { FROM } from '../support/outbox.ts'
 import { newEmail, profile } from '../support/scenario.ts'
 import { smtpServer } from '../support/smtp.ts'
@@ -28,7 +28,7 @@ async function table() {
     await makeUser(h, { firstName: 'Chloé' }),
     await makeUser(h, { firstName: 'David' }),
   ]
-  return { anna, bruno, chloe, david, game_id: newGame(), creator_id: anna.id }
+  return { anna, bruno, chloe, david, game_id: newGameId(), creator_id: anna.id }
 }
 
 describe('Events', () => {
@@ -53,7 +53,7 @@ describe('Events', () => {
     for (const type of ['game_paused', 'score_deleted', 'Game_joined']) {
       assert.equal((await send(h, cloudEvent(type, players))).status, 422)
     }
-    for (const type of ['game_created', 'game_updated']) assert.equal(await happens(h, cloudEvent(type, players)), 0)
+    for (const type of ['game_created', 'game_updated']) assert.equal(await report(h, cloudEvent(type, players)), 0)
     assert.deepEqual(await Promise.all([anna, bruno].map(listOf)), [[], []])
     assert.deepEqual(
       Object.keys(CATALOGUE),
@@ -74,7 +74,7 @@ describe('Events', () => {
         ...(actor && { actor_id: actor }),
         ...(isScore && { score: { id: 7, sets: '6-4 6-3' } }),
       })
-      await happens(h, reported)
+      await report(h, reported)
 
       const lists = await Promise.all(all.map(listOf))
       const types = lists.map(list => list.map((one: { type: string }) => one.type))

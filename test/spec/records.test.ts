@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
 import { makeNotifications, makeUser } from '../support/factories.ts'
-import { cloudEvent, happens, newGame } from '../support/games.ts'
+import { cloudEvent, newGameId, report } from '../support/games.ts'
 import { ISO_8601_WITH_OFFSET, inbox } from '../support/inbox.ts'
 
 const h = harness()
@@ -36,9 +36,9 @@ describe('Resources and their fields', () => {
 
     test('"keys seen are game_id and actor_id (integers) on a game notification"', async () => {
       const [creator, player] = [await makeUser(h), await makeUser(h)]
-      const gameId = newGame()
+      const gameId = newGameId()
       const players = { creator_id: creator.id, player_ids: [creator.id, player.id], actor_id: player.id }
-      await happens(h, cloudEvent('game_joined', { game_id: gameId, ...players }))
+      await report(h, cloudEvent('game_joined', { game_id: gameId, ...players }))
       const [notification] = (await list(creator.token)).data
       assert.deepEqual(notification.data, {
         game_id: gameId,

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
 import { assertError, ENDPOINTS } from '../support/endpoints.ts'
 import { makeNotifications, makeUser } from '../support/factories.ts'
-import { cloudEvent, happens, newGame } from '../support/games.ts'
+import { cloudEvent, newGameId, report } from '../support/games.ts'
 import { newEmail, payloadOf, profile, queuedCode, signIn, signUp } from '../support/scenario.ts'
 
 const h = harness()
@@ -61,10 +61,10 @@ describe('What the service does', () => {
 
   test('"The service keeps in-app notifications per user about games"', async () => {
     const [creator, player] = [await makeUser(h), await makeUser(h)]
-    await happens(
+    await report(
       h,
       cloudEvent('game_joined', {
-        game_id: newGame(),
+        game_id: newGameId(),
         creator_id: creator.id,
         player_ids: [creator.id, player.id],
         actor_id: player.id,

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
 import { assertError } from '../support/endpoints.ts'
 import { makeUser } from '../support/factories.ts'
-import { cloudEvent, happens, newGame } from '../support/games.ts'
+import { cloudEvent, newGameId, report } from '../support/games.ts'
 import { ISO_8601_WITH_OFFSET, inbox } from '../support/inbox.ts'
 import { newEmail, otherThan, profile, queuedCode } from '../support/scenario.ts'
 
@@ -27,15 +27,15 @@ describe('States and transitions', () => {
       const [creator, player] = [await makeUser(h), await makeUser(h)]
       const players = { creator_id: creator.id, player_ids: [creator.id, player.id], actor_id: creator.id }
       const events = [
-        cloudEvent('game_joined', { game_id: newGame(), ...players, actor_id: player.id }),
+        cloudEvent('game_joined', { game_id: newGameId(), ...players, actor_id: player.id }),
         cloudEvent('score_submitted', {
-          game_id: newGame(),
+          game_id: newGameId(),
           ...players,
           actor_id: player.id,
           score: { sets: '6-4 6-3' },
         }),
       ]
-      for (const event of events) assert.equal(await happens(h, event), 1)
+      for (const event of events) assert.equal(await report(h, event), 1)
       const { data, meta } = await list(creator.token)
       const received = data.map(({ type, is_read }: { type: string; is_read: boolean }) => [type, is_read])
       assert.deepEqual(received, [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
 import { makeUser } from '../support/factories.ts'
-import { cloudEvent, gameRow, newGame, send } from '../support/games.ts'
+import { cloudEvent, newGameId, readGame, send } from '../support/games.ts'
 import { newEmail, profile, queuedCode, signUp } from '../support/scenario.ts'
 import { describeAnswer, readSuite, skip } from '../support/suites.ts'
 
@@ -55,7 +55,7 @@ describe('the big list of naughty strings', { skip }, () => {
       if (!me) return
       assert.deepEqual([me.first_name, me.last_name], [trim(name), trim(name)])
       names.set(me.id, trim(name))
-      const data = { game_id: newGame(), creator_id: reader.id, player_ids: [reader.id, me.id], actor_id: me.id }
+      const data = { game_id: newGameId(), creator_id: reader.id, player_ids: [reader.id, me.id], actor_id: me.id }
       const answer = await send(h, cloudEvent('game_joined', data))
       assert.deepEqual([answer.status, answer.body.notifications], [202, 1], describeAnswer(name, answer))
     })
@@ -111,11 +111,11 @@ describe('the big list of naughty strings', { skip }, () => {
 
   test('an accepted place is stored unchanged', async () => {
     await runInParallel(strings, async place => {
-      const game_id = newGame()
+      const game_id = newGameId()
       const answer = await send(h, cloudEvent('game_created', { game_id, creator_id: 1, player_ids: [1], place }))
       if (isOneLine(trim(place), 120)) {
         assert.equal(answer.status, 202, describeAnswer(place, answer))
-        assert.equal((await gameRow(h, game_id))!.place, trim(place) || null)
+        assert.equal((await readGame(h, game_id))!.place, trim(place) || null)
       } else assertRefused(place, answer, 'data.place')
     })
   })
@@ -124,7 +124,7 @@ describe('the big list of naughty strings', { skip }, () => {
     for (const text of strings) {
       const body = cloudEvent(
         'game_created',
-        { game_id: newGame(), creator_id: 1, player_ids: [1] },
+        { game_id: newGameId(), creator_id: 1, player_ids: [1] },
         { id: text, source: text },
       )
       for (const [status, outcome] of [
@@ -144,7 +144,7 @@ describe('the big list of naughty strings', { skip }, () => {
 
   test('a string as an identifier answers 404 in a path and 422 in a query or body', async () => {
     const { token } = await signUp(h)
-    const data = { game_id: newGame(), creator_id: 1, player_ids: [1], actor_id: 1 }
+    const data = { game_id: newGameId(), creator_id: 1, player_ids: [1], actor_id: 1 }
     await runInParallel(strings, async text => {
       const path = `${LIST}/${encodeURIComponent(text)}`
       const isId = /^[1-9]\d{0,15}$/.test(text)

@@ -5,8 +5,8 @@ import { makeUser } from './factories.ts'
 export const EVENTS = '/internal/v1/events'
 export const BATCH = 'application/cloudevents-batch+json'
 
-/** Every game event but the cancellation, which is final. */
-export const LIVELY_TYPES = [
+/** The types of game events except the cancellation, which is final. */
+export const TYPES_EXCEPT_CANCELLATION = [
   'game_created',
   'game_updated',
   'game_joined',
@@ -16,42 +16,53 @@ export const LIVELY_TYPES = [
   'game_started',
 ]
 
-type Told = { type: string; title: string; message: string; data: Record<string, unknown>; actor_name_length: number }
-
-let events = 0
-let games = 1000
-
-/** A game nobody has heard of. */
-export function newGame(): number {
-  games += 1
-  return games
+type StoredNotification = {
+  type: string
+  title: string
+  message: string
+  data: Record<string, unknown>
+  actor_name_length: number
 }
 
-export async function person(h: Harness, firstName = 'Marie', locale: 'fr' | 'en' = 'fr'): Promise<number> {
+let eventCount = 0
+let lastGameId = 1000
+
+/** Returns the id of a game that the service does not know. */
+export function newGameId(): number {
+  lastGameId += 1
+  return lastGameId
+}
+
+export async function makePlayer(h: Harness, firstName = 'Marie', locale: 'fr' | 'en' = 'fr'): Promise<number> {
   return (await makeUser(h, { firstName, locale })).id
 }
 
-/** Four players: Anna, Bob (who reads English), Chloé and David. */
-export async function four(h: Harness): Promise<[number, number, number, number]> {
-  return [await person(h, 'Anna'), await person(h, 'Bob', 'en'), await person(h, 'Chloé'), await person(h, 'David')]
+/** Makes four players: Anna, Bob (who reads English), Chloé and David. */
+export async function makeFourPlayers(h: Harness): Promise<[number, number, number, number]> {
+  return [
+    await makePlayer(h, 'Anna'),
+    await makePlayer(h, 'Bob', 'en'),
+    await makePlayer(h, 'Chloé'),
+    await makePlayer(h, 'David'),
+  ]
 }
 
-/** A CloudEvent with an id of its own, each later than the one before it by default. */
+/** Returns a CloudEvent with a new id. Without a `time` in the envelope it is a second later than the event before. */
 export function cloudEvent(type: string, data: Record<string, unknown>, envelope: Record<string, unknown> = {}) {
-  events += 1
+  eventCount += 1
   return {
     specversion: '1.0',
-    id: `fact-${events}`,
+    id: `event-${eventCount}`,
     source: '/games',
     type,
-    time: new Date(Date.parse('2026-11-28T08:00:00Z') + events * 1000).toISOString(),
+    time: new Date(Date.parse('2026-11-28T08:00:00Z') + eventCount * 1000).toISOString(),
     data: { starts_at: '2027-01-16T18:00:00+01:00', ...data },
     ...envelope,
   }
 }
 
-/** @param minute of the hour before the clock's start */
-export function at(minute: number): { time: string } {
+/** Returns the time of an event. @param minute counted from an hour before the start of the test clock */
+export function atMinute(minute: number): { time: string } {
   return { time: new Date(Date.parse('2026-11-28T09:00:00Z') + minute * 60_000).toISOString() }
 }
 
@@ -59,8 +70,8 @@ export function send(h: Harness, body: unknown, headers: Record<string, string> 
   return h.call('POST', EVENTS, { token: INTAKE_KEY, body, headers })
 }
 
-/** Reports a fact that must be accepted. @returns how many were notified */
-export async function happens(h: Harness, body: object): Promise<number> {
+/** Reports an event and checks that it is accepted. @returns how many notifications it caused */
+export async function report(h: Harness, body: object): Promise<number> {
   const answer = await send(h, body)
   assert.equal(answer.status, 202, answer.text)
   return answer.body.notifications
@@ -70,19 +81,19 @@ export async function sendBatch(h: Harness, items: unknown, headers: Record<stri
   return send(h, items, { 'content-type': BATCH, ...headers })
 }
 
-/** What a user was told, oldest first. */
-export async function announcedTo(h: Harness, userId: number): Promise<Told[]> {
-  return h.database.sql<Told>`
+/** Returns a user's notifications, oldest first. */
+export async function readNotifications(h: Harness, userId: number): Promise<StoredNotification[]> {
+  return h.database.sql<StoredNotification>`
     select type, title, message, data, actor_name_length from notification where user_id = ${userId} order by id`
 }
 
-/** The types that each user was told of, oldest first. */
-export async function typesAnnounced(h: Harness, ...userIds: number[]): Promise<string[][]> {
-  const told = await Promise.all(userIds.map(userId => announcedTo(h, userId)))
-  return told.map(rows => rows.map(row => row.type))
+/** Returns the types of each user's notifications, oldest first. */
+export async function readTypes(h: Harness, ...userIds: number[]): Promise<string[][]> {
+  const rowsByUser = await Promise.all(userIds.map(userId => readNotifications(h, userId)))
+  return rowsByUser.map(rows => rows.map(row => row.type))
 }
 
-export async function gameRow(h: Harness, gameId: number) {
+export async function readGame(h: Harness, gameId: number) {
   const [row] = await h.database.sql`
     select creator_id, player_ids, starts_at, place, cancelled from game where id = ${gameId}`
   return row

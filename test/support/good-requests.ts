@@ -2,7 +2,7 @@ import { type Harness, INTAKE_KEY } from './app.ts'
 import type { ListedOperation } from './documented.ts'
 import { openStream } from './event-stream.ts'
 import { makeNotifications, makeUser } from './factories.ts'
-import { cloudEvent, newGame } from './games.ts'
+import { cloudEvent, newGameId } from './games.ts'
 import { newEmail, payloadOf, profile, queuedCode } from './scenario.ts'
 
 /** Returns the credentials that an operation takes. @param token of a user */
@@ -35,7 +35,7 @@ export async function sendGoodRequest(h: Harness, listed: ListedOperation, addre
       return { code: await queuedCode(h, email, payloadOf(token).sid) }
     },
     assessLevel: async () => ({ game_level_id: (await h.call('GET', '/api/v1/game-levels')).body.data[0].id }),
-    reportEvents: () => cloudEvent('game_full', { game_id: newGame(), creator_id: id, player_ids: [id] }),
+    reportEvents: () => cloudEvent('game_full', { game_id: newGameId(), creator_id: id, player_ids: [id] }),
   }
   if (listed.operation.operationId === 'streamNotifications') {
     const stream = await openStream(address, token)

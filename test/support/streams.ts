@@ -26,7 +26,7 @@ export function twoProcesses(h: Harness) {
   }
 
   /** A stream that has had its `sync`. */
-  async function synced(address: string, token: string): Promise<ClientStream> {
+  async function openSynced(address: string, token: string): Promise<ClientStream> {
     const stream = await open(address, token)
     assert.equal((await stream.next()).event, 'sync')
     return stream
@@ -40,5 +40,5 @@ export function twoProcesses(h: Harness) {
     for (const stream of opened.splice(0)) stream.close()
   })
   after(() => second.close())
-  return { at, second, startSecond, open, synced }
+  return { at, second, startSecond, open, synced: openSynced }
 }
