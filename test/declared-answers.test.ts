@@ -8,7 +8,7 @@ import { harness } from './support/app.ts'
 import { checkAnswers, findUndeclared } from './support/declared-answers.ts'
 import { listen, openStream } from './support/event-stream.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
-import { cloudEvent, newGame, send, sendBatch } from './support/games.ts'
+import { cloudEvent, newGameId, send, sendBatch } from './support/games.ts'
 import { newEmail, profile, queuedCode, signUp } from './support/scenario.ts'
 
 const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
@@ -89,7 +89,7 @@ const CALLS: Record<string, () => Promise<Answer | Answer[]>> = {
   'GET /api/v1/notifications/stream': () => readStream(),
   'POST /internal/v1/events': async () => {
     const { id } = await makeUser(h)
-    const event = cloudEvent('game_created', { game_id: newGame(), creator_id: id, player_ids: [id] })
+    const event = cloudEvent('game_created', { game_id: newGameId(), creator_id: id, player_ids: [id] })
     return [await send(h, event), await send(h, event), await sendBatch(h, [event, { id: 'no event' }])]
   },
 }

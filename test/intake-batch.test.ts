@@ -21,8 +21,8 @@ function statuses(results: { status: string }[]): string[] {
   return results.map(result => result.status)
 }
 
-describe('a batch', () => {
-  test('200 with an answer for each, in order; each stands for itself', async () => {
+describe('a batch of events', () => {
+  test('the answer is 200 with a result for each event, in order, and each event can be sent again alone', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const items = [
       cloudEvent('game_joined', { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: bob }),
@@ -43,7 +43,7 @@ describe('a batch', () => {
     assert.equal((await send(h, items[0])).body.status, 'duplicate')
   })
 
-  test('up to 100: of one more nothing is taken; an empty one has no results', async () => {
+  test('a batch may have 100 events: 101 are refused as a whole, and an empty batch has no results', async () => {
     const items = Array.from({ length: 101 }, () => created())
     const answer = await sendBatch(h, items)
     assert.deepEqual([answer.status, Object.keys(answer.body.errors)], [422, ['body']])
@@ -53,7 +53,7 @@ describe('a batch', () => {
     assert.deepEqual((await sendBatch(h, [])).body, { results: [] })
   })
 
-  test('a refused item says why, the others are unaffected', async () => {
+  test('a refused item says why, and the other items are unaffected', async () => {
     const known = created()
     await send(h, known)
     const good = [created(), created()]
@@ -95,7 +95,7 @@ describe('a batch', () => {
     ])
   })
 
-  test('what nests without end is refused alone', async () => {
+  test('an item that nests too deeply is refused, and the other items are not', async () => {
     const good = created()
     const deep = '['.repeat(250_000) + ']'.repeat(250_000)
     const { status, body } = await sendBatch(h, `[{"id":"deep","x":${deep}},${JSON.stringify(good)}]`)
@@ -104,12 +104,12 @@ describe('a batch', () => {
     assert.equal((await send(h, `{"id":"deep","x":${deep.slice(0, 30_000)}${deep.slice(-30_000)}}`)).status, 422)
   })
 
-  test('in the language that is preferred', async () => {
+  test('a refused item has its message in the preferred language', async () => {
     const { body } = await sendBatch(h, [{}], { 'accept-language': 'en' })
     assert.equal(body.results[0].message, 'The specversion field is required. (and 5 more error(s))')
   })
 
-  test('one name twice: the second is a duplicate with the first’s count, or a mismatch', async () => {
+  test('of two events with the same id the second is a duplicate with the count of the first, or a mismatch', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const joined = cloudEvent('game_joined', {
       game_id: newGameId(),
@@ -124,7 +124,7 @@ describe('a batch', () => {
     assert.deepEqual(await readTypes(h, anna), [['game_joined']])
   })
 
-  test('its facts take effect in its order', async () => {
+  test('the events of a batch take effect in their order', async () => {
     const all = await makeFourPlayers(h)
     const game_id = newGameId()
     const step = (type: string, player_ids: number[], minute: number, place: string) =>
@@ -145,8 +145,16 @@ describe('a batch', () => {
       body.results.map((result: { notifications: number }) => result.notifications),
       [7, 0, 3, 0, 7, 4, 0, 3, 0],
     )
-    const told = ['game_joined', 'game_full', 'game_left', 'game_joined', 'game_full', 'game_started', 'game_cancelled']
-    assert.deepEqual(await readTypes(h, all[0]), [told])
+    const types = [
+      'game_joined',
+      'game_full',
+      'game_left',
+      'game_joined',
+      'game_full',
+      'game_started',
+      'game_cancelled',
+    ]
+    assert.deepEqual(await readTypes(h, all[0]), [types])
     const row = await readGame(h, game_id)
     assert.deepEqual([row!.place, row!.cancelled, row!.player_ids], ['h', true, three])
   })

@@ -6,8 +6,8 @@ import { cloudEvent, newGameId } from './support/games.ts'
 
 const h = harness()
 
-// A plan that is kept was made for what the tables held then, which in a new installation is nothing.
-test('the intake goes by the indexes from the first fact on, and plans nothing twice', async () => {
+// PostgreSQL makes a generic plan once, for the tables as they are then. In a new installation they are empty.
+test('the intake uses the indexes from the first event on, and plans no statement twice', async () => {
   const [creator, actor] = [await makeUser(h), await makeUser(h)]
   const event = () =>
     cloudEvent('game_joined', {
@@ -20,7 +20,7 @@ test('the intake goes by the indexes from the first fact on, and plans nothing t
     const { body } = await h.call('POST', '/internal/v1/events', { token: INTAKE_KEY, body: event() })
     assert.equal(body.notifications, 1)
   }
-  // One request after the other, so that one connection has served them all.
+  // The requests came one after the other, so one connection has served all of them.
   assert.equal(h.ctx.intakeSql.pool.totalCount, 1)
   const [plans] = await h.ctx.intakeSql.begin(
     sql => sql<{ generic: number; custom: number }>`

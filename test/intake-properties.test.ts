@@ -17,7 +17,7 @@ const h = harness()
 
 type Step = { type: string; others: number[]; day: number; place: string | undefined }
 
-const steps = (types: string[]) =>
+const anySteps = (types: string[]) =>
   fc.array(
     fc.record({
       type: fc.constantFrom(...types),
@@ -28,10 +28,10 @@ const steps = (types: string[]) =>
     { minLength: 1, maxLength: 8 },
   )
 
-/** The facts of a game of somebody's, a minute apart. */
-function story(userId: number, game_id: number, told: readonly Step[]) {
-  return told.map(({ type, others, day, place }, minute) => {
-    // Whoever leaves leaves fewer than four.
+/** Returns the events of a game that the user created, a minute apart. */
+function story(userId: number, game_id: number, steps: readonly Step[]) {
+  return steps.map(({ type, others, day, place }, minute) => {
+    // After a leave there are fewer than four players.
     const player_ids = [userId, ...(type === 'game_left' ? others.slice(0, 2) : others)]
     const starts_at = `2027-01-${day}T18:00:00Z`
     return cloudEvent(
@@ -42,28 +42,31 @@ function story(userId: number, game_id: number, told: readonly Step[]) {
   })
 }
 
-/** What is known of the game, but for whom it belongs to. */
-async function projection(gameId: number, userId: number) {
+/** Returns a game without its creator, who differs between the two games. */
+async function readOthersGame(gameId: number, userId: number) {
   const [row] = await h.database.sql`
     select array_remove(player_ids, ${userId}::bigint) as others, starts_at, place, fact_time, cancelled
     from game where id = ${gameId}`
   return row
 }
 
-async function fullsAnnounced(userId: number): Promise<number> {
+async function countFull(userId: number): Promise<number> {
   const [types] = await readTypes(h, userId)
   return types!.filter(type => type === 'game_full').length
 }
 
-/** Reports a story in its order, and the same one of another game in another order, repeats and batches among it. */
-async function reportTwice(told: readonly Step[], order: readonly number[], cut: number) {
+/**
+ * Reports a story in its order. Reports the same story of another game in another order, with repeats and batches.
+ * @param order indexes of the events to report first. The other events follow in reverse
+ * @param cut where the events are divided into two batches
+ */
+async function reportTwice(steps: readonly Step[], order: readonly number[], cut: number) {
   const [ordered, shuffled] = [
     { userId: await makePlayer(h), gameId: newGameId() },
     { userId: await makePlayer(h), gameId: newGameId() },
   ]
-  await sendBatch(h, story(ordered.userId, ordered.gameId, told))
-  const events = story(shuffled.userId, shuffled.gameId, told)
-  // Whatever the drawn order leaves out follows backwards.
+  await sendBatch(h, story(ordered.userId, ordered.gameId, steps))
+  const events = story(shuffled.userId, shuffled.gameId, steps)
   const [first, ...rest] = [...order.map(index => events[index % events.length]!), ...events.toReversed()]
   for (const answer of [
     await send(h, first),
@@ -78,18 +81,18 @@ async function reportTwice(told: readonly Step[], order: readonly number[], cut:
 const order = fc.array(fc.nat({ max: 7 }), { maxLength: 12 })
 const cut = fc.nat({ max: 12 })
 
-describe('facts in any order, some of them repeated', () => {
-  test('end in the same game', async () => {
+describe('events in any order, some of them repeated', () => {
+  test('events in any order lead to the same game', async () => {
     await fc.assert(
       fc.asyncProperty(
-        steps([...TYPES_EXCEPT_CANCELLATION, 'game_cancelled']),
+        anySteps([...TYPES_EXCEPT_CANCELLATION, 'game_cancelled']),
         order,
         cut,
-        async (told, ...arrival) => {
-          const { ordered, shuffled } = await reportTwice(told, ...arrival)
+        async (drawn, ...arrival) => {
+          const { ordered, shuffled } = await reportTwice(drawn, ...arrival)
           assert.deepEqual(
-            await projection(shuffled.gameId, shuffled.userId),
-            await projection(ordered.gameId, ordered.userId),
+            await readOthersGame(shuffled.gameId, shuffled.userId),
+            await readOthersGame(ordered.gameId, ordered.userId),
           )
         },
       ),
@@ -97,55 +100,55 @@ describe('facts in any order, some of them repeated', () => {
     )
   })
 
-  test('tell of no filling twice, and of the present one always', async () => {
+  test('events in any order send game_full no more often than in order, and always for the current four', async () => {
     const types = ['game_created', 'game_updated', 'game_joined', 'game_left']
     await fc.assert(
-      fc.asyncProperty(steps(types), order, cut, async (told, ...arrival) => {
-        const { ordered, shuffled } = await reportTwice(told, ...arrival)
-        const [fulls, most] = [await fullsAnnounced(shuffled.userId), await fullsAnnounced(ordered.userId)]
-        assert.ok(fulls <= most, `${fulls} > ${most}`)
-        const row = await projection(shuffled.gameId, shuffled.userId)
-        if ((row!.others as number[]).length === 3) assert.ok(fulls > 0)
+      fc.asyncProperty(anySteps(types), order, cut, async (drawn, ...arrival) => {
+        const { ordered, shuffled } = await reportTwice(drawn, ...arrival)
+        const [count, maximum] = [await countFull(shuffled.userId), await countFull(ordered.userId)]
+        assert.ok(count <= maximum, `${count} > ${maximum}`)
+        const row = await readOthersGame(shuffled.gameId, shuffled.userId)
+        if ((row!.others as number[]).length === 3) assert.ok(count > 0)
       }),
       { numRuns: 150 },
     )
   })
 })
 
-describe('anything at all', () => {
-  const odd = fc.oneof(
+describe('arbitrary JSON as an event', () => {
+  const oddValue = fc.oneof(
     fc.jsonValue(),
     fc.string({ unit: 'binary' }),
     fc.double(),
     fc.constantFrom(0, 2 ** 53, '', '\0', '\ud800'),
   )
-  const or = <T>(...values: T[]) =>
-    fc.option(fc.oneof({ weight: 30, arbitrary: fc.constantFrom(...values) }, odd), { nil: undefined, freq: 30 })
+  const mostly = <T>(...values: T[]) =>
+    fc.option(fc.oneof({ weight: 30, arbitrary: fc.constantFrom(...values) }, oddValue), { nil: undefined, freq: 30 })
   const anEvent = fc.record({
-    specversion: or('1.0'),
-    id: fc.oneof(fc.uuid(), odd),
-    source: or('/games'),
-    type: or('game_joined', 'game_left', 'game_cancelled', 'game_full', 'score_finalized', 'game_started'),
-    time: or('2026-11-28T09:00:00Z', '2026-11-28T09:00:00.5+14:00', '0001-01-01T00:00:00Z'),
+    specversion: mostly('1.0'),
+    id: fc.oneof(fc.uuid(), oddValue),
+    source: mostly('/games'),
+    type: mostly('game_joined', 'game_left', 'game_cancelled', 'game_full', 'score_finalized', 'game_started'),
+    time: mostly('2026-11-28T09:00:00Z', '2026-11-28T09:00:00.5+14:00', '0001-01-01T00:00:00Z'),
     data: fc.oneof(
       {
         weight: 8,
         arbitrary: fc.record({
-          game_id: or(1, 2, 2 ** 53 - 1),
-          creator_id: or(1, 2),
-          player_ids: or<unknown>([], [1, 2], [1, 2, 3, 4]),
-          actor_id: or(1, 2),
-          by_id: or(1, 2),
-          starts_at: or('2027-01-16T18:00:00Z', '9999-12-31T23:59:60Z', '0001-01-01T00:00:00+00:00'),
-          place: or('Court 2'),
-          score: or({ sets: '6-4' }, { id: 1, sets: '6-4' }),
+          game_id: mostly(1, 2, 2 ** 53 - 1),
+          creator_id: mostly(1, 2),
+          player_ids: mostly<unknown>([], [1, 2], [1, 2, 3, 4]),
+          actor_id: mostly(1, 2),
+          by_id: mostly(1, 2),
+          starts_at: mostly('2027-01-16T18:00:00Z', '9999-12-31T23:59:60Z', '0001-01-01T00:00:00+00:00'),
+          place: mostly('Court 2'),
+          score: mostly({ sets: '6-4' }, { id: 1, sets: '6-4' }),
         }),
       },
-      odd,
+      oddValue,
     ),
   })
 
-  test('is accepted or refused by name, never a fault', async () => {
+  test('an arbitrary event is accepted, or refused with the names of its fields', async () => {
     let accepted = 0
     await fc.assert(
       fc.asyncProperty(anEvent, async body => {
@@ -156,17 +159,20 @@ describe('anything at all', () => {
       }),
       { numRuns: 500 },
     )
-    // Else this would be a test of refusals alone.
+    // Without this the test could pass with refusals only.
     assert.ok(accepted > 10, String(accepted))
   })
 
-  test('in a batch: an answer for each', async () => {
+  test('a batch of arbitrary items has a result for each item', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.oneof({ weight: 5, arbitrary: anEvent }, odd), { maxLength: 8 }), async items => {
-        const { status, body } = await sendBatch(h, items)
-        assert.equal(status, 200)
-        assert.equal(body.results.length, items.length)
-      }),
+      fc.asyncProperty(
+        fc.array(fc.oneof({ weight: 5, arbitrary: anEvent }, oddValue), { maxLength: 8 }),
+        async items => {
+          const { status, body } = await sendBatch(h, items)
+          assert.equal(status, 200)
+          assert.equal(body.results.length, items.length)
+        },
+      ),
       { numRuns: 150 },
     )
   })

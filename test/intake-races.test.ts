@@ -15,6 +15,7 @@ import {
   send,
   sendBatch,
 } from './support/games.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const ROUNDS = 50
 
@@ -22,22 +23,23 @@ const h = harness()
 
 type Answers = Awaited<ReturnType<typeof send>>[]
 
-async function rounds(race: (round: number) => Promise<void>): Promise<void> {
+async function repeatRace(race: (round: number) => Promise<void>): Promise<void> {
   for (let round = 0; round < ROUNDS; round += 1) await race(round)
 }
 
-function counted(values: (string | number)[]): Record<string, number> {
+/** Counts how often each value occurs. */
+function tally(values: (string | number)[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const value of values) counts[value] = (counts[value] ?? 0) + 1
   return counts
 }
 
-function noFaults(answers: Answers): void {
+function assertNoServerError(answers: Answers): void {
   for (const { status, text } of answers) assert.ok(status < 500, text)
 }
 
-describe('repeats', () => {
-  test('fifty of one fact at once: one is accepted, with one effect', async () => {
+describe('concurrent reports of the same event', () => {
+  test('of fifty concurrent reports of an event one is accepted, with one effect', async () => {
     for (let round = 0; round < 10; round += 1) {
       const [anna, bob] = await makeFourPlayers(h)
       const body = cloudEvent('game_joined', {
@@ -47,14 +49,14 @@ describe('repeats', () => {
         actor_id: bob,
       })
       const answers = await Promise.all(Array.from({ length: 50 }, () => send(h, body)))
-      assert.deepEqual(counted(answers.map(answer => answer.status)), { 200: 49, 202: 1 })
+      assert.deepEqual(tally(answers.map(answer => answer.status)), { 200: 49, 202: 1 })
       for (const answer of answers) assert.equal(answer.body.notifications, 1)
       assert.deepEqual(await readTypes(h, anna, bob), [['game_joined'], []])
     }
   })
 
-  test('alone and in batches at once: one is accepted', () =>
-    rounds(async () => {
+  test('of concurrent reports alone and in batches one is accepted', () =>
+    repeatRace(async () => {
       const [anna, bob] = await makeFourPlayers(h)
       const state = { creator_id: anna, player_ids: [anna, bob], actor_id: bob }
       const one = cloudEvent('game_joined', { game_id: newGameId(), ...state })
@@ -66,20 +68,20 @@ describe('repeats', () => {
         sendBatch(h, [two, one]),
         sendBatch(h, [two, one, two]),
       ])
-      noFaults([alone!, again!, ...batches])
+      assertNoServerError([alone!, again!, ...batches])
       const results = [alone!.body, again!.body, ...batches.flatMap(({ body }) => body.results)]
       const accepted = results.filter(result => result.status === 'accepted').map(result => result.id)
       assert.deepEqual(accepted.sort(), [one.id, two.id].sort())
       assert.deepEqual((await readTypes(h, anna))[0]!.toSorted(), ['game_joined', 'game_left'])
     }))
 
-  test('one name for two contents at once: one is accepted, the other a mismatch, never half of each', () =>
-    rounds(async () => {
+  test('of two concurrent contents under the same id one is accepted whole, and the other is a mismatch', () =>
+    repeatRace(async () => {
       const games = [newGameId(), newGameId()]
-      const [here, there] = games.map(game_id => cloudEvent('game_created', { game_id, creator_id: 1, player_ids: [] }))
-      const bodies = [here, { ...there, id: here!.id }]
+      const [one, two] = games.map(game_id => cloudEvent('game_created', { game_id, creator_id: 1, player_ids: [] }))
+      const bodies = [one, { ...two, id: one!.id }]
       const answers = await Promise.all([...bodies, ...bodies].map(body => send(h, body)))
-      assert.deepEqual(counted(answers.map(answer => answer.body.status ?? answer.body.code)), {
+      assert.deepEqual(tally(answers.map(answer => answer.body.status ?? answer.body.code)), {
         accepted: 1,
         duplicate: 1,
         event_mismatch: 2,
@@ -88,21 +90,21 @@ describe('repeats', () => {
       assert.equal(rows.filter(row => row !== undefined).length, 1)
     }))
 
-  test('batches that claim one another’s names for other contents, in opposite orders, don’t wait for each other', () =>
-    rounds(async () => {
+  test('concurrent batches that use the same ids in opposite orders do not deadlock', () =>
+    repeatRace(async () => {
       const [first, second] = [0, 1].map(() =>
         Array.from({ length: 10 }, () =>
           cloudEvent('game_created', { game_id: newGameId(), creator_id: 1, player_ids: [] }),
         ),
       )
-      const thefts = second!.map((body, index) => ({ ...body, id: first![9 - index]!.id }))
-      noFaults(await Promise.all([sendBatch(h, first), sendBatch(h, thefts)]))
+      const sameIds = second!.map((body, index) => ({ ...body, id: first![9 - index]!.id }))
+      assertNoServerError(await Promise.all([sendBatch(h, first), sendBatch(h, sameIds)]))
     }))
 })
 
-describe('facts of one game at once', () => {
-  test('three join at once: the latest state stands, four are told once that they are', () =>
-    rounds(async () => {
+describe('concurrent events of one game', () => {
+  test('after three concurrent joins the latest state stands, and game_full is sent once', () =>
+    repeatRace(async () => {
       const all = await makeFourPlayers(h)
       const state = { game_id: newGameId(), creator_id: all[0] }
       const joins = [2, 3, 4].map(count =>
@@ -112,7 +114,7 @@ describe('facts of one game at once', () => {
           atMinute(count),
         ),
       )
-      noFaults(
+      assertNoServerError(
         await Promise.all(
           [...joins, cloudEvent('game_full', { ...state, player_ids: all }, atMinute(5))].map(body => send(h, body)),
         ),
@@ -123,30 +125,32 @@ describe('facts of one game at once', () => {
       }
     }))
 
-  test('reminders and starts of one starts_at under several names: told once', () =>
-    rounds(async () => {
+  test('concurrent reminders and starts with the same starts_at and different ids are sent once', () =>
+    repeatRace(async () => {
       const all = await makeFourPlayers(h)
       const state = { game_id: newGameId(), creator_id: all[0], player_ids: all }
       const types = ['game_started', 'game_reminder', 'game_started', 'game_reminder', 'game_started']
-      noFaults(await Promise.all(types.map(type => send(h, cloudEvent(type, state)))))
-      for (const told of await readTypes(h, ...all)) assert.deepEqual(told.sort(), ['game_reminder', 'game_started'])
+      assertNoServerError(await Promise.all(types.map(type => send(h, cloudEvent(type, state)))))
+      for (const sent of await readTypes(h, ...all)) assert.deepEqual(sent.sort(), ['game_reminder', 'game_started'])
     }))
 
-  test('a cancellation beside joins: nobody is told of a join after it', () =>
-    rounds(async () => {
+  test('no join is announced after a concurrent cancellation', () =>
+    repeatRace(async () => {
       const [anna, bob] = await makeFourPlayers(h)
       const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob] }
       const join = () => send(h, cloudEvent('game_joined', { ...state, actor_id: bob }))
-      noFaults(await Promise.all([join(), join(), send(h, cloudEvent('game_cancelled', state)), join(), join()]))
-      const [told] = await readTypes(h, anna)
-      assert.equal(told!.at(-1), 'game_cancelled')
+      assertNoServerError(
+        await Promise.all([join(), join(), send(h, cloudEvent('game_cancelled', state)), join(), join()]),
+      )
+      const [sent] = await readTypes(h, anna)
+      assert.equal(sent!.at(-1), 'game_cancelled')
       assert.equal((await readGame(h, state.game_id))!.cancelled, true)
     }))
 })
 
-describe('batches', () => {
-  test('over the same games in opposite orders, known or not, never stop each other', () =>
-    rounds(async () => {
+describe('concurrent batches', () => {
+  test('concurrent batches with the same games in opposite orders do not deadlock, whether the games are known or not', () =>
+    repeatRace(async () => {
       const ids = Array.from({ length: 20 }, () => newGameId())
       const items = (games: number[]) =>
         games.map(game_id => cloudEvent('game_updated', { game_id, creator_id: 1, player_ids: [2, 3] }))
@@ -159,21 +163,21 @@ describe('batches', () => {
           .slice(5, 9)
           .map(game_id => send(h, cloudEvent('game_updated', { game_id, creator_id: 1, player_ids: [2] }))),
       ])
-      noFaults(answers)
+      assertNoServerError(answers)
       for (const { body } of answers.slice(0, 3)) {
-        assert.deepEqual(counted(body.results.map((result: { status: string }) => result.status)), { accepted: 20 })
+        assert.deepEqual(tally(body.results.map((result: { status: string }) => result.status)), { accepted: 20 })
       }
     }))
 })
 
-describe('a user who is deleted', () => {
-  test('beside facts about them: nothing fails, and nothing names them afterwards', () =>
-    rounds(async round => {
+describe('the deletion of a user during the intake', () => {
+  test('events about a user who is deleted at the same time do not fail, and nothing names the user afterwards', () =>
+    repeatRace(async round => {
       const [anna, gone] = [await makePlayer(h, 'Anna'), await makePlayer(h, 'Gaspard')]
       const games = [newGameId(), newGameId(), newGameId()]
       const join = (game_id: number) =>
         cloudEvent('game_joined', { game_id, creator_id: anna, player_ids: [anna, gone], actor_id: gone })
-      // Written backwards, so that they don't lie in the order of their ids.
+      // Written in reverse, so the rows are not stored in the order of their ids.
       for (const game_id of games.slice(1).toReversed()) await send(h, join(game_id))
       const events = [
         () => sendBatch(h, games.map(join).toReversed()),
@@ -183,19 +187,19 @@ describe('a user who is deleted', () => {
       ]
       const start = round % events.length
       await Promise.all([...events.slice(start), ...events.slice(0, start)].map(event => event())).then(answers =>
-        noFaults(answers.filter(answer => typeof answer === 'object')),
+        assertNoServerError(answers.filter(answer => typeof answer === 'object')),
       )
       assert.deepEqual(await readNotifications(h, gone), [])
       for (const { message } of await readNotifications(h, anna)) assert.doesNotMatch(message, /Gaspard/)
     }))
 
-  test('between a fact and its notifications: is skipped', async () => {
+  test('a user who is deleted between an event and its notifications is skipped', async () => {
     const [anna, gone] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, gone], actor_id: 900_001 }
     const answer = await h.database.sql.begin(async sql => {
       await sql`delete from app_user where id = ${gone}`
       const waiting = send(h, cloudEvent('game_joined', state))
-      while (!(await waitsForLock(h.database.sql, 'app_user')));
+      await waitUntil(() => waitsForLock(h.database.sql, 'app_user'))
       return { waiting }
     })
     const { status, body } = await answer.waiting

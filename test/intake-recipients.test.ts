@@ -18,8 +18,8 @@ const h = harness()
 const DATE = 'samedi 16\u00a0janvier 2027 à 18\u00a0h\u00a000'
 const STARTS_AT = '2027-01-16T17:00:00+00:00'
 
-describe('each type: who is told, and what', () => {
-  test('game_joined: creator and players, but not who joined', async () => {
+describe('the recipients and the text of each type', () => {
+  test('game_joined is for the creator and the players, except the one who joined', async () => {
     const [anna, bob, chloe, david] = await makeFourPlayers(h)
     const game_id = newGameId()
     const player_ids = [bob, chloe]
@@ -40,7 +40,7 @@ describe('each type: who is told, and what', () => {
     assert.deepEqual(await readTypes(h, chloe, david), [[], []])
   })
 
-  test('the keys of data stand in one order', async () => {
+  test('the keys of data always have the same order', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const score = { sets: '6-4 6-3', id: 3 }
     await report(
@@ -57,9 +57,9 @@ describe('each type: who is told, and what', () => {
         score,
       }),
     )
-    const told = await readNotifications(h, anna)
+    const notifications = await readNotifications(h, anna)
     assert.deepEqual(
-      told.map(({ data }) => Object.keys(data)),
+      notifications.map(({ data }) => Object.keys(data)),
       [
         ['game_id', 'actor_id', 'starts_at'],
         ['game_id', 'actor_id', 'score_id'],
@@ -67,7 +67,7 @@ describe('each type: who is told, and what', () => {
     )
   })
 
-  test('game_left: creator and players, but not who left', async () => {
+  test('game_left is for the creator and the players, except the one who left', async () => {
     const [anna, bob, chloe] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: chloe }
     assert.equal(await report(h, cloudEvent('game_left', state)), 2)
@@ -78,7 +78,7 @@ describe('each type: who is told, and what', () => {
     assert.deepEqual(await readTypes(h, bob, chloe), [['game_left'], []])
   })
 
-  test('by_id: the actor is told too, and who did it isn’t', async () => {
+  test('with by_id the actor is a recipient too, and the user who did it is not', async () => {
     const [anna, bob, chloe] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: chloe, by_id: anna }
     assert.equal(await report(h, cloudEvent('game_left', state)), 2)
@@ -87,12 +87,12 @@ describe('each type: who is told, and what', () => {
       (await readNotifications(h, chloe))[0]!.message,
       `Chloé a quitté la partie du ${DATE}. Il reste 2 places.`,
     )
-    // Doing it oneself is no different from not saying so.
+    // A by_id that is the actor changes nothing.
     await report(h, cloudEvent('game_left', { ...state, by_id: chloe }))
     assert.deepEqual(await readTypes(h, anna, chloe), [['game_left'], ['game_left']])
   })
 
-  test('game_cancelled: players known before and those it names, the creator unless they did it', async () => {
+  test('game_cancelled is for the players before and after it and the creator, except the actor', async () => {
     const [anna, bob, chloe, david] = await makeFourPlayers(h)
     const game_id = newGameId()
     await report(h, cloudEvent('game_created', { game_id, creator_id: david, player_ids: [anna, bob] }))
@@ -109,17 +109,17 @@ describe('each type: who is told, and what', () => {
     assert.equal(await report(h, mine), 1)
   })
 
-  test('game_full: all four', async () => {
+  test('game_full is for all four players', async () => {
     const all = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: all[0], player_ids: all, actor_id: all[3] }
     assert.equal(await report(h, cloudEvent('game_full', state)), 4)
     for (const id of all) assert.deepEqual(await readTypes(h, id), [['game_full']])
-    const [told] = await readNotifications(h, all[0])
-    assert.equal(told!.message, `Vous êtes 4 sur 4 pour la partie du ${DATE}.`)
-    assert.equal(told!.actor_name_length, 0)
+    const [notification] = await readNotifications(h, all[0])
+    assert.equal(notification!.message, `Vous êtes 4 sur 4 pour la partie du ${DATE}.`)
+    assert.equal(notification!.actor_name_length, 0)
   })
 
-  test('game_reminder and game_started: the players', async () => {
+  test('game_reminder and game_started are for the players', async () => {
     const [anna, bob, chloe] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: chloe, player_ids: [anna, bob] }
     assert.equal(await report(h, cloudEvent('game_reminder', state)), 2)
@@ -138,31 +138,31 @@ describe('each type: who is told, and what', () => {
     ['score_contested', 'Anna conteste le score 6-4 6-3.'],
   ]
   for (const [type, message] of scores) {
-    test(`${type}: the players but the actor`, async () => {
+    test(`${type} is for the players except the actor`, async () => {
       const [anna, bob, chloe, david] = await makeFourPlayers(h)
       const score = { id: 9, sets: '6-4 6-3' }
       const state = { game_id: newGameId(), creator_id: bob, player_ids: [anna, chloe, david], actor_id: anna, score }
       assert.equal(await report(h, cloudEvent(type, state)), 2)
-      const [told] = await readNotifications(h, david)
+      const [notification] = await readNotifications(h, david)
       assert.deepEqual(
-        { message: told!.message, data: told!.data },
+        { message: notification!.message, data: notification!.data },
         { message, data: { game_id: state.game_id, actor_id: anna, score_id: 9 } },
       )
       assert.deepEqual(await readTypes(h, anna, bob), [[], []])
     })
   }
 
-  test('score_finalized: all players, the actor too', async () => {
+  test('score_finalized is for all players, the actor included', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const score = { sets: '6-4 6-3' }
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: anna, score }
     assert.equal(await report(h, cloudEvent('score_finalized', state)), 2)
-    const [told] = await readNotifications(h, anna)
-    assert.equal(told!.message, `Le score de la partie du ${DATE} est définitif\u00a0: 6-4 6-3.`)
-    assert.deepEqual(told!.data, { game_id: state.game_id, actor_id: anna })
+    const [notification] = await readNotifications(h, anna)
+    assert.equal(notification!.message, `Le score de la partie du ${DATE} est définitif\u00a0: 6-4 6-3.`)
+    assert.deepEqual(notification!.data, { game_id: state.game_id, actor_id: anna })
   })
 
-  test('game_created and game_updated notify nobody but keep the game known', async () => {
+  test('game_created and game_updated send no notification but keep the game known', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna], actor_id: anna, place: 'Court 2' }
     assert.equal(await report(h, cloudEvent('game_created', state)), 0)
@@ -180,37 +180,37 @@ describe('each type: who is told, and what', () => {
   })
 })
 
-describe('people', () => {
-  test('whom we don’t know is skipped, counted in the log, and "Un joueur" in texts', async () => {
+describe('recipients and actors', () => {
+  test('a recipient without an account is skipped and counted in the log, and an actor without one is "Un joueur"', async () => {
     const anna = await makePlayer(h, 'Anna')
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, 900_001, 900_002], actor_id: 900_002 }
     h.logged.length = 0
     assert.equal(await report(h, cloudEvent('game_joined', state)), 1)
-    const [told] = await readNotifications(h, anna)
-    assert.equal(told!.message, `Un joueur a rejoint la partie du ${DATE} (3/4).`)
-    assert.equal(told!.actor_name_length, 0)
-    assert.equal(told!.data.actor_id, 900_002)
+    const [notification] = await readNotifications(h, anna)
+    assert.equal(notification!.message, `Un joueur a rejoint la partie du ${DATE} (3/4).`)
+    assert.equal(notification!.actor_name_length, 0)
+    assert.equal(notification!.data.actor_id, 900_002)
     assert.deepEqual(
       h.logged.filter(line => line.skipped !== undefined).map(line => [line.level, line.skipped]),
       [[20, 1]],
     )
   })
 
-  test('somebody unnamed acted: "Un joueur", and data without actor_id', async () => {
+  test('without an actor_id the text says "Un joueur", and data has no actor_id', async () => {
     const anna = await makePlayer(h, 'Anna')
     await report(h, cloudEvent('game_cancelled', { game_id: newGameId(), creator_id: anna, player_ids: [] }))
-    const [told] = await readNotifications(h, anna)
-    assert.equal(told!.message, `Un joueur a annulé la partie du ${DATE}.`)
-    assert.deepEqual(Object.keys(told!.data), ['game_id', 'starts_at'])
+    const [notification] = await readNotifications(h, anna)
+    assert.equal(notification!.message, `Un joueur a annulé la partie du ${DATE}.`)
+    assert.deepEqual(Object.keys(notification!.data), ['game_id', 'starts_at'])
   })
 
-  test('a name is plain text, counted as PostgreSQL counts', async () => {
+  test('a name is plain text, and its length is counted as PostgreSQL counts', async () => {
     const [anna, zoe] = [await makePlayer(h, 'Anna'), await makePlayer(h, '$&<b>{A} Zoé🎾')]
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, zoe], actor_id: zoe }
     await report(h, cloudEvent('game_joined', state))
-    const [told] = await h.database.sql`
+    const [notification] = await h.database.sql`
       select substr(message, actor_name_length + 1) as rest from notification where user_id = ${anna}`
-    assert.equal(told!.rest, ` a rejoint la partie du ${DATE} (2/4).`)
+    assert.equal(notification!.rest, ` a rejoint la partie du ${DATE} (2/4).`)
   })
 
   test('deleting a user takes them out of games and out of others’ notifications', async () => {
@@ -230,8 +230,8 @@ describe('people', () => {
   })
 })
 
-describe('the list of a user', () => {
-  test('shows what happened, newest first', async () => {
+describe('the notifications of a user', () => {
+  test('a batch stores the notifications of each user in the order of its events', async () => {
     const [anna, bob, chloe, david] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: anna }
     await report(h, cloudEvent('game_created', { ...state, player_ids: [anna, bob, chloe] }))

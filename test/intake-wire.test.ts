@@ -13,8 +13,8 @@ const state = (more: Record<string, unknown> = {}) => ({
   ...more,
 })
 
-describe('401 and 403', () => {
-  test('no or a wrong key is 401, a user’s token 403', async () => {
+describe('401 and 403 of the intake', () => {
+  test('a missing or wrong key is a 401, and a user’s token a 403', async () => {
     const body = cloudEvent('game_created', state())
     for (const token of [undefined, 'wrong', `${INTAKE_KEY}x`]) {
       const { status, headers } = await h.call('POST', EVENTS, { ...(token && { token }), body })
@@ -27,8 +27,8 @@ describe('401 and 403', () => {
   })
 })
 
-describe('media types and sizes', () => {
-  test('one event as application/cloudevents+json or application/json, parameters allowed; else 415', async () => {
+describe('media types and sizes of the intake', () => {
+  test('one event is application/cloudevents+json or application/json, with parameters, and other types are a 415', async () => {
     for (const type of [
       'application/cloudevents+json',
       'application/json',
@@ -40,7 +40,7 @@ describe('media types and sizes', () => {
     assert.deepEqual([answer.status, answer.body.code], [415, 'unsupported_media_type'])
   })
 
-  test('64 KiB an event, 1 MiB a batch; beyond it 413, before 415', async () => {
+  test('an event may have 64 KiB and a batch 1 MiB, and more is a 413 whatever the type', async () => {
     const padded = (bytes: number, value: unknown) => JSON.stringify(value).padEnd(bytes)
     const one = cloudEvent('game_created', state())
     assert.equal((await send(h, padded(65_536, one))).status, 202)
@@ -52,7 +52,7 @@ describe('media types and sizes', () => {
     assert.deepEqual([answer.status, answer.body.code], [413, 'payload_too_large'])
   })
 
-  test('malformed JSON, or the other media type’s shape: 422 on body', async () => {
+  test('malformed JSON, or the shape of the other media type, is a 422 on body', async () => {
     for (const answer of [
       await send(h, '{'),
       await send(h, [cloudEvent('game_created', state())]),
@@ -68,7 +68,7 @@ describe('media types and sizes', () => {
   })
 })
 
-describe('422, naming the field', () => {
+describe('422 with the name of the field', () => {
   const wrong: [string, string, Record<string, unknown>, Record<string, unknown>?][] = [
     ['id', 'game_created', {}, { id: '' }],
     ['id', 'game_created', {}, { id: 7 }],
@@ -114,7 +114,7 @@ describe('422, naming the field', () => {
     ['id', 'game_updated', {}, { id: 'lone \ud800' }],
   ]
   for (const [field, type, data, envelope] of wrong) {
-    test(`${field}: ${type} ${JSON.stringify({ ...data, ...envelope }).slice(0, 60)}`, async () => {
+    test(`${field} is refused in ${type} with ${JSON.stringify({ ...data, ...envelope }).slice(0, 60)}`, async () => {
       const answer = await send(h, cloudEvent(type, state(data), envelope))
       assert.equal(answer.status, 422, answer.text)
       assert.equal(answer.body.code, 'validation_failed')
@@ -122,39 +122,39 @@ describe('422, naming the field', () => {
     })
   }
 
-  test('every fault of an event at once; an empty body is an empty object', async () => {
+  test('an answer names all invalid fields of an event, and an empty body counts as an empty object', async () => {
     const { body } = await send(h, {})
     assert.deepEqual(Object.keys(body.errors), ['specversion', 'id', 'source', 'type', 'time', 'data'])
     assert.deepEqual((await h.call('POST', EVENTS, { token: INTAKE_KEY })).body, body)
   })
 
-  test('a list of thousands of faults is answered in a few lines', async () => {
+  test('a list with thousands of invalid values is answered in a few lines', async () => {
     const { status, text } = await send(h, cloudEvent('game_created', state({ player_ids: Array(10_000).fill('a') })))
     assert.equal(status, 422)
     assert.ok(text.length < 1000, text)
   })
 
-  test('a time more than 5 minutes ahead', async () => {
+  test('a time more than 5 minutes ahead is refused', async () => {
     const ahead = (ms: number) => ({ time: new Date(h.clock.now().getTime() + ms).toISOString() })
     assert.equal((await send(h, cloudEvent('game_created', state(), ahead(300_000)))).status, 202)
     const answer = await send(h, cloudEvent('game_created', state(), ahead(300_001)))
     assert.deepEqual([answer.status, Object.keys(answer.body.errors)], [422, ['time']])
   })
 
-  test('in English when that is preferred', async () => {
+  test('the message is in English if that is preferred', async () => {
     const answer = await send(h, cloudEvent('game_joined', state()), { 'accept-language': 'en' })
     assert.equal(answer.body.message, 'The data.actor_id field is required.')
   })
 })
 
-describe('what is accepted', () => {
-  test('all that CloudEvents allows beside: other attributes, extensions and unknown keys are ignored', async () => {
+describe('events that are accepted', () => {
+  test('other attributes of CloudEvents, extensions and unknown keys are ignored', async () => {
     const extra = { datacontenttype: 'text/xml', subject: 'x', traceparent: { deep: [1] }, data_base64: '' }
     const body = JSON.stringify(cloudEvent('game_created', state({ weather: 'fine', score: 7 }), extra))
     assert.equal((await send(h, `{"__proto__":{"type":"x"},${body.slice(1)}`)).status, 202)
   })
 
-  test('the bounds: nobody playing, 120 characters of place, the greatest identifier, RFC 3339 in its odd spellings', async () => {
+  test('the bounds are accepted: no player, a place of 120 characters, the greatest id, odd spellings of RFC 3339', async () => {
     const place = '🎾'.repeat(120)
     const game_id = Number.MAX_SAFE_INTEGER
     await report(h, cloudEvent('game_created', state({ game_id, player_ids: [], place: ` ${place}\t` })))
@@ -170,7 +170,7 @@ describe('what is accepted', () => {
     }
   })
 
-  test('an id and a source of any length', async () => {
+  test('an id and a source may have any length', async () => {
     const long = { id: 'x'.repeat(30_000), source: '/é'.repeat(10_000) }
     const body = cloudEvent('game_created', state(), long)
     assert.deepEqual((await send(h, body)).body, { id: long.id, status: 'accepted', notifications: 0 })
@@ -178,15 +178,15 @@ describe('what is accepted', () => {
   })
 })
 
-describe('what names a fact', () => {
-  test('a repeat with the same content: 200, duplicate', async () => {
+describe('the identity of an event', () => {
+  test('a repeat with the same content is a 200 and a duplicate', async () => {
     const body = cloudEvent('game_created', state())
     assert.equal((await send(h, body)).status, 202)
     const again = await send(h, body)
     assert.deepEqual([again.status, again.body], [200, { id: body.id, status: 'duplicate', notifications: 0 }])
   })
 
-  test('the content is what it says, not its bytes: order of keys and players, blanks, zone, ignored keys', async () => {
+  test('the order of keys and players, blanks, the time zone and ignored keys do not change the content', async () => {
     const body = cloudEvent('game_created', state({ player_ids: [1, 2], place: 'Court 2' }), {
       time: '2026-11-28T09:00:00Z',
     })
@@ -218,7 +218,7 @@ describe('what names a fact', () => {
     ['place', body => ({ ...body, data: { ...body.data, place: 'Court 3' } })],
   ]
   for (const [what, change] of contents) {
-    test(`the same id with another ${what}: 422 event_mismatch, nothing changed`, async () => {
+    test(`the same id with another ${what} is a 422 event_mismatch and changes nothing`, async () => {
       const body = cloudEvent('game_created', state(), { time: '2026-11-28T09:00:00Z' })
       await report(h, body)
       const games = await h.database.sql`select * from game order by id`
@@ -230,7 +230,7 @@ describe('what names a fact', () => {
     })
   }
 
-  test('id and source verbatim: blanks and case make another name, another source another fact', async () => {
+  test('id and source are compared verbatim: another blank, case or source is another event', async () => {
     const body = cloudEvent('game_created', state())
     for (const name of [
       {},
