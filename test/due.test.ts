@@ -11,33 +11,53 @@ function reminder(startsAt: string, offset: { days: number } | { ms: number }, t
   return dueTimes(new Date(startsAt), [offset], timeZone)[0]!.dueAt.toISOString()
 }
 
-describe('when a reminder is due', () => {
+describe('the due time of a reminder', () => {
   const cases: [string, string, { days: number } | { ms: number }, string][] = [
-    ['an ordinary day', '2026-11-28T18:00:00+01:00', { days: 1 }, '2026-11-27T17:00:00.000Z'],
+    ['a day before, without a clock change', '2026-11-28T18:00:00+01:00', { days: 1 }, '2026-11-27T17:00:00.000Z'],
     [
-      'over the end of summer time: the same wall clock',
+      'a day before has the same wall-clock time over the end of summer time',
       '2026-10-25T09:00:00+01:00',
       { days: 1 },
       '2026-10-24T07:00:00.000Z',
     ],
-    ['over its beginning', '2026-03-29T09:00:00+02:00', { days: 1 }, '2026-03-28T08:00:00.000Z'],
     [
-      'a wall time that the day before skips is an hour later',
+      'a day before has the same wall-clock time over the beginning of summer time',
+      '2026-03-29T09:00:00+02:00',
+      { days: 1 },
+      '2026-03-28T08:00:00.000Z',
+    ],
+    [
+      'a wall-clock time that does not exist on the day before is an hour later',
       '2026-03-30T02:30:00+02:00',
       { days: 1 },
       '2026-03-29T01:30:00.000Z',
     ],
-    ['one that it shows twice is the first', '2026-10-26T02:30:00+01:00', { days: 1 }, '2026-10-25T00:30:00.000Z'],
-    ['from the second 02:30 of a clock change', '2026-10-25T02:30:00+01:00', { days: 1 }, '2026-10-24T00:30:00.000Z'],
-    ['hours are elapsed time', '2026-10-25T04:00:00+01:00', { ms: 7_200_000 }, '2026-10-25T01:00:00.000Z'],
-    ['a leap day', '2028-03-01T18:00:00+01:00', { days: 1 }, '2028-02-29T17:00:00.000Z'],
-    ['fractions of a second are kept', '2026-11-28T18:00:00.250+01:00', { days: 1 }, '2026-11-27T17:00:00.250Z'],
+    [
+      'of a wall-clock time that occurs twice on the day before it is the first',
+      '2026-10-26T02:30:00+01:00',
+      { days: 1 },
+      '2026-10-25T00:30:00.000Z',
+    ],
+    [
+      'a day before the second 02:30 of a clock change is at 02:30',
+      '2026-10-25T02:30:00+01:00',
+      { days: 1 },
+      '2026-10-24T00:30:00.000Z',
+    ],
+    ['an offset in hours is elapsed time', '2026-10-25T04:00:00+01:00', { ms: 7_200_000 }, '2026-10-25T01:00:00.000Z'],
+    ['a day before may be a leap day', '2028-03-01T18:00:00+01:00', { days: 1 }, '2028-02-29T17:00:00.000Z'],
+    [
+      'a due time keeps fractions of a second',
+      '2026-11-28T18:00:00.250+01:00',
+      { days: 1 },
+      '2026-11-27T17:00:00.250Z',
+    ],
   ]
   for (const [name, startsAt, offset, due] of cases) {
     test(name, () => assert.equal(reminder(startsAt, offset), due))
   }
 
-  test('the process’s own zone makes no difference', () => {
+  test('the time zone of the process makes no difference', () => {
     const program = `import { dueTimes } from ${JSON.stringify(new URL('../src/games/due-times.ts', import.meta.url).href)}
       console.log(dueTimes(new Date('2026-10-25T09:00:00+01:00'), [{ days: 1 }], 'Europe/Paris')[0].dueAt.toISOString())`
     const env = { ...process.env, TZ: 'Asia/Tokyo' }
@@ -45,9 +65,9 @@ describe('when a reminder is due', () => {
     assert.equal(output, '2026-10-24T07:00:00.000Z\n')
   })
 
-  test('in any zone: the first instant at which its clocks show that time, days before; a skipped one is shifted', () => {
+  test('in any zone the due time is the first instant with that wall-clock time, or shifted if none has it', () => {
     const zones = ['Europe/Paris', 'America/New_York', 'Asia/Tokyo', 'Australia/Lord_Howe', 'America/St_Johns', 'UTC']
-    // Starts around the hours in which clocks change, in steps of a quarter of an hour, besides those at any time.
+    // Starts near clock changes, in steps of a quarter of an hour.
     const quarters = fc
       .tuple(
         fc.constantFrom('2026-03-08', '2026-03-29', '2026-04-05', '2026-10-04', '2026-10-25', '2026-11-01'),
@@ -63,20 +83,20 @@ describe('when a reminder is due', () => {
         (startsAt, days, timeZone) => {
           const due = dueTimes(startsAt, [{ days }], timeZone)[0]!.dueAt
           const calendar = new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short', timeStyle: 'medium' })
-          const shown = (instant: number) => Date.parse(`${calendar.format(instant).replace(' ', 'T')}Z`)
-          const wanted = shown(startsAt.getTime()) - days * DAY_MS
+          const toWallTime = (instant: number) => Date.parse(`${calendar.format(instant).replace(' ', 'T')}Z`)
+          const wantedTime = toWallTime(startsAt.getTime()) - days * DAY_MS
           const nearby = Array.from(
             { length: 33 },
             (_, index) => startsAt.getTime() - days * DAY_MS + (index - 16) * QUARTER_MS,
           )
-          const showing = nearby.find(instant => shown(instant) === wanted)
-          if (showing !== undefined) {
-            assert.equal(due.getTime(), showing)
+          const matching = nearby.find(instant => toWallTime(instant) === wantedTime)
+          if (matching !== undefined) {
+            assert.equal(due.getTime(), matching)
           } else {
-            // Clocks went from before it to after it, and it is as far behind the change as it would have been before.
-            const change = shown(due.getTime()) - wanted
+            // The clock change skipped the wantedTime time. The due time is later by the length of the gap.
+            const change = toWallTime(due.getTime()) - wantedTime
             assert.ok(change === 3_600_000 || change === 1_800_000)
-            assert.equal(shown(due.getTime() - change), wanted - change)
+            assert.equal(toWallTime(due.getTime() - change), wantedTime - change)
           }
         },
       ),

@@ -109,7 +109,7 @@ describe('a batch of events', () => {
     assert.equal(body.results[0].message, 'The specversion field is required. (and 5 more error(s))')
   })
 
-  test('of two events with the same id the second is a duplicate with the count of the first, or a mismatch', async () => {
+  test('the second of two events with the same id is a duplicate with the same count, or a mismatch', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const joined = cloudEvent('game_joined', {
       game_id: newGameId(),

@@ -19,8 +19,8 @@ const h = harness()
 type Ids = readonly number[]
 
 /**
- * Makes four players and a game of the first of them. `step` reports an event of the game: its type, the players after it, its
- * minute and more fields of `data`.
+ * Makes four players and a game of the first of them. `step` reports an event of the game: its type, the players after
+ * it, its minute and more fields of `data`.
  */
 async function newStory() {
   const all = await makeFourPlayers(h)
@@ -52,7 +52,7 @@ describe('game_full', () => {
     })
   }
 
-  test('a producer’s game_full for the same four players adds nothing, in either order, at the same time or another', async () => {
+  test('a producer’s game_full for the same four players adds nothing, in either order and at any time', async () => {
     for (const [joined, full] of [
       [2, 2],
       [2, 3],

@@ -149,7 +149,7 @@ describe('concurrent events of one game', () => {
 })
 
 describe('concurrent batches', () => {
-  test('concurrent batches with the same games in opposite orders do not deadlock, whether the games are known or not', () =>
+  test('concurrent batches with the same games in opposite orders do not deadlock, known games or not', () =>
     repeatRace(async () => {
       const ids = Array.from({ length: 20 }, () => newGameId())
       const items = (games: number[]) =>

@@ -181,7 +181,7 @@ describe('the recipients and the text of each type', () => {
 })
 
 describe('recipients and actors', () => {
-  test('a recipient without an account is skipped and counted in the log, and an actor without one is "Un joueur"', async () => {
+  test('a recipient without an account is skipped and logged, an actor without one is "Un joueur"', async () => {
     const anna = await makePlayer(h, 'Anna')
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, 900_001, 900_002], actor_id: 900_002 }
     h.logged.length = 0

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { dateAndTime, relativeDateAndTime, timeOfDay } from '../src/notifications/dates.ts'
 
 // In the expected texts \u00a0 is the no-break space; every other space is ordinary.
-// now · instant · zone · French · English; the line above each says what would go wrong.
+// Columns: now · instant · zone · French · English. The line above a row says which mistake it would catch.
 const RELATIVE = `
   A day of the calendar is not 24 hours: this one is 25 hours ahead, over the change of 25 October.
   2026-10-24T07:00Z · 2026-10-25T08:00Z · Europe/Paris · demain à 9\u00a0h\u00a000 · tomorrow at 09:00
@@ -25,7 +25,7 @@ const RELATIVE = `
   Next year and last year are named.
   2026-12-30T11:00Z · 2027-01-01T17:00Z · Europe/Paris · le vendredi 1er\u00a0janvier 2027 à 18\u00a0h\u00a000 · on Friday 1 January 2027 at 18:00
   2027-01-01T11:00Z · 2026-12-31T20:30Z · Europe/Paris · le jeudi 31\u00a0décembre 2026 à 21\u00a0h\u00a030 · on Thursday 31 December 2026 at 21:30
-  Yesterday has no word of its own.
+  There is no word for yesterday.
   2026-08-02T11:00Z · 2026-08-01T16:00Z · Europe/Paris · le samedi 1er\u00a0août à 18\u00a0h\u00a000 · on Saturday 1 August at 18:00
   A leap day.
   2028-01-02T11:00Z · 2028-02-29T08:09Z · Europe/Paris · le mardi 29\u00a0février à 9\u00a0h\u00a009 · on Tuesday 29 February at 09:09
@@ -38,9 +38,8 @@ const ROWS = RELATIVE.split('\n')
   .map(line => line.trim().split(' · '))
   .filter(row => row.length === 5)
 
-// The texts follow the zone they are given, never that of the machine.
 for (const machine of ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']) {
-  test(`relative dates, on a machine in ${machine}`, t => {
+  test(`relative dates follow the given time zone on a machine in ${machine}`, t => {
     const before = process.env.TZ
     t.after(() => {
       if (before === undefined) delete process.env.TZ
@@ -56,7 +55,7 @@ for (const machine of ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']) {
   })
 }
 
-test('every day of a year is named as Intl names it', () => {
+test('every day of a year has the name that Intl gives it', () => {
   const name = (locale: string, options: Intl.DateTimeFormatOptions) => {
     const format = new Intl.DateTimeFormat(locale, { ...options, timeZone: 'UTC' })
     return (day: Date) => format.format(day)
@@ -73,12 +72,12 @@ test('every day of a year is named as Intl names it', () => {
   }
 })
 
-test('midnight is 0 h 00, never 24', () => {
+test('midnight is written as 0 h 00 and 00:00, never as 24', () => {
   assert.equal(timeOfDay(new Date('2026-01-16T23:00Z'), 'fr', 'Europe/Paris'), '0\u00a0h\u00a000')
   assert.equal(timeOfDay(new Date('2026-01-16T23:00Z'), 'en', 'Europe/Paris'), '00:00')
 })
 
-test('an impossible date or zone is refused, never written out', () => {
+test('an invalid date or time zone throws a RangeError', () => {
   const clock = { now: new Date('2026-01-10T12:00Z'), timeZone: 'Europe/Paris' }
   assert.throws(() => dateAndTime(new Date(Number.NaN), 'fr', clock), RangeError)
   assert.throws(() => dateAndTime(clock.now, 'fr', { ...clock, timeZone: 'Europe/Nowhere' }), RangeError)

@@ -9,7 +9,7 @@ const h = harness()
 const URL = '/api/v1/notifications'
 const ROUNDS = 200
 
-/** Opens all connections, since racers that wait for one don't race. */
+/** Opens all connections, because requests that wait for a connection do not run concurrently. */
 async function openConnections() {
   const { pool } = h.database.sql
   const clients = await Promise.all(Array.from({ length: 5 }, () => pool.connect()))
@@ -18,7 +18,7 @@ async function openConnections() {
   assert.equal(h.ctx.sql.pipeline.stats().total, 5)
 }
 
-/** Starts all of them together, another one first in each round. */
+/** Starts all racers concurrently. Each round starts with another one. @returns their results, in the order of `racers` */
 async function race<T>(round: number, racers: (() => Promise<T>)[]): Promise<T[]> {
   const start = round % racers.length
   const order = [...racers.keys()].map(index => (index + start) % racers.length)
@@ -31,16 +31,16 @@ async function race<T>(round: number, racers: (() => Promise<T>)[]): Promise<T[]
   return results
 }
 
-describe('at once', () => {
+describe('concurrent requests about notifications', () => {
   before(openConnections)
 
-  test('read, read-all and delete at once: the sums are right', async () => {
+  test('concurrent read, read-all and delete leave the right counts', async () => {
     const user = await makeUser(h)
     const call = (method: string, path: string, body?: unknown) => () =>
       h.call(method, `${URL}${path}`, { token: user.token, ...(body !== undefined && { body }) })
     for (let round = 0; round < ROUNDS; round += 1) {
       const ids = await makeNotifications(h, user.id, 6)
-      const [all, again, some, read, reread, gone, goneToo, readGone] = await race(round, [
+      const [all, again, some, read, reread, deleted, deletedAgain, readDeleted] = await race(round, [
         call('POST', '/read-all'),
         call('POST', '/read-all'),
         call('POST', '/read-all', { ids: ids.slice(2).toReversed() }),
@@ -52,9 +52,9 @@ describe('at once', () => {
       ])
       assert.equal(read!.status, 200)
       assert.equal(read!.text, reread!.text)
-      assert.deepEqual([gone!.status, goneToo!.status].sort(), [200, 404])
-      assert.ok([200, 404].includes(readGone!.status), readGone!.text)
-      // Four rows nobody else touches; the one that is read and the one that is deleted may have been counted or not.
+      assert.deepEqual([deleted!.status, deletedAgain!.status].sort(), [200, 404])
+      assert.ok([200, 404].includes(readDeleted!.status), readDeleted!.text)
+      // The read-alls count four rows. They may also count the row that is read and the row that is deleted.
       const counted = all!.body.count + again!.body.count + some!.body.count
       assert.ok(counted >= 4 && counted <= 6, `${counted} counted`)
       const left = await h.database.sql`select id from notification where user_id = ${user.id} and id >= ${ids[0]}`
@@ -64,7 +64,7 @@ describe('at once', () => {
     }
   })
 
-  test('read-alls at once, some of them by ids: every row is counted once', async () => {
+  test('concurrent read-alls, some with ids, count every notification once', async () => {
     const user = await makeUser(h)
     for (let round = 0; round < ROUNDS; round += 1) {
       const ids = await makeNotifications(h, user.id, 20)
@@ -82,7 +82,7 @@ describe('at once', () => {
     }
   })
 
-  test('a list beside changes is of one instant: its rows and its counts agree', async () => {
+  test('the rows and counts of a list agree during concurrent changes', async () => {
     const user = await makeUser(h)
     for (let round = 0; round < ROUNDS; round += 1) {
       const ids = await makeNotifications(h, user.id, 5)
@@ -102,7 +102,7 @@ describe('at once', () => {
     }
   })
 
-  test('people who speak of each other are deleted at once, while others read: nobody waits for ever', async () => {
+  test('users who are in each other’s notifications can be deleted concurrently while others read', async () => {
     const { sql } = h.database
     for (let round = 0; round < 25; round += 1) {
       const reader = await makeUser(h)

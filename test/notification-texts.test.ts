@@ -30,7 +30,7 @@ const noCount = { startsAt: undefined, playerCount: undefined }
 
 type Row = { when?: Partial<TextValues>; fr: string; en: string }
 
-// The first row of each type is the contract's table (§4) as it stands; the others leave out what is not known.
+// The first row of each type is from the contract's table (§4). The other rows leave out unknown values.
 const ROWS: Record<NotificationType, { category: string; fr: string; en: string; messages: Row[] }> = {
   game_joined: {
     category: 'Matchs',
@@ -178,12 +178,12 @@ const ROWS: Record<NotificationType, { category: string; fr: string; en: string;
   },
 }
 
-test('the types are the ten of the specification', () => {
+test('there are exactly the ten types of the specification', () => {
   assert.deepEqual([...NOTIFICATION_TYPES], Object.keys(ROWS))
 })
 
 for (const type of NOTIFICATION_TYPES) {
-  test(`${type}: category, title and message`, () => {
+  test(`the category, titles and messages of ${type} are those of the specification`, () => {
     const { category, fr, en, messages } = ROWS[type]
     assert.equal(CATALOGUE[type].category, category)
     for (const row of messages) {
@@ -199,7 +199,7 @@ for (const type of NOTIFICATION_TYPES) {
 
 const language = fc.constantFrom<Language>('fr', 'en')
 
-test('a name comes out as it went in', () => {
+test('a message contains the actor’s name unchanged', () => {
   const named = NOTIFICATION_TYPES.filter(type => render(type, 'fr', base).message.includes('Marie'))
   assert.equal(named.length, 6)
   const tricky = fc.constantFrom(
@@ -225,10 +225,10 @@ test('a name comes out as it went in', () => {
   )
 })
 
-test('whatever is known or not, the text is whole', () => {
+test('a message is a complete sentence, whichever values are known', () => {
   const instant = fc.date({ min: new Date('0001-01-03'), max: new Date('9999-12-30'), noInvalidDate: true })
   const maybe = <T>(known: fc.Arbitrary<T>) => fc.option(known, { nil: undefined })
-  const events: fc.Arbitrary<TextValues> = fc.record({
+  const anyValues: fc.Arbitrary<TextValues> = fc.record({
     now: instant,
     timeZone: fc.constantFrom('Europe/Paris', 'Asia/Tokyo', 'America/St_Johns', 'Pacific/Apia', 'UTC'),
     actorName: maybe(fc.constantFrom('', 'Marie', 'Jean Paul')),
@@ -237,12 +237,12 @@ test('whatever is known or not, the text is whole', () => {
     sets: maybe(fc.constantFrom('', '6-4 6-3')),
   })
   fc.assert(
-    fc.property(fc.constantFrom(...NOTIFICATION_TYPES), language, events, (type, language, events) => {
-      const { message } = render(type, language, events)
+    fc.property(fc.constantFrom(...NOTIFICATION_TYPES), language, anyValues, (type, language, values) => {
+      const { message } = render(type, language, values)
       assert.match(message, /^\p{Lu}.*[.!]$/u)
       assert.doesNotMatch(message, /undefined|null|NaN|Invalid|object/)
       assert.doesNotMatch(message, /\s\s|\s[.,)]/)
-      // What French typography keeps together is never parted by an ordinary space, and English has no other.
+      // French has no ordinary space where typography asks for a no-break space. English has only ordinary spaces.
       assert.doesNotMatch(message, language === 'fr' ? /\d h|h \d| [:!]/ : /[\u00a0\u202f]/)
     }),
     { numRuns: 1000 },

@@ -12,17 +12,17 @@ function remove(token: string | undefined, id: unknown, language = 'fr') {
   return h.call('DELETE', `/api/v1/notifications/${id}`, { token, headers: { 'accept-language': language } })
 }
 
-async function idsOf(userId: number) {
+async function readIds(userId: number) {
   return (await h.database.sql`select id from notification where user_id = ${userId} order by id`).map(row => row.id)
 }
 
-describe('200', () => {
+describe('200: deleting a notification', () => {
   const texts = [
     ['fr', 'La notification a été supprimée.'],
     ['en', 'The notification was deleted.'],
   ] as const
   for (const [language, message] of texts) {
-    test(`read or unread, that row alone; in ${language}`, async () => {
+    test(`a delete removes only that notification, read or unread, and answers in ${language}`, async () => {
       const user = await makeUser(h)
       const ids = await makeNotifications(h, user.id, 3)
       await h.call('POST', `/api/v1/notifications/${ids[0]}/read`, { token: user.token })
@@ -30,36 +30,36 @@ describe('200', () => {
         const answer = await remove(user.token, id, language)
         assert.deepEqual([answer.status, answer.body], [200, { message }])
       }
-      assert.deepEqual(await idsOf(user.id), ids.slice(2))
+      assert.deepEqual(await readIds(user.id), ids.slice(2))
     })
   }
 })
 
-describe('401', () => {
-  test('without a token; the row stays', async () => {
+describe('401: deleting a notification', () => {
+  test('a delete without a token is refused, and the notification stays', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 1)
     assert.equal((await remove(undefined, ids[0])).status, 401)
-    assert.deepEqual(await idsOf(user.id), ids)
+    assert.deepEqual(await readIds(user.id), ids)
   })
 })
 
-describe('403', () => {
+describe('403: deleting a notification', () => {
   for (const language of ['fr', 'en']) {
-    test(`another’s; the row stays; in ${language}`, async () => {
+    test(`deleting another user’s notification is refused in ${language}, and the notification stays`, async () => {
       const user = await makeUser(h)
       const other = await makeUser(h)
       const ids = await makeNotifications(h, other.id, 1)
       const answer = await remove(user.token, ids[0], language)
       const refused = { message: 'Cette notification ne vous appartient pas.', code: 'forbidden' }
       assert.deepEqual([answer.status, answer.body], [403, refused])
-      assert.deepEqual(await idsOf(other.id), ids)
+      assert.deepEqual(await readIds(other.id), ids)
     })
   }
 })
 
-describe('404', () => {
-  test('one that was deleted, for its owner and for others, to delete or to read', async () => {
+describe('404: deleting a notification', () => {
+  test('a deleted notification is not found, by its owner or another user, to delete or to read', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
@@ -72,12 +72,12 @@ describe('404', () => {
   })
 
   for (const id of ODD_IDS) {
-    test(`for ${id.slice(0, 40)}`, async () => {
+    test(`deleting the id ${id.slice(0, 40)} finds nothing`, async () => {
       const user = await makeUser(h)
       const ids = await makeNotifications(h, user.id, 1)
       const answer = await remove(user.token, id)
       assert.deepEqual([answer.status, answer.body], [404, UNKNOWN])
-      assert.deepEqual(await idsOf(user.id), ids)
+      assert.deepEqual(await readIds(user.id), ids)
     })
   }
 })

@@ -9,9 +9,9 @@ function list(token: string, query = '') {
   return h.call('GET', `/api/v1/notifications${query}`, { token })
 }
 
-const idsOf = (answer: { body: { data: { id: number }[] } }) => answer.body.data.map(item => item.id)
+const readIds = (answer: { body: { data: { id: number }[] } }) => answer.body.data.map(item => item.id)
 
-describe('200', () => {
+describe('200: a list of notifications', () => {
   test('a notification has exactly the fields of the specification, its data in the order it was given', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1, { data: { starts_at: 'x', game_id: 9, actor_id: 3 } })
@@ -33,14 +33,14 @@ describe('200', () => {
     assert.deepEqual(Object.keys(answer.body.data[0].data), ['starts_at', 'game_id', 'actor_id'])
   })
 
-  test('data is null where none is stored', async () => {
+  test('data is null if none is stored', async () => {
     const user = await makeUser(h)
     await makeNotifications(h, user.id, 1)
     await h.database.sql`update notification set data = null where user_id = ${user.id}`
     assert.equal((await list(user.token)).body.data[0].data, null)
   })
 
-  test('newest first, 20 a page, the caller’s own alone', async () => {
+  test('a list has only the caller’s notifications, newest first, 20 on a page', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 45)
@@ -49,7 +49,7 @@ describe('200', () => {
     const newest = ids.toReversed()
     for (const page of [1, 2, 3]) {
       const answer = await list(user.token, page === 1 ? '' : `?page=${page}`)
-      assert.deepEqual(idsOf(answer), newest.slice((page - 1) * 20, page * 20))
+      assert.deepEqual(readIds(answer), newest.slice((page - 1) * 20, page * 20))
       assert.deepEqual(answer.body.meta, {
         current_page: page,
         last_page: 3,
@@ -69,14 +69,14 @@ describe('200', () => {
     [7, 3, 3],
   ]
   for (const [total, perPage, lastPage] of sizes) {
-    test(`${total} by ${perPage}: the last page is ${lastPage}, and every one comes once`, async () => {
+    test(`${total} notifications by ${perPage} have ${lastPage} pages, and each comes once`, async () => {
       const user = await makeUser(h)
       const ids = await makeNotifications(h, user.id, total)
       const walked: number[] = []
       for (let page = 1; page <= lastPage; page += 1) {
         const answer = await list(user.token, `?page=${page}&per_page=${perPage}`)
         assert.equal(answer.body.meta.last_page, lastPage)
-        walked.push(...idsOf(answer))
+        walked.push(...readIds(answer))
       }
       assert.deepEqual(walked, ids.toReversed())
     })
@@ -103,7 +103,7 @@ describe('200', () => {
     })
   })
 
-  test('the greatest identifier, 2^53−1, is listed like any other', async () => {
+  test('the greatest id, 2^53−1, is listed like any other', async () => {
     const user = await makeUser(h)
     const now = h.clock.now()
     await h.database.sql`
@@ -116,7 +116,7 @@ describe('200', () => {
     assert.equal(deleted.status, 200)
   })
 
-  test('before_id walks without repeats while new ones arrive; its own row may be gone', async () => {
+  test('before_id walks without repeats while new notifications arrive, even if its notification is deleted', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 7)
     const first = await list(user.token, '?per_page=3')
@@ -124,31 +124,31 @@ describe('200', () => {
     const last = first.body.data.at(-1).id
     await h.call('DELETE', `/api/v1/notifications/${last}`, { token: user.token })
     const second = await list(user.token, `?per_page=3&before_id=${last}`)
-    assert.deepEqual(idsOf(second), ids.toReversed().slice(3, 6))
+    assert.deepEqual(readIds(second), ids.toReversed().slice(3, 6))
     assert.deepEqual(second.body.meta, { current_page: 1, last_page: 3, per_page: 3, total: 8, unread_count: 8 })
   })
 
-  test('before_id from either end of what is allowed', async () => {
+  test('before_id may be the lowest and the greatest id', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 2)
-    assert.deepEqual(idsOf(await list(user.token, '?before_id=1')), [])
-    assert.deepEqual(idsOf(await list(user.token, `?before_id=${Number.MAX_SAFE_INTEGER}`)), ids.toReversed())
+    assert.deepEqual(readIds(await list(user.token, '?before_id=1')), [])
+    assert.deepEqual(readIds(await list(user.token, `?before_id=${Number.MAX_SAFE_INTEGER}`)), ids.toReversed())
   })
 
-  test('an empty value counts as absent, unknown parameters are ignored', async () => {
+  test('an empty parameter counts as absent, and unknown parameters are ignored', async () => {
     const user = await makeUser(h)
     assert.equal((await list(user.token, '?page=&x=1&per_page=&before_id=')).body.meta.per_page, 20)
   })
 })
 
-describe('401', () => {
-  test('without a token', async () => {
+describe('401: a list of notifications', () => {
+  test('a list without a token is refused', async () => {
     const answer = await h.call('GET', '/api/v1/notifications')
     assert.deepEqual([answer.status, answer.body], [401, { message: 'Unauthenticated.', code: 'unauthenticated' }])
   })
 })
 
-describe('422', () => {
+describe('422: a list of notifications', () => {
   const badPages = ['0', '-1', '1.5', 'x', '1e3', '0x10', '+1', '01', '9007199254740992', '9'.repeat(30), '١', '\0']
   const bad: [query: string, field: string][] = [
     ...badPages.map((value): [string, string] => [`?page=${encodeURIComponent(value)}`, 'page']),
@@ -163,7 +163,7 @@ describe('422', () => {
     ['?before_id=3&page=1', 'before_id'],
   ]
   for (const [query, field] of bad) {
-    test(`for ${query}`, async () => {
+    test(`${query} is refused with the name of the parameter`, async () => {
       const user = await makeUser(h)
       const answer = await list(user.token, query)
       assert.equal(answer.status, 422, answer.text)

@@ -9,17 +9,17 @@ function readAll(token: string | undefined, body?: unknown, headers: Record<stri
   return h.call('POST', '/api/v1/notifications/read-all', { token, headers, ...(body !== undefined && { body }) })
 }
 
-async function unread(userId: number): Promise<number> {
+async function countUnread(userId: number): Promise<number> {
   return (await h.database.sql`select id from notification where user_id = ${userId} and read_at is null`).length
 }
 
-describe('200', () => {
+describe('200: marking all as read', () => {
   const texts = [
     ['fr', 'Les notifications ont été marquées comme lues.'],
     ['en', 'The notifications were marked as read.'],
   ] as const
   for (const [language, message] of texts) {
-    test(`the count is that of the rows it changed; in ${language}`, async () => {
+    test(`the answer counts the notifications that it marked, in ${language}`, async () => {
       const user = await makeUser(h)
       const other = await makeUser(h)
       const ids = await makeNotifications(h, user.id, 5)
@@ -28,12 +28,12 @@ describe('200', () => {
       const answer = await readAll(user.token, undefined, { 'accept-language': language })
       assert.deepEqual([answer.status, answer.body], [200, { message, count: 4 }])
       assert.equal((await readAll(user.token)).body.count, 0)
-      assert.equal(await unread(user.id), 0)
-      assert.equal(await unread(other.id), 2)
+      assert.equal(await countUnread(user.id), 0)
+      assert.equal(await countUnread(other.id), 2)
     })
   }
 
-  test('what was read before keeps its read_at', async () => {
+  test('a notification that was read before keeps its read_at', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 2)
     const first = await h.call('POST', `/api/v1/notifications/${id}/read`, { token: user.token })
@@ -51,51 +51,51 @@ describe('200', () => {
     ['unknown keys alone', { id: [1] }],
   ]
   for (const [what, body, headers] of all) {
-    test(`${what} means all`, async () => {
+    test(`${what} marks all`, async () => {
       const user = await makeUser(h)
       await makeNotifications(h, user.id, 3)
       assert.equal((await readAll(user.token, body, headers)).body.count, 3)
     })
   }
 
-  test('with ids only those that were on the screen, if they are one’s own', async () => {
+  test('with ids it marks only these, and only those of the caller', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 4)
     const [foreign] = await makeNotifications(h, other.id, 1)
     assert.equal((await readAll(user.token, { ids: [ids[0], ids[0], ids[2], foreign, 999_999_999] })).body.count, 2)
     assert.equal((await readAll(user.token, { ids: [ids[0], ids[1]] })).body.count, 1)
-    assert.equal(await unread(user.id), 1)
-    assert.equal(await unread(other.id), 1)
+    assert.equal(await countUnread(user.id), 1)
+    assert.equal(await countUnread(other.id), 1)
   })
 
-  test('an empty list names none and marks none', async () => {
+  test('an empty list of ids marks none', async () => {
     const user = await makeUser(h)
     await makeNotifications(h, user.id, 2)
     assert.equal((await readAll(user.token, { ids: [] })).body.count, 0)
-    assert.equal(await unread(user.id), 2)
+    assert.equal(await countUnread(user.id), 2)
   })
 
-  test('a hundred ids', async () => {
+  test('a hundred ids are accepted', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 101)
     assert.equal((await readAll(user.token, { ids: ids.slice(0, 100) })).body.count, 100)
-    assert.equal(await unread(user.id), 1)
+    assert.equal(await countUnread(user.id), 1)
   })
 })
 
-test('401 without a token', async () => {
+test('marking all as read without a token is a 401', async () => {
   assert.equal((await readAll(undefined)).status, 401)
 })
 
-test('415 for a body that is not JSON, and nothing is marked', async () => {
+test('a body that is not JSON is a 415, and nothing is marked', async () => {
   const user = await makeUser(h)
   await makeNotifications(h, user.id, 1)
   assert.equal((await readAll(user.token, 'ids=1', { 'content-type': 'text/plain' })).status, 415)
-  assert.equal(await unread(user.id), 1)
+  assert.equal(await countUnread(user.id), 1)
 })
 
-describe('422, and nothing is marked', () => {
+describe('422: marking all as read', () => {
   const bad: [string, unknown, RegExp][] = [
     ...['x', 1, true, { 0: 1 }, ['1'], [1.5], [0], [-1], [null], [[1]], [2 ** 53]].map(
       (ids): [string, unknown, RegExp] => [`ids ${JSON.stringify(ids)}`, { ids }, /^ids/],
@@ -105,13 +105,13 @@ describe('422, and nothing is marked', () => {
     ['a body cut off', '{"ids": [1', /^body$/],
   ]
   for (const [what, body, field] of bad) {
-    test(`for ${what}`, async () => {
+    test(`${what} is refused, and nothing is marked`, async () => {
       const user = await makeUser(h)
       await makeNotifications(h, user.id, 1)
       const answer = await readAll(user.token, typeof body === 'string' ? body : JSON.stringify(body))
       assert.equal(answer.status, 422, answer.text)
       assert.match(Object.keys(answer.body.errors)[0]!, field)
-      assert.equal(await unread(user.id), 1)
+      assert.equal(await countUnread(user.id), 1)
     })
   }
 })

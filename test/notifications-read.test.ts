@@ -7,6 +7,7 @@ import { waitsForLock } from './support/database.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { ODD_IDS } from './support/odd-ids.ts'
 import { countStatements } from './support/statements.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const h = harness()
 
@@ -14,8 +15,8 @@ function read(token: string | undefined, id: unknown, language = 'fr') {
   return h.call('POST', `/api/v1/notifications/${id}/read`, { token, headers: { 'accept-language': language } })
 }
 
-describe('200', () => {
-  test('is_read and read_at; repeated, the same bytes', async () => {
+describe('200: marking one as read', () => {
+  test('the answer has is_read and read_at, and a repeat returns the same bytes', async () => {
     const user = await makeUser(h)
     const [id, untouched] = await makeNotifications(h, user.id, 2)
     h.clock.advance(1_000)
@@ -30,7 +31,7 @@ describe('200', () => {
     assert.deepEqual(unread, [{ id: untouched }])
   })
 
-  test('repeated, nothing is written', async () => {
+  test('a repeat writes nothing', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     await read(user.token, id)
@@ -40,15 +41,15 @@ describe('200', () => {
     assert.deepEqual(await version(), before)
   })
 
-  test('read or unread, it takes one statement', async () => {
+  test('it takes one statement, for a read notification and for an unread one', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
-    // From here on its session is remembered.
+    // After this request the process has the session in its cache.
     await h.call('GET', '/api/v1/notifications/unread-count', { token: user.token })
     for (const _ of ['unread', 'read']) assert.equal(await countStatements(h.ctx, () => read(user.token, id)), 1)
   })
 
-  test('waited for another to read it: given as that one left it', async () => {
+  test('if a concurrent request marks it first, the answer has the read_at of that request', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     const first = h.clock.now()
@@ -57,13 +58,13 @@ describe('200', () => {
     await h.database.sql.begin(async tx => {
       await markRead(tx, user.id, id!, first)
       late = read(user.token, id)
-      while (!(await waitsForLock(h.database.sql)));
+      await waitUntil(() => waitsForLock(h.database.sql))
     })
     const { status, body } = await late!
     assert.deepEqual([status, body.data.is_read, body.data.read_at], [200, true, timestamp(first)])
   })
 
-  test('"No body": one that is sent anyway is ignored', async () => {
+  test('"No body": a body that is sent anyway is ignored', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     const answer = await h.call('POST', `/api/v1/notifications/${id}/read`, {
@@ -75,8 +76,8 @@ describe('200', () => {
   })
 })
 
-describe('401', () => {
-  test('without a token, whether there is such a notification or not', async () => {
+describe('401: marking one as read', () => {
+  test('without a token it is refused, whether the notification exists or not', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     for (const any of [id, 999_999_999]) {
@@ -85,9 +86,9 @@ describe('401', () => {
   })
 })
 
-describe('403', () => {
+describe('403: marking one as read', () => {
   for (const language of ['fr', 'en', 'de', '*']) {
-    test(`another’s, read or not: the sentence as it is written, in ${language}; nothing is changed`, async () => {
+    test(`another user’s notification is refused with the same sentence in ${language}, and stays as it is`, async () => {
       const user = await makeUser(h)
       const other = await makeUser(h)
       const [id] = await makeNotifications(h, other.id, 1)
@@ -101,7 +102,7 @@ describe('403', () => {
     })
   }
 
-  test('one’s own that arrived between the two look-ups is not another’s', async () => {
+  test('the caller’s notification that arrived between the two queries does not count as another user’s', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
@@ -110,9 +111,9 @@ describe('403', () => {
   })
 })
 
-describe('404', () => {
+describe('404: marking one as read', () => {
   for (const id of ODD_IDS) {
-    test(`for ${id.slice(0, 40)}`, async () => {
+    test(`the id ${id.slice(0, 40)} is not found`, async () => {
       const user = await makeUser(h)
       await makeNotifications(h, user.id, 1)
       const answer = await read(user.token, id)

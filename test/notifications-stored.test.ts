@@ -7,7 +7,7 @@ import { makeNotifications, makeUser } from './support/factories.ts'
 
 const h = harness()
 
-function told(userId: number, more: Partial<NewNotification> = {}): NewNotification {
+function notification(userId: number, more: Partial<NewNotification> = {}): NewNotification {
   return {
     userId,
     dedupKey: 'game_full:x',
@@ -22,32 +22,35 @@ function told(userId: number, more: Partial<NewNotification> = {}): NewNotificat
   }
 }
 
-const send = (notifications: NewNotification[]) => store(h.database.sql, notifications, h.clock.now())
+const storeAll = (notifications: NewNotification[]) => store(h.database.sql, notifications, h.clock.now())
 
-async function messagesOf(userId: number): Promise<string[]> {
+async function readMessages(userId: number): Promise<string[]> {
   const rows = await h.database.sql`select message from notification where user_id = ${userId} order by id`
   return rows.map(row => row.message as string)
 }
 
-describe('deliver', () => {
-  test('one row a person and fact, in one call and in the next', async () => {
+describe('storing notifications', () => {
+  test('a user gets one notification for each deduplication key, within a call and in the next', async () => {
     const [user, other] = [await makeUser(h), await makeUser(h)]
-    assert.equal(await send([told(user.id), told(user.id), told(other.id)]), 2)
-    assert.equal(await send([told(user.id), told(user.id, { dedupKey: 'game_full:y' })]), 1)
+    assert.equal(await storeAll([notification(user.id), notification(user.id), notification(other.id)]), 2)
+    assert.equal(await storeAll([notification(user.id), notification(user.id, { dedupKey: 'game_full:y' })]), 1)
   })
 
-  test('users that do not exist are skipped, the others are not', async () => {
+  test('users who do not exist are skipped, and the others are not', async () => {
     const user = await makeUser(h)
-    assert.equal(await send([told(999_999), told(user.id), told(Number.MAX_SAFE_INTEGER)]), 1)
-    assert.equal(await send([]), 0)
+    assert.equal(
+      await storeAll([notification(999_999), notification(user.id), notification(Number.MAX_SAFE_INTEGER)]),
+      1,
+    )
+    assert.equal(await storeAll([]), 0)
   })
 
-  test('four hundred at once, their ids in the order given', async () => {
+  test('four hundred notifications in one call get rising ids in the order given', async () => {
     const users = [await makeUser(h), await makeUser(h), await makeUser(h), await makeUser(h)]
     const rows = Array.from({ length: 400 }, (_, index) =>
-      told(users[index % 4]!.id, { dedupKey: `f${index}`, message: `${index}` }),
+      notification(users[index % 4]!.id, { dedupKey: `f${index}`, message: `${index}` }),
     )
-    assert.equal(await send(rows), 400)
+    assert.equal(await storeAll(rows), 400)
     const stored = await h.database.sql`
       select message from notification where user_id = any(${users.map(user => user.id)}::bigint[]) order by id`
     assert.deepEqual(
@@ -56,18 +59,18 @@ describe('deliver', () => {
     )
   })
 
-  test('texts that look like an array’s own signs stay themselves', async () => {
+  test('texts with the special characters of PostgreSQL arrays are stored unchanged', async () => {
     const user = await makeUser(h)
     const messages = ['NULL', '', '{a,"b"}', 'back\\slash "quoted"', "it's", '🎾 é', 'two\nlines']
-    await send(messages.map((message, index) => told(user.id, { message, dedupKey: `f${index}` })))
-    assert.deepEqual(await messagesOf(user.id), messages)
+    await storeAll(messages.map((message, index) => notification(user.id, { message, dedupKey: `f${index}` })))
+    assert.deepEqual(await readMessages(user.id), messages)
   })
 })
 
-describe('deleting the one who acted', () => {
+describe('deleting the account of an actor', () => {
   const names = ['Marie', 'Zoé', 'e\u0301toile', 'Ngu\u0302\u0303yen', '👩‍👩‍👧 Élo', '𝒜da', "O'Brien$&", '%s \\1']
   for (const firstName of names) {
-    test(`takes the name ${firstName} out of others’ messages, in each one’s language`, async () => {
+    test(`replaces the name ${firstName} in the messages of others, in the language of each`, async () => {
       const reader = await makeUser(h)
       const actor = await makeUser(h, { firstName })
       for (const locale of ['fr', 'en'] as const) {
@@ -79,18 +82,18 @@ describe('deleting the one who acted', () => {
         })
       }
       assert.equal(await eraseUser(h.database.sql, actor.id), true)
-      assert.deepEqual(await messagesOf(reader.id), [
+      assert.deepEqual(await readMessages(reader.id), [
         `Un joueur a rejoint la partie avec ${firstName}.`,
         `A player a rejoint la partie avec ${firstName}.`,
       ])
     })
   }
 
-  test('leaves messages alone that don’t name them, and those of others who act', async () => {
+  test('does not change messages that do not name the actor, or that name another one', async () => {
     const [reader, actor, other] = [await makeUser(h), await makeUser(h), await makeUser(h)]
-    await send([
-      told(reader.id, { dedupKey: 'a', message: 'Le score est définitif.', actorId: actor.id }),
-      told(reader.id, {
+    await storeAll([
+      notification(reader.id, { dedupKey: 'a', message: 'Le score est définitif.', actorId: actor.id }),
+      notification(reader.id, {
         dedupKey: 'b',
         message: 'Marie a quitté la partie.',
         actorId: other.id,
@@ -98,14 +101,14 @@ describe('deleting the one who acted', () => {
       }),
     ])
     await eraseUser(h.database.sql, actor.id)
-    assert.deepEqual(await messagesOf(reader.id), ['Le score est définitif.', 'Marie a quitté la partie.'])
+    assert.deepEqual(await readMessages(reader.id), ['Le score est définitif.', 'Marie a quitté la partie.'])
   })
 
-  test('takes their own notifications away; a second time there is nobody to delete', async () => {
+  test('deletes the actor’s notifications too, and a second deletion finds no account', async () => {
     const user = await makeUser(h)
     await makeNotifications(h, user.id, 3)
     assert.equal(await eraseUser(h.database.sql, user.id), true)
-    assert.deepEqual(await messagesOf(user.id), [])
+    assert.deepEqual(await readMessages(user.id), [])
     assert.equal(await eraseUser(h.database.sql, user.id), false)
   })
 })

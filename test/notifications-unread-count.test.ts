@@ -9,8 +9,8 @@ function count(token?: string) {
   return h.call('GET', '/api/v1/notifications/unread-count', { token })
 }
 
-describe('200', () => {
-  test('the caller’s unread ones alone, and nothing but their number', async () => {
+describe('200: the unread count', () => {
+  test('the answer is only the number of the caller’s unread notifications', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     assert.deepEqual((await count(user.token)).body, { unread_count: 0 })
@@ -24,8 +24,8 @@ describe('200', () => {
   })
 })
 
-describe('401', () => {
-  test('without a token', async () => {
+describe('401: the unread count', () => {
+  test('the unread count without a token is refused', async () => {
     assert.deepEqual((await count()).body, { message: 'Unauthenticated.', code: 'unauthenticated' })
   })
 })

@@ -26,7 +26,7 @@ function startLoop() {
 }
 
 describe('the polling loop of a worker', () => {
-  test('the loop announces what is due, goes on after a database error, and announces nothing once it has stopped', async () => {
+  test('the loop announces what is due, survives a database error, and is quiet once it has stopped', async () => {
     const player = await makePlayer(h)
     const gameId = await createGame(startIn(2 * HOUR_MS), [player])
     h.clock.advance(HOUR_MS)
@@ -76,7 +76,7 @@ describe('REMINDER_OFFSETS', () => {
     assert.equal((await readTypes(h, player))[0]!.length, 2)
   })
 
-  test('after a restart with other offsets, planned games keep their reminders and new games get the new ones', async () => {
+  test('after a restart with other offsets, planned reminders stay and new games get the new ones', async () => {
     const player = await makePlayer(h)
     const startsAt = startIn(3 * DAY_MS)
     const gameId = await createGame(startsAt, [player])

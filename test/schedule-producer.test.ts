@@ -21,7 +21,7 @@ describe('an event of a producer about a start or a reminder', () => {
     }
   })
 
-  test('a producer’s reminder adds nothing after one of our reminders for the same start, and our later reminders stay', async () => {
+  test('a producer’s reminder adds nothing after one of ours for the same start, and our later ones stay', async () => {
     const players = [await makePlayer(h)]
     const startsAt = startIn(2 * DAY_MS)
     const gameId = await createGame(startsAt, players)
@@ -55,7 +55,7 @@ describe('an event of a producer about a start or a reminder', () => {
     assert.deepEqual(await readSchedule(gameId), ['game_started'])
   })
 
-  test('a producer’s reminder as the first event of a game replaces our first reminder, but none if the game then moves', async () => {
+  test('a producer’s reminder as a game’s first event replaces our first one, unless the game moves', async () => {
     const players = [await makePlayer(h)]
     const known = newGameId()
     const startsAt = startIn(2 * DAY_MS)

@@ -93,7 +93,7 @@ describe('two processes that fire at the same time', () => {
       assert.deepEqual(await h.database.sql`select game_id from game_schedule`, [])
     }
   })
-  test('firing skips a game whose cancellation is not committed yet, and announces nothing of it afterwards', async () => {
+  test('firing skips a game whose cancellation is not committed yet, and never announces its start', async () => {
     const player = await makePlayer(h)
     const startsAt = startIn(HOUR_MS)
     const [gameId, free] = [await createGame(startsAt, [player]), await createGame(startsAt, [player])]

@@ -4,31 +4,40 @@ import { describe, test } from 'node:test'
 import * as sessions from '../src/auth/sessions.ts'
 import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
+
 import { waitsForLock } from './support/database.ts'
+import type { Event } from './support/event-stream.ts'
+
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { payloadOf, signIn } from './support/scenario.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
+import { waitUntil } from './support/wait-until.ts'
+
+/** More events than a stream can have before the awaited one. */
+const MAX_EVENTS = 20
+
+const isFinalSync = ({ event, data }: Event) => event === 'sync' && data.unread_count === 2
 
 const h = harness()
 
-describe('the stream', { timeout: 60_000 }, () => {
-  const { at, second, startSecond, synced } = twoProcesses(h)
+describe('the end of a stream', { timeout: 60_000 }, () => {
+  const { at, second, startSecond, openSynced } = twoProcesses(h)
 
-  describe('ends', () => {
-    test('at logout, at whichever process, of that session’s alone', async () => {
+  describe('what ends a stream', () => {
+    test('a logout ends the streams of that session at all processes, and no others', async () => {
       const user = await makeUser(h)
       const other = await signIn(h, user.email)
-      const streams = [await synced(at.here, user.token), await synced(at.there, user.token)]
-      const stays = await synced(at.there, other.token)
+      const streams = [await openSynced(at.here, user.token), await openSynced(at.there, user.token)]
+      const stays = await openSynced(at.there, other.token)
       assert.equal((await h.call('POST', '/api/v1/auth/logout', { token: user.token })).status, 200)
       for (const stream of streams) assert.equal(await stream.ended(), true)
       const [id] = await makeNotifications(h, user.id, 1)
       assert.equal((await stays.next()).data.id, id)
     })
 
-    test('not at a refresh, but at one that is taken for theft', async () => {
+    test('a refresh does not end a stream, but a refresh with a stolen token does', async () => {
       const user = await makeUser(h)
-      const stream = await synced(at.there, user.token)
+      const stream = await openSynced(at.there, user.token)
       const refresh = () => h.call('POST', '/api/v1/auth/refresh', { token: user.token })
       const { access_token: next } = (await refresh()).body
       assert.equal((await h.call('GET', `${PATH}/unread-count`, { token: next })).status, 200)
@@ -39,55 +48,55 @@ describe('the stream', { timeout: 60_000 }, () => {
       assert.equal(await stream.ended(), true)
     })
 
-    test('when an operator signs the user out, and when the account is deleted', async () => {
+    test('signing a user out and deleting the account end the streams of the user', async () => {
       for (const work of [
         (id: number) => sessions.endAll(h.database.sql, id, h.clock.now()),
         (id: number) => eraseUser(h.database.sql, id),
       ]) {
         const user = await makeUser(h)
-        const streams = [await synced(at.here, user.token), await synced(at.there, user.token)]
+        const streams = [await openSynced(at.here, user.token), await openSynced(at.there, user.token)]
         await work(user.id)
         for (const stream of streams) assert.equal(await stream.ended(), true)
       }
     })
 
-    test('when the process stops, at once and in an orderly way', async () => {
+    test('a process that stops ends its streams at once, and completes their answers', async () => {
       const user = await makeUser(h)
-      const streams = [await synced(at.there, user.token), await synced(at.there, user.token)]
+      const streams = [await openSynced(at.there, user.token), await openSynced(at.there, user.token)]
       await second.app.close()
-      // One that the process had to cut off would not be complete.
+      // If the process had cut the connection, the answer would not be complete.
       for (const stream of streams) assert.equal(await stream.ended(), true)
       await second.ctx.close()
       await startSecond()
     })
   })
 
-  describe('the log', () => {
-    const lines = () => h.logged.filter(line => line.msg === 'answered' && line.route === `${PATH}/stream`)
+  describe('the log of streams', () => {
+    const readLines = () => h.logged.filter(line => line.msg === 'answered' && line.route === `${PATH}/stream`)
 
-    /** Resolves when there is another line. */
-    async function oneMore(count: number): Promise<Record<string, unknown>> {
-      while (lines().length === count) await new Promise(resolve => setImmediate(resolve))
-      assert.equal(lines().length, count + 1)
-      return lines().at(-1)!
+    /** Waits for one more line than `count`. */
+    async function nextLine(count: number): Promise<Record<string, unknown>> {
+      await waitUntil(() => readLines().length > count)
+      assert.equal(readLines().length, count + 1)
+      return readLines().at(-1)!
     }
 
-    test('has a line of each stream when it is over, whoever ends it', async () => {
+    test('the log has a line for each stream at its end, whether the client or the service ended it', async () => {
       const user = await makeUser(h)
-      const left = await synced(at.here, user.token)
-      let count = lines().length
-      left.close()
-      assert.equal((await oneMore(count)).status, 200)
-      const ended = await synced(at.here, user.token)
-      count = lines().length
+      const leaving = await openSynced(at.here, user.token)
+      let count = readLines().length
+      leaving.close()
+      assert.equal((await nextLine(count)).status, 200)
+      const ended = await openSynced(at.here, user.token)
+      count = readLines().length
       await h.call('POST', '/api/v1/auth/logout', { token: user.token })
       assert.equal(await ended.ended(), true)
-      assert.equal((await oneMore(count)).status, 200)
+      assert.equal((await nextLine(count)).status, 200)
     })
 
-    test('says 499 of a client that went before its answer', async () => {
+    test('the log has the status 499 for a client that left before its answer', async () => {
       const user = await makeUser(h)
-      const gone = () => h.logged.filter(line => line.status === 499)
+      const aborted = () => h.logged.filter(line => line.status === 499)
       await h.database.sql.begin(async tx => {
         await tx`select id from session where user_id = ${user.id} for update`
         const asked = request(`${at.here}/api/v1/auth/logout`, {
@@ -96,17 +105,18 @@ describe('the stream', { timeout: 60_000 }, () => {
           headers: { authorization: `Bearer ${user.token}` },
         })
         asked.on('error', () => {}).end()
-        while (!(await waitsForLock(h.database.sql))) assert.equal(gone().length, 0)
+        await waitUntil(() => waitsForLock(h.database.sql))
+        assert.equal(aborted().length, 0)
         asked.destroy()
-        while (gone().length === 0) await new Promise(resolve => setImmediate(resolve))
+        await waitUntil(() => aborted().length > 0)
       })
-      assert.equal(gone()[0]!.route, '/api/v1/auth/logout')
+      assert.equal(aborted()[0]!.route, '/api/v1/auth/logout')
     })
   })
 
-  describe('a lost connection to the database', () => {
-    /** Cuts every listening connection, and keeps them all cut until `work` is done. */
-    async function cut(work: () => Promise<unknown> = async () => {}): Promise<void> {
+  describe('a lost listening connection', () => {
+    /** Cuts the listening connections of both processes, and runs `work` while both know that they are down. */
+    async function cutConnections(work: () => Promise<unknown> = async () => {}): Promise<void> {
       const down = [h.ctx, second.ctx].map(({ listener }) => new Promise<void>(resolve => listener!.onDown(resolve)))
       const { sql } = h.database
       await sql`
@@ -116,34 +126,35 @@ describe('the stream', { timeout: 60_000 }, () => {
       await work()
     }
 
-    test('is made again, and every client told how things stand', async () => {
+    test('the listening connection comes back, and every stream gets a sync', async () => {
       const user = await makeUser(h)
-      const streams = [await synced(at.here, user.token), await synced(at.there, user.token)]
+      const streams = [await openSynced(at.here, user.token), await openSynced(at.there, user.token)]
       let ids: number[] = []
-      await cut(async () => {
+      await cutConnections(async () => {
         ids = await makeNotifications(h, user.id, 2)
       })
       for (const stream of streams) {
         let last = await stream.next()
-        // What was stored may have been heard of too, if the connection was back by then.
-        while (last.event !== 'sync' || last.data.unread_count < 2) last = await stream.next()
+        // If the connection was back in time, other events and an earlier `sync` come first.
+        for (let events = 0; events < MAX_EVENTS && !isFinalSync(last); events += 1) last = await stream.next()
         assert.deepEqual(last.data, { unread_count: 2, latest_id: ids[1] })
       }
       const [id] = await makeNotifications(h, user.id, 1)
       for (const stream of streams) {
         let last = await stream.next()
-        while (last.data.id !== id) last = await stream.next()
+        for (let events = 0; events < MAX_EVENTS && last.data.id !== id; events += 1) last = await stream.next()
+        assert.equal(last.data.id, id)
       }
     })
 
-    test('a session that ended meanwhile has no stream any more', async () => {
+    test('the streams of a session that ended in the meantime end', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
-      const stream = await synced(at.there, user.token)
-      const stays = await synced(at.there, other.token)
-      // Nobody is notified of this one.
+      const stream = await openSynced(at.there, user.token)
+      const stays = await openSynced(at.there, other.token)
+      // This statement does not notify the processes.
       await h.database.sql`
       update session set ended_at = created_at, end_reason = 'logout' where id = ${payloadOf(user.token).sid}`
-      await cut()
+      await cutConnections()
       assert.equal(await stream.ended(), true)
       assert.equal((await stays.next()).event, 'sync')
     })

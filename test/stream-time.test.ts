@@ -9,25 +9,25 @@ import { payloadOf } from './support/scenario.ts'
 const h = harness()
 let address: string
 
-describe('a stream', () => {
+describe('the times of a stream', () => {
   before(async () => {
     address = await listen(h.app)
   })
-  test('has a heartbeat every 20 s', async () => {
+  test('a stream has a heartbeat every 20 s', async () => {
     const { token } = await makeUser(h)
     const stream = await openStream(address, token)
     await stream.heartbeat()
     const first = performance.now()
     await stream.heartbeat()
-    const passed = performance.now() - first
-    assert.ok(passed > 19_000 && passed < 22_000, `${passed} ms`)
+    const elapsedMs = performance.now() - first
+    assert.ok(elapsedMs > 19_000 && elapsedMs < 22_000, `${elapsedMs} ms`)
     stream.close()
   })
 
-  test('ends at the token’s exp', async () => {
+  test('a stream ends at the exp of its token', async () => {
     const { token } = await makeUser(h)
     const { sid, sub, iat } = payloadOf(token)
-    // As long as a token lives but for its last two seconds.
+    // A token that expires in two seconds.
     const claims = { sub: Number(sub), sid, generation: 1, iat, nbf: iat, exp: iat + 2 }
     const stream = await openStream(address, createTokens(h.ctx.keys).sign(claims))
     assert.equal((await stream.next()).event, 'sync')

@@ -9,6 +9,10 @@ import { makeNotifications, makeUser } from './support/factories.ts'
 import { cloudEvent, newGameId, report } from './support/games.ts'
 import { countStatements } from './support/statements.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
+import { waitUntil } from './support/wait-until.ts'
+
+/** Each of 500 notifications comes with at most one count. */
+const MAX_EVENTS = 1_000
 
 const ORIGIN = 'https://app.example.com'
 
@@ -21,11 +25,11 @@ async function assertNext(stream: ClientStream, name: string, data: unknown): Pr
 const call = (token: string, method: string, path: string, body?: unknown) =>
   h.call(method, PATH + path, { token, body })
 
-describe('the stream', { timeout: 60_000 }, () => {
-  const { at, second, open, synced } = twoProcesses(h)
+describe('a stream of notifications', { timeout: 60_000 }, () => {
+  const { at, second, open, openSynced } = twoProcesses(h)
 
-  describe('the answer', () => {
-    test('200 text/event-stream, not to be kept or held back, with the headers of every answer', async () => {
+  describe('the answer to a request for a stream', () => {
+    test('a stream is a 200 text/event-stream without caching or buffering, with the headers of every answer', async () => {
       const { token } = await makeUser(h)
       const { response } = await open(at.here, token, { origin: ORIGIN })
       assert.equal(response.statusCode, 200)
@@ -38,21 +42,21 @@ describe('the stream', { timeout: 60_000 }, () => {
       assert.match(String(headers['x-request-id']), /^[0-9a-f-]{36}$/)
     })
 
-    test('HEAD: the same head, and it is over', async () => {
+    test('HEAD returns the same headers and no body', async () => {
       const { token } = await makeUser(h)
       const answer = await h.call('HEAD', `${PATH}/stream`, { token })
       assert.deepEqual([answer.status, answer.text], [200, ''])
       assert.equal(answer.headers['content-type'], 'text/event-stream')
     })
 
-    test('401 without a token, 405 for another method, as everywhere', async () => {
+    test('a stream without a token is a 401, and another method is a 405', async () => {
       assertError(await h.call('GET', `${PATH}/stream`), 401, 'unauthenticated')
       assertError(await h.call('POST', `${PATH}/stream`), 405, 'method_not_allowed')
     })
   })
 
-  describe('what is sent', () => {
-    test('first of all how things stand', async () => {
+  describe('the events of a stream', () => {
+    test('the first event is a sync with the unread count and the latest id', async () => {
       const user = await makeUser(h)
       await assertNext(await open(at.here, user.token), 'sync', { unread_count: 0, latest_id: null })
       const [first, , last] = await makeNotifications(h, user.id, 3)
@@ -60,9 +64,9 @@ describe('the stream', { timeout: 60_000 }, () => {
       await assertNext(await open(at.there, user.token), 'sync', { unread_count: 2, latest_id: last })
     })
 
-    test('a fact reported at one process reaches the streams at both: the notification as it is listed, then the count', async () => {
+    test('an event reported at one process reaches streams at both: the listed notification, then the count', async () => {
       const [creator, player] = [await makeUser(h), await makeUser(h)]
-      const streams = [await synced(at.here, creator.token), await synced(at.there, creator.token)]
+      const streams = [await openSynced(at.here, creator.token), await openSynced(at.there, creator.token)]
       const players = { creator_id: creator.id, player_ids: [creator.id, player.id], actor_id: player.id }
       assert.equal(await report(h, cloudEvent('game_joined', { game_id: newGameId(), ...players })), 1)
       const [listed] = (await call(creator.token, 'GET', '')).body.data
@@ -72,10 +76,10 @@ describe('the stream', { timeout: 60_000 }, () => {
       }
     })
 
-    test('the count, when read, read-all and delete have changed it, and only then', async () => {
+    test('read, read-all and delete send the unread count if they changed it', async () => {
       const user = await makeUser(h)
       const ids = await makeNotifications(h, user.id, 6)
-      const stream = await synced(at.there, user.token)
+      const stream = await openSynced(at.there, user.token)
       const steps: [string, string, unknown, number | undefined][] = [
         ['POST', `/${ids[0]}/read`, undefined, 5],
         ['DELETE', `/${ids[0]}`, undefined, undefined],
@@ -96,9 +100,9 @@ describe('the stream', { timeout: 60_000 }, () => {
       assert.equal((await stream.next()).data.id, next)
     })
 
-    test('a notification that commits late, after one with a higher id', async () => {
+    test('a notification that commits after one with a higher id is sent too', async () => {
       const user = await makeUser(h)
-      const stream = await synced(at.there, user.token)
+      const stream = await openSynced(at.there, user.token)
       const late = await h.database.sql.begin(async sql => {
         const [lower] = await makeNotifications(
           { ...h, database: { ...h.database, sql: Object.assign(sql) } },
@@ -115,45 +119,49 @@ describe('the stream', { timeout: 60_000 }, () => {
       await assertNext(stream, 'unread_count', { unread_count: 2 })
     })
 
-    test('each of many once, whether they come at once or one by one, in the order of their ids', async () => {
+    test('many notifications are sent once each, in the order of their ids, from one commit or many', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
-      const streams = [await synced(at.here, user.token), await synced(at.there, user.token)]
+      const streams = [await openSynced(at.here, user.token), await openSynced(at.there, user.token)]
       const ids = await makeNotifications(h, user.id, 450)
       for (let count = 0; count < 50; count += 1) {
         await makeNotifications(h, other.id, 1)
         ids.push(...(await makeNotifications(h, user.id, 1)))
       }
       for (const stream of streams) {
-        const came: number[] = []
+        const received: number[] = []
         let unread = 0
-        // A count can be ahead of the notification that its last one is: it is read a moment before that one is heard of.
-        while (came.length < ids.length || unread < ids.length) {
+        // A count may come before its last notification, because it was read before that notification was heard of.
+        for (
+          let events = 0;
+          events < MAX_EVENTS && (received.length < ids.length || unread < ids.length);
+          events += 1
+        ) {
           const { event, data } = await stream.next()
-          if (event === 'notification') came.push(data.id)
+          if (event === 'notification') received.push(data.id)
           else unread = data.unread_count
         }
-        assert.deepEqual(came, ids)
+        assert.deepEqual(received, ids)
       }
     })
 
-    test('how things stand, once what could not be read can be read again', async () => {
+    test('after a failed read a stream gets a sync', async () => {
       const user = await makeUser(h)
-      const stream = await synced(at.here, user.token)
+      const stream = await openSynced(at.here, user.token)
       const [id] = await makeNotifications(h, user.id, 1)
       assert.deepEqual([(await stream.next()).event, (await stream.next()).event], ['notification', 'unread_count'])
       const { sql } = h.database
-      const isAnnounced = () =>
+      const hasWarned = () =>
         h.logged.some(({ msg }) => String(msg).startsWith('cannot read notifications for the streams'))
       await sql`alter table notification rename to away`
       await sql`select pg_notify('notification', ${user.id}::text)`
-      while (!isAnnounced()) await new Promise(setImmediate)
+      await waitUntil(hasWarned)
       await sql`alter table away rename to notification`
       await assertNext(stream, 'sync', { unread_count: 1, latest_id: id })
     })
 
-    test('nothing of others’, who cost no statement without a stream', async () => {
+    test('changes of users without a stream are not sent and cost no statement', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
-      const stream = await synced(at.there, user.token)
+      const stream = await openSynced(at.there, user.token)
       const statements = await countStatements(second.ctx, async () => {
         await makeNotifications(h, other.id, 3)
         const [id] = await makeNotifications(h, user.id, 1)
@@ -164,13 +172,13 @@ describe('the stream', { timeout: 60_000 }, () => {
     })
   })
 
-  describe('how many', () => {
-    test('five of a user in a process; the sixth makes the oldest go', async () => {
+  describe('the number of streams', () => {
+    test('a user may have five streams at a process, and a sixth ends the oldest', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
-      const others = await synced(at.here, other.token)
-      const elsewhere = await synced(at.there, user.token)
+      const others = await openSynced(at.here, other.token)
+      const elsewhere = await openSynced(at.there, user.token)
       const streams: ClientStream[] = []
-      for (let count = 0; count < 6; count += 1) streams.push(await synced(at.here, user.token))
+      for (let count = 0; count < 6; count += 1) streams.push(await openSynced(at.here, user.token))
       assert.equal(await streams[0]!.ended(), true)
       const [id] = await makeNotifications(h, user.id, 1)
       for (const stream of [...streams.slice(1), elsewhere]) assert.equal((await stream.next()).data.id, id)
@@ -178,7 +186,7 @@ describe('the stream', { timeout: 60_000 }, () => {
       assert.equal((await others.next()).data.id, othersId)
     })
 
-    test('a reader who takes nothing is dropped', async () => {
+    test('a stream whose client reads nothing is cut', async () => {
       const user = await makeUser(h)
       const asked = get(`${at.there}${PATH}/stream`, {
         agent: false,
@@ -195,7 +203,7 @@ describe('the stream', { timeout: 60_000 }, () => {
       while ((await connections()) > 0) {
         await makeNotifications(h, user.id, 1, { message: 'x'.repeat(2 ** 20) })
         sent += 1
-        assert.ok(sent < 100, 'what one reader leaves lying grows and grows')
+        assert.ok(sent < 100, 'the service buffers without a limit for one client')
       }
       asked.destroy()
     })

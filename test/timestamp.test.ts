@@ -8,7 +8,7 @@ import { makeNotifications, makeUser } from './support/factories.ts'
 
 const h = harness()
 
-test('instants that PostgreSQL writes are UTC to the second, whatever zone the server has or the URL asks for', async () => {
+test('instants that PostgreSQL writes are in UTC, to the second, whatever time zone the server or the URL has', async () => {
   const user = await makeUser(h)
   const { url, sql } = h.database
   await sql`do $$ begin execute format('alter database %I set timezone = %L', current_database(), 'Asia/Kathmandu'); end $$`
@@ -22,22 +22,22 @@ test('instants that PostgreSQL writes are UTC to the second, whatever zone the s
       const unread = { created_at: '2024-02-29T23:59:59+00:00', read_at: null, is_read: false }
       const read = { ...unread, read_at: '2026-07-01T00:00:59+00:00', is_read: true }
       const page = async () => JSON.parse((await notifications.list(reads, user.id, { page: 1, perPage: 1 })).json)
-      const news = async () =>
+      const changes = async () =>
         (await readInboxChanges(reads, [user.id], new Map([[user.id, new Set([id!])]])))[0]!.fresh
-      const instantsOf = ({ created_at, read_at, is_read }: Record<string, unknown>) => ({
+      const pickInstants = ({ created_at, read_at, is_read }: Record<string, unknown>) => ({
         created_at,
         read_at,
         is_read,
       })
 
-      assert.deepEqual((await page()).map(instantsOf), [unread])
+      assert.deepEqual((await page()).map(pickInstants), [unread])
       for (const twice of [1, 2]) {
         const marked = await notifications.markRead(writes, user.id, id!, now)
-        assert.deepEqual(instantsOf(JSON.parse(marked!)), read, `${twice}`)
+        assert.deepEqual(pickInstants(JSON.parse(marked!)), read, `${twice}`)
       }
-      assert.deepEqual((await page()).map(instantsOf), [read])
+      assert.deepEqual((await page()).map(pickInstants), [read])
       assert.deepEqual(
-        (await news()).map(json => instantsOf(JSON.parse(json))),
+        (await changes()).map(json => pickInstants(JSON.parse(json))),
         [read],
       )
     } finally {

@@ -40,5 +40,5 @@ export function twoProcesses(h: Harness) {
     for (const stream of opened.splice(0)) stream.close()
   })
   after(() => second.close())
-  return { at, second, startSecond, open, synced: openSynced }
+  return { at, second, startSecond, open, openSynced }
 }
