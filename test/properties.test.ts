@@ -7,13 +7,13 @@ import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { signUp } from './support/scenario.ts'
 
-// Any sequence of UTF-16 units: NUL and lone surrogates among them.
+// Any sequence of UTF-16 units, including NUL and lone surrogates.
 const anyText = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.string({ unit: fc.nat({ max: 0xffff }).map(unit => String.fromCharCode(unit)) }),
   fc.string(),
 )
-// What Node lets through in a header's value.
+// The characters that Node allows in a header value.
 const headerText = fc.oneof(
   fc.string(),
   fc.string({
@@ -35,23 +35,23 @@ describe('canonicalEmail', () => {
     anyText,
   )
 
-  test('of what it gives, it gives the same again; nothing outside its alphabet', () => {
-    let taken = 0
+  test('a canonical address stays the same, and contains only the characters of the alphabet', () => {
+    let accepted = 0
     fc.assert(
       fc.property(written, address => {
         const canonical = canonicalEmail(address)
         if (canonical === undefined) return
-        taken += 1
+        accepted += 1
         assert.equal(canonicalEmail(canonical), canonical)
         assert.match(canonical, /^[a-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z0-9-]+$/)
         assert.ok(canonical.length <= 254)
       }),
       { numRuns: 20_000 },
     )
-    assert.ok(taken > 1000, String(taken))
+    assert.ok(accepted > 1000, String(accepted))
   })
 
-  test('the case of its letters makes no other account', () => {
+  test('addresses that differ in case have the same canonical form', () => {
     fc.assert(
       fc.property(fc.emailAddress(), address => {
         assert.equal(canonicalEmail(address.toUpperCase()), canonicalEmail(address.toLowerCase()))
@@ -66,7 +66,7 @@ describe('preferredLanguage', () => {
   const weight = fc.oneof(fc.constantFrom('', ';q=0', ';q=1', ';q=0.5', ';q=', ';q=x', ';q=9', ';Q=0.1'), headerText)
   const header = fc.array(fc.tuple(range, weight)).map(ranges => ranges.map(parts => parts.join('')).join(','))
 
-  test('is one of ours whatever is asked, and English only for who names it or anything', () => {
+  test('it returns a supported language for any header, and English only for a header that names it or *', () => {
     fc.assert(
       fc.property(fc.oneof(header, headerText), text => {
         const language = preferredLanguage(text)
@@ -77,7 +77,7 @@ describe('preferredLanguage', () => {
   })
 })
 
-describe('over HTTP', () => {
+describe('arbitrary input over HTTP', () => {
   const h = harness()
 
   const anyValue = fc.oneof(
@@ -86,9 +86,9 @@ describe('over HTTP', () => {
     fc.double({ noNaN: true, noDefaultInfinity: true }),
     fc.constantFrom('', ' \t', '\0', '\ud800', 2 ** 53, -1, 0, true, null, '0427', '__proto__'),
   )
-  const right = { email: 'a@example.com', first_name: 'A', last_name: 'B', accept_cgu: true }
+  const validSignUp = { email: 'a@example.com', first_name: 'A', last_name: 'B', accept_cgu: true }
   const endpoints: [string, string, Record<string, unknown>][] = [
-    ['POST', '/api/v1/auth/request-otp', right],
+    ['POST', '/api/v1/auth/request-otp', validSignUp],
     ['POST', '/api/v1/auth/verify-otp', { email: 'a@example.com', code: '0427' }],
     ['POST', '/api/v1/auth/level-assessment', { game_level_id: 1 }],
     ['DELETE', '/api/v1/auth/me', { code: '0427' }],
@@ -97,31 +97,32 @@ describe('over HTTP', () => {
   for (const [method, url, fields] of endpoints) {
     const names = Object.keys(fields)
 
-    test(`${method} ${url}: any value in any field, and any body, is answered; a refusal names the fields`, async () => {
+    test(`${method} ${url} answers any value in any field and any body, and a refusal names the fields`, async () => {
       const { token } = await signUp(h)
       const body = fc.oneof(
-        // One field wrong among right ones, so that the values behind it are looked at too.
+        // One arbitrary field among valid ones, so the checks behind the first one run too.
         fc.tuple(fc.constantFrom(...names), anyValue).map(([name, value]) => ({ ...fields, [name]: value })),
         fc.record(Object.fromEntries(names.map(name => [name, anyValue])), { requiredKeys: [] }),
         anyValue,
       )
       await fc.assert(
         fc.asyncProperty(body, async value => {
-          // Else most sign-ups would only be told to wait.
+          // Without this most sign-ups would only be asked to wait.
           if (url.endsWith('request-otp')) h.clock.advance(60_000)
           const answer = await h.call(method, url, { token, body: JSON.stringify(value) })
           assert.ok([200, 422].includes(answer.status), `${answer.status} ${answer.text}`)
           if (answer.status !== 422) return
           const named = Object.keys(answer.body.errors)
           assert.ok(named.length > 0)
-          for (const field of named) assert.ok([...names, 'body'].includes(field.split('.', 1)[0]!) || isStray(value))
+          for (const field of named)
+            assert.ok([...names, 'body'].includes(field.split('.', 1)[0]!) || hasForbiddenCharacter(value))
         }),
         { numRuns: 200 },
       )
     })
   }
 
-  test('any text as page, per_page or before_id: 200, or 422 that names it', async () => {
+  test('any text as page, per_page or before_id is a 200, or a 422 that names the parameter', async () => {
     const { token } = await signUp(h)
     const number = fc.oneof(
       anyText.filter(isStorable),
@@ -143,7 +144,7 @@ describe('over HTTP', () => {
     )
   })
 
-  test('anything behind the question mark', async () => {
+  test('any query string is a 200 or a 422', async () => {
     const { token } = await signUp(h)
     await fc.assert(
       fc.asyncProperty(fc.webQueryParameters({ size: 'large' }), async query => {
@@ -154,13 +155,13 @@ describe('over HTTP', () => {
     )
   })
 
-  test('any text as an identifier in a path is unknown, and touches nothing', async () => {
+  test('any text as an id in a path is not found, and changes nothing', async () => {
     const { token } = await signUp(h)
     const mine = await makeUser(h)
     await makeNotifications(h, mine.id, 1)
     const segment = fc
       .oneof(anyText.filter(isStorable).map(encodeURIComponent), fc.webSegment(), fc.bigInt().map(String))
-      // Lone dots are taken out of a path before it is sent.
+      // The client removes lone dots from a path before it sends it.
       .filter(text => !/^(\.|%2e){1,2}$/i.test(text))
     await fc.assert(
       fc.asyncProperty(segment, async id => {
@@ -178,7 +179,7 @@ describe('over HTTP', () => {
     assert.equal(unread.body.unread_count, 1)
   })
 
-  test('any Accept-Language: French or English', async () => {
+  test('any Accept-Language is answered in French or English', async () => {
     await fc.assert(
       fc.asyncProperty(headerText, async language => {
         const headers = { 'accept-language': language }
@@ -189,13 +190,15 @@ describe('over HTTP', () => {
     )
   })
 
-  test('any Authorization: 401 where a token is needed, of no account where none is', async () => {
+  test('any Authorization is a 401 where a token is required, and is ignored where none is', async () => {
     const { token } = await signUp(h)
-    const near = fc.tuple(fc.nat({ max: 400 }), headerText).map(([at, more]) => `Bearer ${token.slice(0, at)}${more}`)
+    const damaged = fc
+      .tuple(fc.nat({ max: 400 }), headerText)
+      .map(([at, more]) => `Bearer ${token.slice(0, at)}${more}`)
     const header = fc.oneof(
       headerText,
       headerText.map(text => `Bearer ${text}`),
-      near.filter(text => text.trim() !== `Bearer ${token}`),
+      damaged.filter(text => text.trim() !== `Bearer ${token}`),
     )
     await fc.assert(
       fc.asyncProperty(header, async authorization => {
@@ -219,7 +222,7 @@ function isStorable(text: string): boolean {
   return text.isWellFormed()
 }
 
-/** A forbidden character is told where it stands, be it in a field that nobody reads. */
-function isStray(value: unknown): boolean {
+/** The error of a forbidden character names the field that contains it, even if that field is unknown to the endpoint. */
+function hasForbiddenCharacter(value: unknown): boolean {
   return /\\u0000|\\ud[89a-f]/.test(JSON.stringify(value))
 }

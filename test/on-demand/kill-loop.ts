@@ -1,5 +1,5 @@
-// npm run test:kill: two real processes on one database, one of them killed with -9 at a random moment, again and again,
-// while people ask for codes and facts are reported. Nothing acknowledged is lost, nothing is told twice.
+// npm run test:kill: two real processes on one database, under load of code requests and events. Again and again one of them
+// is killed with -9 at a random moment. Nothing acknowledged is lost, and no notification is sent twice.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,12 +15,12 @@ import { smtpServer } from '../support/smtp.ts'
 
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 30)
 const TIMEOUT = { timeout: 300_000 + ROUNDS * 10_000 }
-// "a mail … that was being handled goes out within 15 s of a worker's being there again"; behind a backlog there is always one
-// that goes out.
+// "a mail … that was being handled goes out within 15 s of a worker's being there again". Behind a backlog at least one mail
+// goes out in this time.
 const MAIL_MS = 15_000
 
-describe('kill -9', () => {
-  test(`${ROUNDS} times, one of two processes under load`, TIMEOUT, async t => {
+describe('processes that are killed with -9', () => {
+  test(`after ${ROUNDS} kills of one of two processes under load nothing acknowledged is lost`, TIMEOUT, async t => {
     const database = await testDatabase()
     const smtp = await smtpServer()
     const env = {
@@ -28,7 +28,7 @@ describe('kill -9', () => {
       THROTTLE_REQUEST_OTP: '1000000',
     }
     const services = await Promise.all([startService(env), startService(env)])
-    // Also of a test that has failed: what still runs would keep it from ending.
+    // Also after a failure, because running processes would keep the test from ending.
     t.after(async () => {
       await Promise.all(services.map(service => service.stop('SIGKILL')))
       await smtp.close()
@@ -56,20 +56,20 @@ describe('kill -9', () => {
     }
     assert.deepEqual(missing(), [], 'acknowledged codes that were never mailed')
 
-    const told = await countAnnouncements(database.sql)
-    for (const id of scores) assert.equal(told.get(id), 3, `score ${id}`)
-    for (const [id, number] of told) assert.equal(number, 3, `score ${id} was told ${number} times`)
+    const counts = await countAnnouncements(database.sql)
+    for (const id of scores) assert.equal(counts.get(id), 3, `score ${id}`)
+    for (const [id, count] of counts) assert.equal(count, 3, `score ${id} has ${count} notifications`)
 
     const mails = Map.groupBy(smtp.mails, mail => mail.to[0]!)
     const twice = [...mails.values()].filter(all => all.length > 1).length
-    t.diagnostic(`${emails.size} codes, ${scores.size} facts acknowledged; ${twice} mails went twice`)
-    // "sends nothing twice but mail that was in the wire": at most the four that a killed worker had in hand.
+    t.diagnostic(`${emails.size} codes, ${scores.size} events acknowledged; ${twice} mails were sent twice`)
+    // "sends nothing twice but mail that was in the wire": a worker handles at most four mails when it is killed.
     assert.ok(twice <= ROUNDS * 4)
 
     for (const service of services) assert.equal(await service.stop(), 0)
   })
 
-  test('the process and its embedded database, in turns; the next start needs no help', TIMEOUT, async () => {
+  test('after each kill of a process with its embedded database the next start has all data', TIMEOUT, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'courtside-kill-'))
     const env = { DATA_DIR: join(folder, 'data'), THROTTLE_REQUEST_OTP: '1000000' }
     const asked: string[] = []

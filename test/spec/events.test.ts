@@ -1,4 +1,4 @@
-// The specification, sentence by sentence: "Events".
+// One test for each sentence of the specification's chapter "Events".
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { sendCode } from '../../src/auth/code-email.ts'
@@ -16,12 +16,12 @@ const h = harness()
 
 type User = { id: number; token: string }
 
-async function listOf({ token }: User) {
+async function readList({ token }: User) {
   return (await h.call('GET', '/api/v1/notifications', { token })).body.data
 }
 
-/** Anna, the creator, with Bruno, Chloé and David, and a game that nobody has heard of. */
-async function table() {
+/** Makes Anna, who is the creator, Bruno, Chloé and David, and the id of a new game. */
+async function makeGame() {
   const [anna, bruno, chloe, david] = [
     await makeUser(h, { firstName: 'Anna' }),
     await makeUser(h, { firstName: 'Bruno' }),
@@ -32,8 +32,8 @@ async function table() {
 }
 
 describe('Events', () => {
-  // How many play after the event, whether Bruno did it, who of the four is told (Anna, Bruno, Chloé, David),
-  // and under which title.
+  // Columns: type, category, trigger, how many play after the event, whether the actor is Bruno (true), Anna (false) or
+  // unknown, which of Anna, Bruno, Chloé and David are recipients, and the title.
   const rows = [
     ['game_joined', 'Matchs', 'a player joins the game', 2, true, [1, 0, 0, 0], 'Un joueur a rejoint la partie'],
     ['game_left', 'Matchs', 'a player leaves the game', 1, true, [1, 0, 0, 0], "Une place s'est libérée"],
@@ -48,22 +48,22 @@ describe('Events', () => {
   ] as const
 
   test('"The service creates an in-app notification for a user when one of the following occurs."', async () => {
-    const { anna, bruno, game_id, creator_id } = await table()
+    const { anna, bruno, game_id, creator_id } = await makeGame()
     const players = { game_id, creator_id, player_ids: [anna.id, bruno.id], actor_id: bruno.id }
     for (const type of ['game_paused', 'score_deleted', 'Game_joined']) {
       assert.equal((await send(h, cloudEvent(type, players))).status, 422)
     }
     for (const type of ['game_created', 'game_updated']) assert.equal(await report(h, cloudEvent(type, players)), 0)
-    assert.deepEqual(await Promise.all([anna, bruno].map(listOf)), [[], []])
+    assert.deepEqual(await Promise.all([anna, bruno].map(readList)), [[], []])
     assert.deepEqual(
       Object.keys(CATALOGUE),
       rows.map(([type]) => type),
     )
   })
 
-  for (const [type, category, trigger, players, byBruno, told, title] of rows) {
+  for (const [type, category, trigger, players, byBruno, recipients, title] of rows) {
     test(`"${type} | ${category} | ${trigger}"`, async () => {
-      const { anna, bruno, chloe, david, game_id, creator_id } = await table()
+      const { anna, bruno, chloe, david, game_id, creator_id } = await makeGame()
       const all = [anna, bruno, chloe, david]
       const actor = byBruno === undefined ? undefined : byBruno ? bruno.id : anna.id
       const isScore = type.startsWith('score_')
@@ -76,11 +76,11 @@ describe('Events', () => {
       })
       await report(h, reported)
 
-      const lists = await Promise.all(all.map(listOf))
+      const lists = await Promise.all(all.map(readList))
       const types = lists.map(list => list.map((one: { type: string }) => one.type))
       assert.deepEqual(
         types,
-        told.map(count => Array(count).fill(type)),
+        recipients.map(count => Array(count).fill(type)),
       )
       const [notification] = lists.flat()
       assert.deepEqual([notification.title, notification.data.game_id], [title, game_id])

@@ -1,4 +1,4 @@
-// The specification, sentence by sentence: those of "Endpoints" that are about notifications.
+// One test for each sentence of the specification's chapter "Endpoints" that is about notifications.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
@@ -11,24 +11,24 @@ const URL = '/api/v1/notifications'
 const NOT_YOURS = { message: 'Cette notification ne vous appartient pas.', code: 'forbidden' }
 
 const list = (token: string, query = '') => h.call('GET', `${URL}${query}`, { token })
-const idsOf = (answer: { body: any }): number[] => answer.body.data.map((one: { id: number }) => one.id)
+const readIds = (answer: { body: any }): number[] => answer.body.data.map((one: { id: number }) => one.id)
 
-/** A user with notifications, the ids newest first. */
-async function owner(count: number) {
+/** Makes a user with notifications. `ids` has the newest first. */
+async function makeOwner(count: number) {
   const user = await makeUser(h)
   return { ...user, ids: (await makeNotifications(h, user.id, count)).reverse() }
 }
 
 describe('GET /notifications', () => {
   test('"Returns the caller\'s notifications, newest first, paginated."', async () => {
-    const [mine, other] = [await owner(21), await owner(1)]
-    assert.deepEqual(idsOf(await list(mine.token)), mine.ids.slice(0, 20))
-    assert.deepEqual(idsOf(await list(mine.token, '?page=2')), mine.ids.slice(20))
-    assert.deepEqual(idsOf(await list(other.token)), other.ids)
+    const [mine, other] = [await makeOwner(21), await makeOwner(1)]
+    assert.deepEqual(readIds(await list(mine.token)), mine.ids.slice(0, 20))
+    assert.deepEqual(readIds(await list(mine.token, '?page=2')), mine.ids.slice(20))
+    assert.deepEqual(readIds(await list(other.token)), other.ids)
   })
 
   test('"Query parameter: `page` (integer, default 1)."', async () => {
-    const { token } = await owner(21)
+    const { token } = await makeOwner(21)
     assert.equal((await list(token)).text, (await list(token, '?page=1')).text)
     assert.equal((await list(token, '?page=2')).body.meta.current_page, 2)
     for (const page of ['x', '1.5', '0', '-1', '1e1', '+1', '9007199254740992', '1&page=2']) {
@@ -37,7 +37,7 @@ describe('GET /notifications', () => {
   })
 
   test('"Success: 200 with `data` (array of Notification) and `meta` (Pagination meta)."', async () => {
-    const { token } = await owner(1)
+    const { token } = await makeOwner(1)
     const answer = await list(token)
     assert.equal(answer.status, 200)
     assert.deepEqual(Object.keys(answer.body), ['data', 'meta'])
@@ -55,8 +55,8 @@ describe('GET /notifications', () => {
 
 describe('GET /notifications/unread-count', () => {
   test('"Success: 200 with `unread_count` (integer), the number of the caller\'s unread notifications."', async () => {
-    const { token, ids } = await owner(3)
-    await owner(1)
+    const { token, ids } = await makeOwner(3)
+    await makeOwner(1)
     await h.call('POST', `${URL}/${ids[0]}/read`, { token })
     const answer = await h.call('GET', `${URL}/unread-count`, { token })
     assert.deepEqual([answer.status, answer.body], [200, { unread_count: 2 }])
@@ -65,16 +65,16 @@ describe('GET /notifications/unread-count', () => {
 
 describe('POST /notifications/{id}/read', () => {
   test('"Path parameter `id` (integer, notification identifier). No body."', async () => {
-    const { token, ids } = await owner(2)
+    const { token, ids } = await makeOwner(2)
     assert.equal((await h.call('POST', `${URL}/${ids[0]}/read`, { token })).body.data.id, ids[0])
-    // What is sent in spite of that is not looked at.
+    // A body that is sent anyway is ignored.
     const headers = { 'content-type': 'text/plain' }
     assert.equal((await h.call('POST', `${URL}/${ids[1]}/read`, { token, body: '{', headers })).status, 200)
     assertError(await h.call('POST', `${URL}/one/read`, { token }), 404, 'not_found')
   })
 
   test('"Success: 200 with `data` holding the Notification, now with is_read true and read_at set."', async () => {
-    const { token, ids } = await owner(1)
+    const { token, ids } = await makeOwner(1)
     const [unread] = (await list(token)).body.data
     h.clock.set('2026-11-28T10:34:56.789Z')
     const answer = await h.call('POST', `${URL}/${ids[0]}/read`, { token })
@@ -83,20 +83,20 @@ describe('POST /notifications/{id}/read', () => {
   })
 
   test('"When the notification belongs to another user: an error with `message` = "Cette notification ne vous appartient pas."', async () => {
-    const [{ ids, token }, stranger] = [await owner(1), await makeUser(h)]
+    const [{ ids, token }, stranger] = [await makeOwner(1), await makeUser(h)]
     const headers = { 'accept-language': 'en' }
     const answer = await h.call('POST', `${URL}/${ids[0]}/read`, { token: stranger.token, headers })
     assert.deepEqual(answer.body, NOT_YOURS)
     assert.equal((await list(token)).body.data[0].is_read, false)
   })
 
-  test('not shown: "its status code", settled as 403', async () => {
-    const [{ ids }, stranger] = [await owner(1), await makeUser(h)]
+  test('the specification leaves "its status code" open: it is 403', async () => {
+    const [{ ids }, stranger] = [await makeOwner(1), await makeUser(h)]
     const answer = await h.call('POST', `${URL}/${ids[0]}/read`, { token: stranger.token })
     assert.equal(answer.status, 403)
   })
 
-  test('not shown: "Response for an identifier that does not exist", settled as 404', async () => {
+  test('the specification leaves the "Response for an identifier that does not exist" open: it is 404', async () => {
     const { token } = await makeUser(h)
     const answer = await h.call('POST', `${URL}/999999/read`, { token })
     assert.deepEqual([answer.status, answer.body], [404, { message: 'Introuvable.', code: 'not_found' }])
@@ -105,14 +105,14 @@ describe('POST /notifications/{id}/read', () => {
 
 describe('POST /notifications/read-all', () => {
   test('"No body. Marks all of the caller\'s unread notifications as read."', async () => {
-    const [mine, other] = [await owner(21), await owner(1)]
+    const [mine, other] = [await makeOwner(21), await makeOwner(1)]
     await h.call('POST', `${URL}/read-all`, { token: mine.token })
     assert.equal((await list(mine.token)).body.meta.unread_count, 0)
     assert.equal((await list(other.token)).body.meta.unread_count, 1)
   })
 
   test('"Success: 200 with `message` (string, a confirmation that all were marked read) and `count` (integer, number of notifications marked)."', async () => {
-    const { token, ids } = await owner(3)
+    const { token, ids } = await makeOwner(3)
     await h.call('POST', `${URL}/${ids[0]}/read`, { token })
     const answer = await h.call('POST', `${URL}/read-all`, { token })
     const message = 'Les notifications ont été marquées comme lues.'
@@ -123,23 +123,23 @@ describe('POST /notifications/read-all', () => {
 
 describe('DELETE /notifications/{id}', () => {
   test('"Path parameter `id` (integer). Only the owner may delete."', async () => {
-    const [{ ids, token }, stranger] = [await owner(2), await makeUser(h)]
+    const [{ ids, token }, stranger] = [await makeOwner(2), await makeUser(h)]
     assert.equal((await h.call('DELETE', `${URL}/${ids[0]}`)).status, 401)
     assert.equal((await h.call('DELETE', `${URL}/${ids[0]}`, { token: stranger.token })).status, 403)
     assertError(await h.call('DELETE', `${URL}/one`, { token }), 404, 'not_found')
-    assert.deepEqual(idsOf(await list(token)), ids)
+    assert.deepEqual(readIds(await list(token)), ids)
     assert.equal((await h.call('DELETE', `${URL}/${ids[0]}`, { token })).status, 200)
-    assert.deepEqual(idsOf(await list(token)), ids.slice(1))
+    assert.deepEqual(readIds(await list(token)), ids.slice(1))
   })
 
   test('"Success: 200 with `message` (string, confirmation of deletion)."', async () => {
-    const { token, ids } = await owner(1)
+    const { token, ids } = await makeOwner(1)
     const answer = await h.call('DELETE', `${URL}/${ids[0]}`, { token })
     assert.deepEqual([answer.status, answer.body], [200, { message: 'La notification a été supprimée.' }])
   })
 
   test('"When the notification belongs to another user: `message` = "Cette notification ne vous appartient pas."', async () => {
-    const [{ ids }, stranger] = [await owner(1), await makeUser(h)]
+    const [{ ids }, stranger] = [await makeOwner(1), await makeUser(h)]
     const headers = { 'accept-language': 'en' }
     const answer = await h.call('DELETE', `${URL}/${ids[0]}`, { token: stranger.token, headers })
     assert.deepEqual([answer.status, answer.body], [403, NOT_YOURS])

@@ -8,7 +8,7 @@ import { ISO_8601_WITH_OFFSET, inbox } from '../support/inbox.ts'
 
 const h = harness()
 
-const { list, read, oneOfEach } = inbox(h)
+const { list, read, makeOneOfEach } = inbox(h)
 
 describe('Resources and their fields', () => {
   describe('User', () => {
@@ -25,14 +25,14 @@ describe('Resources and their fields', () => {
   })
 
   describe('Notification', () => {
-    test('"id | integer |"', async () => assert.ok(Number.isInteger((await oneOfEach()).unread.id)))
+    test('"id | integer |"', async () => assert.ok(Number.isInteger((await makeOneOfEach()).unread.id)))
 
     test('"type | string | one of the types in the Events part"', async () =>
-      assert.equal((await oneOfEach()).unread.type, 'game_full'))
+      assert.equal((await makeOneOfEach()).unread.type, 'game_full'))
 
-    test('"title | string |"', async () => assert.equal((await oneOfEach()).unread.title, 'Partie complète'))
+    test('"title | string |"', async () => assert.equal((await makeOneOfEach()).unread.title, 'Partie complète'))
 
-    test('"message | string (text) |"', async () => assert.equal((await oneOfEach()).unread.message, 'Numéro 1'))
+    test('"message | string (text) |"', async () => assert.equal((await makeOneOfEach()).unread.message, 'Numéro 1'))
 
     test('"keys seen are game_id and actor_id (integers) on a game notification"', async () => {
       const [creator, player] = [await makeUser(h), await makeUser(h)]
@@ -56,21 +56,21 @@ describe('Resources and their fields', () => {
     })
 
     test('"is_read | boolean | true when read_at is set"', async () => {
-      const { unread, read } = await oneOfEach()
+      const { unread, read } = await makeOneOfEach()
       assert.deepEqual([unread.is_read, unread.read_at], [false, null])
       assert.equal(read.is_read, true)
       assert.notEqual(read.read_at, null)
     })
 
     test('"read_at | string (ISO 8601 timestamp with offset) or null | null while unread"', async () => {
-      const { unread, read } = await oneOfEach()
+      const { unread, read } = await makeOneOfEach()
       assert.equal(unread.read_at, null)
       assert.match(read.read_at, ISO_8601_WITH_OFFSET)
       assert.equal(Date.parse(read.read_at), Math.floor(Date.now() / 1000) * 1000)
     })
 
     test('"created_at | string (ISO 8601 timestamp with offset) |"', async () =>
-      assert.match((await oneOfEach()).unread.created_at, ISO_8601_WITH_OFFSET))
+      assert.match((await makeOneOfEach()).unread.created_at, ISO_8601_WITH_OFFSET))
 
     test('"Stored record: id (bigint), user_id (bigint, owner), type (string), title (string), message (text), data (json, nullable), read_at (timestamp, nullable), created_at, updated_at (timestamps)."', async () => {
       const columns = await h.database.sql<{ name: string; type: string; nullable: string }>`
@@ -85,7 +85,7 @@ describe('Resources and their fields', () => {
 
     test('"user_id and updated_at are not included in the API representation."', async () => {
       const shown = ['id', 'type', 'title', 'message', 'data', 'is_read', 'read_at', 'created_at']
-      const { token, unread } = await oneOfEach()
+      const { token, unread } = await makeOneOfEach()
       assert.deepEqual(Object.keys(unread), shown)
       assert.deepEqual(Object.keys((await read(token, unread.id)).body.data), shown)
     })

@@ -10,12 +10,12 @@ import { newEmail, otherThan, profile, queuedCode } from '../support/scenario.ts
 
 const h = harness()
 
-const { list, read, oneOfEach } = inbox(h)
+const { list, read, makeOneOfEach } = inbox(h)
 
 describe('States and transitions', () => {
   describe('Notification', () => {
     test('"States: unread (read_at is null), read (read_at is set), deleted (no longer exists)."', async () => {
-      const { id, token, unread, read: wasRead } = await oneOfEach()
+      const { id, token, unread, read: wasRead } = await makeOneOfEach()
       assert.deepEqual([unread.read_at, typeof wasRead.read_at], [null, 'string'])
       await h.call('DELETE', `/api/v1/notifications/${unread.id}`, { token })
       const left = await h.database.sql`select id from notification where user_id = ${id}`
@@ -46,7 +46,7 @@ describe('States and transitions', () => {
     })
 
     test('"unread | POST /notifications/{id}/read | caller owns it | read | read_at set, is_read true; the updated notification is returned"', async () => {
-      const { token, unread } = await oneOfEach()
+      const { token, unread } = await makeOneOfEach()
       const answer = await read(token, unread.id)
       const { data } = answer.body
       assert.deepEqual([answer.status, data], [200, { ...unread, is_read: true, read_at: data.read_at }])
@@ -57,7 +57,7 @@ describe('States and transitions', () => {
     })
 
     test('"unread | POST /notifications/read-all | caller owns it | read | count returned is the number of notifications changed"', async () => {
-      const [mine, other] = [await oneOfEach(), await oneOfEach()]
+      const [mine, other] = [await makeOneOfEach(), await makeOneOfEach()]
       const answer = await h.call('POST', '/api/v1/notifications/read-all', { token: mine.token })
       assert.equal(answer.body.count, 1)
       assert.equal((await list(mine.token)).data[0].is_read, true)
@@ -65,7 +65,7 @@ describe('States and transitions', () => {
     })
 
     test('"unread or read | DELETE /notifications/{id} | caller owns it | deleted | confirmation message returned"', async () => {
-      const { token, unread, read } = await oneOfEach()
+      const { token, unread, read } = await makeOneOfEach()
       const stranger = await makeUser(h)
       for (const { id } of [unread, read]) {
         assertError(await h.call('DELETE', `/api/v1/notifications/${id}`, { token: stranger.token }), 403, 'forbidden')

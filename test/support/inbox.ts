@@ -3,14 +3,14 @@ import { makeNotifications, makeUser } from './factories.ts'
 
 export const ISO_8601_WITH_OFFSET = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d$/
 
-/** A user's notifications over HTTP. */
+/** Returns helpers for the notifications of users over HTTP. */
 export function inbox(h: Harness) {
   const list = async (token: string, query = '') =>
     (await h.call('GET', `/api/v1/notifications${query}`, { token })).body
   const read = (token: string, id: number | undefined) => h.call('POST', `/api/v1/notifications/${id}/read`, { token })
 
-  /** A user with an unread and a read notification, as the list shows them. */
-  async function oneOfEach() {
+  /** Makes a user with an unread and a read notification. @returns both as the list shows them */
+  async function makeOneOfEach() {
     const { id, token } = await makeUser(h)
     const [older] = await makeNotifications(h, id, 2)
     await read(token, older)
@@ -18,5 +18,5 @@ export function inbox(h: Harness) {
     return { id, token, unread: data[0], read: data[1], meta }
   }
 
-  return { list, read, oneOfEach }
+  return { list, read, makeOneOfEach }
 }

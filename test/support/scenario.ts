@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import type { Harness } from './app.ts'
 
-let people = 0
+let emailCount = 0
 
-/** An address nobody has used yet. */
+/** Returns an address that no account uses yet. */
 export function newEmail(): string {
-  people += 1
-  return `person${people}@example.com`
+  emailCount += 1
+  return `person${emailCount}@example.com`
 }
 
 export function profile(email: string) {
   return { email, first_name: 'Marie', last_name: 'Durand', accept_cgu: true }
 }
 
-/** The code of the newest mail queued for an address, opened with the service's key: no worker runs in these tests. */
+/** Returns the code in the newest queued mail for an address. It opens the mail with the service's key, because no worker runs. */
 export async function queuedCode(
   { ctx, database }: Harness,
   email: string,
@@ -27,19 +27,19 @@ export async function queuedCode(
   return ctx.keys.open(job.payload.code_id, job.payload.sealed)!
 }
 
-/** A code that is surely not this one. */
+/** Returns another code than this one. */
 export function otherThan(code: string): string {
   return code === '0000' ? '0001' : '0000'
 }
 
-/** Signs a new person up, through both exchanges. */
+/** Signs up a new user by both requests. */
 export async function signUp(h: Harness, email = newEmail()): Promise<{ email: string; token: string }> {
   const asked = await h.call('POST', '/api/v1/auth/request-otp', { body: profile(email) })
   assert.equal(asked.status, 200, asked.text)
   return { email, token: await verify(h, email) }
 }
 
-/** Signs an existing person in again, a minute later. */
+/** Signs in an existing user, a minute later. */
 export async function signIn(h: Harness, email: string): Promise<{ email: string; token: string }> {
   h.clock.advance(60_000)
   const asked = await h.call('POST', '/api/v1/auth/request-otp', { body: { email } })
@@ -55,7 +55,7 @@ async function verify(h: Harness, email: string): Promise<string> {
   return verified.body.access_token
 }
 
-/** The payload of a token, unchecked. */
+/** Returns the payload of a token without verifying it. */
 export function payloadOf(token: string): Record<string, any> {
   return JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString())
 }

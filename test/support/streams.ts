@@ -6,8 +6,8 @@ import { type ClientStream, listen, openStream } from './event-stream.ts'
 export const PATH = '/api/v1/notifications'
 
 /**
- * Two processes, as far as anybody can tell: they share a database and nothing else. To be called at a suite's top; what was
- * opened in a test is closed after it.
+ * Starts two apps that share a database and nothing else, as two processes would. Call it at the top of a suite. Streams that a
+ * test opens are closed after it.
  */
 export function twoProcesses(h: Harness) {
   const second = {} as AnotherApp
@@ -25,7 +25,7 @@ export function twoProcesses(h: Harness) {
     return stream
   }
 
-  /** A stream that has had its `sync`. */
+  /** Opens a stream and takes its `sync`. */
   async function openSynced(address: string, token: string): Promise<ClientStream> {
     const stream = await open(address, token)
     assert.equal((await stream.next()).event, 'sync')
