@@ -4,8 +4,9 @@
 import assert from 'node:assert/strict'
 import { parseArgs } from 'node:util'
 import postgres from 'postgres'
-import { PLANNER_OPTIONS } from '../src/db/connection.ts'
+import { PLANNER_OPTIONS } from '../src/db/connection-config.ts'
 import { connectReads, type Query } from '../src/db/sql.ts'
+import { prepareStatement } from '../src/db/statement.ts'
 import * as notifications from '../src/notifications/notifications.ts'
 import { median } from './measure.ts'
 import { startPostgres } from './postgres.ts'
@@ -23,6 +24,8 @@ const STATEMENTS: Record<string, Statement> = {
   'unread count': notifications.countUnread,
   'page of 20': (sql, userId) => notifications.list(sql, userId, { page: 1, perPage: 20 }),
 }
+
+const templates = new Map<string, TemplateStringsArray>()
 
 const { values: options } = parseArgs({
   options: { rounds: { type: 'string', default: '8' }, seconds: { type: 'string', default: '3' } },
@@ -63,8 +66,21 @@ function connectPostgres(name: string, url: string, sizes: number[]): Contender 
     }),
   )
   let turn = 0
-  const sql = (strings: TemplateStringsArray, ...values: any[]) => pools[turn++ % pools.length]!(strings, ...values)
+  const sql = (strings: TemplateStringsArray, ...values: unknown[]) => {
+    const { text, values: bound } = prepareStatement(strings, values)
+    return pools[turn++ % pools.length]!(toTemplate(text), ...(bound as any[]))
+  }
   return { name, sql: sql as unknown as Query, close: () => Promise.all(pools.map(pool => pool.end())) }
+}
+
+/** Returns a statement as a template, because `postgres` does not know our fragments. */
+function toTemplate(text: string): TemplateStringsArray {
+  const known = templates.get(text)
+  if (known) return known
+  const strings = text.split(/\$\d+/)
+  const template = Object.assign(strings, { raw: strings })
+  templates.set(text, template)
+  return template
 }
 
 /** Runs each contender once a round and reverses the order each round. Returns the runs of each round. */

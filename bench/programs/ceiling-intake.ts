@@ -2,7 +2,7 @@ import type { Sql } from '../../src/db/sql.ts'
 import * as eventLog from '../../src/games/event-log.ts'
 import * as games from '../../src/games/games.ts'
 import type { GameEvent } from '../../src/games/parse-event.ts'
-import * as notifications from '../../src/notifications/notifications.ts'
+import { type NewNotification, store } from '../../src/notifications/store.ts'
 
 /**
  * Makes the same inserts as the intake, in a bare transaction: the event, the game, its schedule and the notifications.
@@ -17,7 +17,7 @@ export function createIntakeCeiling(sql: Sql) {
       await games.lock(tx, [event], now)
       await schedule(tx, event)
       const recipients = [event.creatorId, ...event.playerIds].filter(userId => userId !== event.actorId)
-      await notifications.store(
+      await store(
         tx,
         recipients.map(userId => makeNotification(userId, event)),
         now,
@@ -57,7 +57,7 @@ async function schedule(tx: Sql, { gameId, startsAt }: GameEvent): Promise<void>
       as planned (game_id bigint, starts_at timestamptz, type text, due_at timestamptz)`
 }
 
-function makeNotification(userId: number, event: GameEvent): notifications.NewNotification {
+function makeNotification(userId: number, event: GameEvent): NewNotification {
   return {
     userId,
     dedupKey: `${event.key}/game_joined`,
@@ -67,6 +67,6 @@ function makeNotification(userId: number, event: GameEvent): notifications.NewNo
     data: { game_id: event.gameId, actor_id: event.actorId, starts_at: event.startsAt },
     locale: 'fr',
     actorId: event.actorId!,
-    actorNameLength: 5,
+    actorName: { start: 0, length: 5 },
   }
 }
