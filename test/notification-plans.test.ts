@@ -10,7 +10,9 @@ const h = harness()
 
 const NOW = new Date('2026-11-28T10:00:00Z')
 
-/** Makes sixty users. The first has the oldest 2 000 notifications and no newer ones, the others have the newer ones. */
+/**
+ * Makes sixty users. The first has the oldest 2 000 notifications and no newer ones, the others have the newer ones.
+ */
 async function seed() {
   const { sql } = h.database
   await sql`

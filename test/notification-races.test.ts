@@ -18,7 +18,10 @@ async function openConnections() {
   assert.equal(h.ctx.sql.pipeline.stats().total, 5)
 }
 
-/** Starts all racers concurrently. Each round starts with another one. @returns their results, in the order of `racers` */
+/**
+ * Starts all racers concurrently. Each round starts with another one.
+ * @returns their results, in the order of `racers`
+ */
 async function race<T>(round: number, racers: (() => Promise<T>)[]): Promise<T[]> {
   const start = round % racers.length
   const order = [...racers.keys()].map(index => (index + start) % racers.length)

@@ -24,7 +24,7 @@ const samedi = 'samedi 17\u00a0janvier à 18\u00a0h\u00a000'
 const saturday = 'Saturday 17 January at 18:00'
 
 const noDate = { startsAt: undefined }
-const nobody = { startsAt: undefined, actorName: undefined }
+const noNames = { startsAt: undefined, actorName: undefined }
 const noScore = { sets: undefined, actorName: undefined }
 const noCount = { startsAt: undefined, playerCount: undefined }
 
@@ -40,7 +40,7 @@ const ROWS: Record<NotificationType, { category: string; fr: string; en: string;
       { fr: `Marie a rejoint la partie du ${samedi} (3/4).`, en: `Marie joined the game on ${saturday} (3/4).` },
       { when: noDate, fr: 'Marie a rejoint la partie (3/4).', en: 'Marie joined the game (3/4).' },
       { when: noCount, fr: 'Marie a rejoint la partie.', en: 'Marie joined the game.' },
-      { when: nobody, fr: 'Un joueur a rejoint la partie (3/4).', en: 'A player joined the game (3/4).' },
+      { when: noNames, fr: 'Un joueur a rejoint la partie (3/4).', en: 'A player joined the game (3/4).' },
       {
         when: { startsAt: new Date('2027-01-16T08:05:00Z') },
         fr: 'Marie a rejoint la partie du samedi 16\u00a0janvier 2027 à 9\u00a0h\u00a005 (3/4).',
@@ -66,7 +66,7 @@ const ROWS: Record<NotificationType, { category: string; fr: string; en: string;
         { players: 0, fr: ' La partie est vide.', en: ' The game is empty.' },
         { players: undefined, fr: '', en: '' },
       ].map(({ players, fr, en }) => ({
-        when: { ...nobody, playerCount: players },
+        when: { ...noNames, playerCount: players },
         fr: `Un joueur a quitté la partie.${fr}`,
         en: `A player left the game.${en}`,
       })),
@@ -78,7 +78,7 @@ const ROWS: Record<NotificationType, { category: string; fr: string; en: string;
     en: 'Game cancelled',
     messages: [
       { fr: `Marie a annulé la partie du ${samedi}.`, en: `Marie cancelled the game on ${saturday}.` },
-      { when: nobody, fr: 'Un joueur a annulé la partie.', en: 'A player cancelled the game.' },
+      { when: noNames, fr: 'Un joueur a annulé la partie.', en: 'A player cancelled the game.' },
     ],
   },
   game_full: {

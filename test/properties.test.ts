@@ -222,7 +222,9 @@ function isStorable(text: string): boolean {
   return text.isWellFormed()
 }
 
-/** The error of a forbidden character names the field that contains it, even if that field is unknown to the endpoint. */
+/**
+ * The error of a forbidden character names the field that contains it, even if that field is unknown to the endpoint.
+ */
 function hasForbiddenCharacter(value: unknown): boolean {
   return /\\u0000|\\ud[89a-f]/.test(JSON.stringify(value))
 }

@@ -27,11 +27,15 @@ type Named = { name: string; text: string }
 /** A place in the tree of known statements: `named` is the statement that ends there. */
 type Site = { named?: Named; afterValue?: Site; afterFragment: WeakMap<TemplateStringsArray, Site> }
 
-// The strings of a template are one frozen object per call site. So a statement is known by the strings of its template, and
-// by where its values and the strings of its fragments stand. Each text is joined, hashed and named once per process.
+// The strings of a template are one frozen object per call site. So a statement is known by the strings of its
+// template, and by where its values and the strings of its fragments stand. Each text is joined, hashed and named once
+// per process.
 const templates = new WeakMap<TemplateStringsArray, Site>()
 
-/** Returns the text of a template with `$1`, `$2` … for its values, these values, and the name of the prepared statement. */
+/**
+ * Returns the text of a template with `$1`, `$2` … for its values, these values, and the name of the prepared
+ * statement.
+ */
 export function prepareStatement(strings: TemplateStringsArray, values: unknown[]): Named & { values: unknown[] } {
   let site = findSite(templates, strings)
   let bound = values

@@ -18,9 +18,10 @@ const PlayedStep = Type.Object({
 })
 
 /**
- * `POST /dev/play` reports one step of the demo story about the signed-in user, as a games service would. The route exists only
- * beside the development mailbox, and only for local requests. So the page needs no intake key. A page of another origin cannot
- * call it, because it does not have the token. `round` tells one repetition of the story from the next.
+ * `POST /dev/play` reports one step of the demo story about the signed-in user, as a games service would. The route
+ * exists only beside the development mailbox, and only for local requests. So the page needs no intake key. A page of
+ * another origin cannot call it, because it does not have the token. `round` tells one repetition of the story from the
+ * next.
  */
 export async function demoRoutes(
   plugin: FastifyInstance,

@@ -4,9 +4,9 @@ type Step = { type: string; players: number; actor?: number; creator?: number; s
 const SETS = '6-4 3-6 7-5'
 
 /**
- * The story of a game that the development panel plays. It has an event for each of the ten notification types. Person 0 is
- * the signed-in user, persons 1 to 3 have no account, and the first `players` persons play. Person 1 created the last game,
- * because a creator gets no notification of their own cancellation.
+ * The story of a game that the development panel plays. It has an event for each of the ten notification types. Person
+ * 0 is the signed-in user, persons 1 to 3 have no account, and the first `players` persons play. Person 1 created the
+ * last game, because a creator gets no notification of their own cancellation.
  */
 const STORY: readonly Step[] = [
   { type: 'game_joined', players: 2, actor: 1 },

@@ -6,8 +6,8 @@ export type DueTime = { type: 'game_reminder' | 'game_started'; dueAt: Date }
 const DAY_MS = 86_400_000
 
 /**
- * Returns when to remind the players of a game and when to announce its start. Offsets of equal length ("1d,24h") return the
- * same due time twice.
+ * Returns when to remind the players of a game and when to announce its start. Offsets of equal length ("1d,24h")
+ * return the same due time twice.
  */
 export function dueTimes(startsAt: Date, offsets: readonly Duration[], timeZone: string): DueTime[] {
   const reminders = offsets.map(offset => ({
@@ -17,15 +17,17 @@ export function dueTimes(startsAt: Date, offsets: readonly Duration[], timeZone:
   return [...reminders, { type: 'game_started', dueAt: startsAt }]
 }
 
-/** "A day's offset is the same wall-clock time, over a clock change too"; hours, minutes and seconds are elapsed time. */
+/**
+ * "A day's offset is the same wall-clock time, over a clock change too"; hours, minutes and seconds are elapsed time.
+ */
 function subtract(instant: Date, offset: Duration, timeZone: string): Date {
   if ('ms' in offset) return new Date(instant.getTime() - offset.ms)
   return fromWallClock(toWallClock(instant.getTime(), timeZone) - offset.days * DAY_MS, timeZone)
 }
 
 /**
- * Returns the instant of a wall-clock time. A time that a clock change skips is one hour later (02:30 becomes 03:30). Of a
- * time that occurs twice, it returns the first. RFC 5545 has these rules, and Temporal calls them "compatible".
+ * Returns the instant of a wall-clock time. A time that a clock change skips is one hour later (02:30 becomes 03:30).
+ * Of a time that occurs twice, it returns the first. RFC 5545 has these rules, and Temporal calls them "compatible".
  */
 function fromWallClock(wallTime: number, timeZone: string): Date {
   const offsetAt = (instant: number) => toWallClock(instant, timeZone) - instant

@@ -5,8 +5,9 @@ import type { GameEvent } from './parse-event.ts'
 export type RecordedEvent = { digest: string; notifications: number; fresh: boolean }
 
 /**
- * Records events that are not known yet, in one statement. If several transactions record the same key, one of them stores
- * it and the others wait for its commit. Rows are written in the order of their keys, so two batches cannot deadlock.
+ * Records events that are not known yet, in one statement. If several transactions record the same key, one of them
+ * stores it and the others wait for its commit. Rows are written in the order of their keys, so two batches cannot
+ * deadlock.
  * @returns the stored event of each key, whether it is one of `events` or an earlier one
  */
 export async function record(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<string, RecordedEvent>> {
@@ -48,7 +49,8 @@ export async function storeCounts(sql: Sql, counts: ReadonlyMap<string, number>)
  */
 export async function prune(sql: Sql, before: Date, limit: number): Promise<number> {
   const deleted = await sql`
-    delete from event where key in (select key from event where received_at < ${before} order by received_at limit ${limit})
+    delete from event
+    where key in (select key from event where received_at < ${before} order by received_at limit ${limit})
     returning key`
   return deleted.length
 }

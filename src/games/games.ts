@@ -25,8 +25,8 @@ const GAME_COLUMNS = fragment`
   to_char(filled_at at time zone 'UTC', ${INSTANT_FORMAT}) as filled_at`
 
 /**
- * Locks the games of events until the transaction ends, in the order of their ids, so two batches cannot deadlock. A game
- * that is not known yet is inserted with the state of its first event. One statement does both.
+ * Locks the games of events until the transaction ends, in the order of their ids, so two batches cannot deadlock. A
+ * game that is not known yet is inserted with the state of its first event. One statement does both.
  */
 export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<number, Game>> {
   // A map keeps the last value of a key. Reversed, it keeps the first event of each game.
@@ -43,8 +43,8 @@ export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): P
 }
 
 /**
- * Locks games that have a due time before `now`, the longest overdue first, and skips games that another transaction has
- * locked. It never waits for a lock, so its order may differ from that of the intake.
+ * Locks games that have a due time before `now`, the longest overdue first, and skips games that another transaction
+ * has locked. It never waits for a lock, so its order may differ from that of the intake.
  * @param limit the maximum of due times to look at
  */
 export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Map<number, Game>> {
@@ -72,8 +72,9 @@ export async function save(sql: Sql, games: readonly Game[], now: Date): Promise
 }
 
 /**
- * "Deleting a user [...] takes them out of games and event records". An event record holds only hashes, so it needs no change.
- * This locks the games in the order of their ids, as the intake does. Call it before anything that locks rows of the user.
+ * "Deleting a user [...] takes them out of games and event records". An event record holds only hashes, so it needs no
+ * change. This locks the games in the order of their ids, as the intake does. Call it before anything that locks rows
+ * of the user.
  */
 export async function removePlayer(sql: Sql, userId: number): Promise<void> {
   await sql`
@@ -118,7 +119,8 @@ function toJson(games: Iterable<Game>): string {
 /** Returns the games that a user plays in or created, for `users export`. */
 export async function exportUserData(sql: Sql, userId: number) {
   return sql`
-    select id, creator_id = ${userId} as created, player_ids @> array[${userId}]::bigint[] as plays, starts_at, place, cancelled
+    select id, creator_id = ${userId} as created, player_ids @> array[${userId}]::bigint[] as plays, starts_at, place,
+      cancelled
     from game
     where player_ids @> array[${userId}]::bigint[] or creator_id = ${userId}
     order by id`

@@ -11,11 +11,12 @@ import { announcementsFor } from './recipients.ts'
 export type EventOutcome = { status: 'accepted' | 'duplicate'; notifications: number } | { status: 'mismatch' }
 
 /**
- * Takes in events in one transaction: records the events, locks and updates their games, and announces them. Each step is one
- * statement for all events, and independent steps run concurrently. There is no savepoint per event, because nothing can fail
- * for one event alone: a mismatch is known before the event has changed anything.
+ * Takes in events in one transaction: records the events, locks and updates their games, and announces them. Each step
+ * is one statement for all events, and independent steps run concurrently. There is no savepoint per event, because
+ * nothing can fail for one event alone: a mismatch is known before the event has changed anything.
  *
- * Every transaction locks in the same order, events by key, then games by id, then users by id. So no two requests deadlock.
+ * Every transaction locks in the same order, events by key, then games by id, then users by id. So no two requests
+ * deadlock.
  *
  * @returns an outcome for each event, in their order, and how many recipients were skipped because they have no account
  */

@@ -2,8 +2,9 @@ import type { Sql } from '../db/sql.ts'
 import type { Game } from './projection.ts'
 
 /**
- * The deduplication key of a start or a reminder. The service announces each key once, even if the schedule and the producer
- * both report it. The table `game_notice` stores the text. The texts must not change: stored rows and older processes have them.
+ * The deduplication key of a start or a reminder. The service announces each key once, even if the schedule and the
+ * producer both report it. The table `game_notice` stores the text. The texts must not change: stored rows and older
+ * processes have them.
  */
 export type OnceKey = Readonly<{
   kind: 'start' | 'reminder' | 'producer_reminder'

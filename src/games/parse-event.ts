@@ -30,7 +30,8 @@ const checks = new Map([...EVENT_TYPES, undefined].map(type => [type, compileChe
 
 /**
  * Validates a CloudEvent.
- * @returns the event, or an error that names the invalid fields. It does not throw, because a batch has an answer for each item
+ * @returns the event, or an error that names the invalid fields. It does not throw, because a batch has an answer for
+ * each item
  */
 export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
   const checked = checks.get(readType(input))!(input)

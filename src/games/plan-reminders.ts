@@ -9,9 +9,9 @@ import type { Game } from './projection.ts'
 export type ReminderSettings = LocalTime & { reminderOffsets: readonly Duration[] }
 
 /**
- * Updates the schedule of locked games in the event's transaction: deletes the rows of an earlier start or of a cancelled
- * game, and adds the due times that are after `now`. The rows of a game with the same start stay. So a due row that no worker
- * has announced yet is kept, and so is a row that was planned under an earlier REMINDER_OFFSETS.
+ * Updates the schedule of locked games in the event's transaction: deletes the rows of an earlier start or of a
+ * cancelled game, and adds the due times that are after `now`. The rows of a game with the same start stay. So a due
+ * row that no worker has announced yet is kept, and so is a row that was planned under an earlier REMINDER_OFFSETS.
  * @param known the games before the events
  */
 export async function planReminders(
@@ -49,8 +49,8 @@ function isMoved(before: Game, game: Game): boolean {
 }
 
 /**
- * Replaces our reminders by a reminder that the producer has just reported: all of ours that are overdue, or our next one
- * if none is. So the players get one reminder for one reason, and our later reminders stay.
+ * Replaces our reminders by a reminder that the producer has just reported: all of ours that are overdue, or our next
+ * one if none is. So the players get one reminder for one reason, and our later reminders stay.
  */
 export async function replaceByProducerReminder(sql: Sql, reminded: readonly Game[], now: Date): Promise<void> {
   const replaced = await sql<{ game_id: number; starts_at: Date; due_at: Date }>`
@@ -67,8 +67,8 @@ export async function replaceByProducerReminder(sql: Sql, reminded: readonly Gam
       and game_schedule.due_at <= greatest(next.due_at, ${now})
     returning game_schedule.game_id, game_schedule.starts_at, game_schedule.due_at`
   if (replaced.length === 0) return
-  // If the game moves away and back to this start, `planReminders` adds these due times again. The claimed keys keep them
-  // from being announced then.
+  // If the game moves away and back to this start, `planReminders` adds these due times again. The claimed keys keep
+  // them from being announced then.
   const keys = reminded.flatMap(game =>
     replaced
       .filter(row => row.game_id === game.id && row.starts_at.getTime() === Date.parse(game.startsAt!))

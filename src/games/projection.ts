@@ -14,7 +14,10 @@ export type Game = {
   cancelled: boolean
 }
 
-/** Returns the first state of a game, before any game event is applied: its `eventTime` is null, so each game event is newer. */
+/**
+ * Returns the first state of a game, before any game event is applied: its `eventTime` is null, so each game event is
+ * newer.
+ */
 export function projectFirst(event: GameEvent): Game {
   return {
     id: event.gameId,
@@ -29,10 +32,10 @@ export function projectFirst(event: GameEvent): Game {
 }
 
 /**
- * Returns the game after an event. "Score events make a game known but change nothing of one already known". Of the other
- * events the one with the latest time wins, "among equal times the later arrival". "A cancellation is final whatever its
- * `time`": nothing unsets the flag. Apart from the flag the state still follows the latest time, so the order of arrival does
- * not matter.
+ * Returns the game after an event. "Score events make a game known but change nothing of one already known". Of the
+ * other events the one with the latest time wins, "among equal times the later arrival". "A cancellation is final
+ * whatever its `time`": nothing unsets the flag. Apart from the flag the state still follows the latest time, so the
+ * order of arrival does not matter.
  * @returns the same object if nothing changed
  */
 export function applyEvent(before: Game, event: GameEvent): Game {
@@ -57,8 +60,8 @@ function isLate(game: Game, event: GameEvent): boolean {
 const TYPES_THAT_FILL = ['game_joined', 'game_created', 'game_updated', 'game_full']
 
 /**
- * Decides whether the game is full. "`game_full` follows by itself from the join, creation or update that makes four [...]; a
- * producer's own `game_full` for the same filling adds nothing. A leave and a refill is a new fact."
+ * Decides whether the game is full. "`game_full` follows by itself from the join, creation or update that makes four
+ * [...]; a producer's own `game_full` for the same filling adds nothing. A leave and a refill is a new fact."
  * @param game the state after the event, `fullSince` aside
  * @returns the new `fullSince`. If it is neither null nor the old one, `game_full` is to be announced
  */

@@ -35,8 +35,9 @@ export function intakeRoutes(
       operationId: 'reportEvents',
       summary: 'Report events about games and scores',
       description:
-        'A CloudEvent 1.0, or a batch of up to 100. A batch has a result for each event and takes effect in its order. ' +
-        '`source` and `id` identify an event. A repeat is a `duplicate` without effect, so it is always safe to send again.',
+        'A CloudEvent 1.0, or a batch of up to 100. A batch has a result for each event and takes effect in its ' +
+        'order. `source` and `id` identify an event. A repeat is a `duplicate` without effect, so it is always safe ' +
+        'to send again.',
       body: {
         content: {
           'application/cloudevents+json': { schema: CloudEvent },

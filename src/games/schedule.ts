@@ -17,17 +17,17 @@ const BATCH_SIZE = 50
 const POLL_MS = 1_000
 
 /**
- * The outcome of one due time. A dropped one was too late, or its game was cancelled or moved, or it was announced before.
- * The metric `reminders_total` has the outcome as a label.
+ * The outcome of one due time. A dropped one was too late, or its game was cancelled or moved, or it was announced
+ * before. The metric `reminders_total` has the outcome as a label.
  */
 export type Fired = { type: DueTime['type']; outcome: 'told' | 'dropped'; lateSeconds: number }
 
 type DueRow = { game_id: number; type: DueTime['type']; due_at: Date; is_current: boolean }
 
 /**
- * Announces a batch of due times and deletes them from the schedule, in one transaction that locks their games. So it never
- * announces a cancelled or moved game or the same thing twice, and after a crash the rows are still on the schedule. It skips
- * games that another transaction has locked. The next batch looks at them again.
+ * Announces a batch of due times and deletes them from the schedule, in one transaction that locks their games. So it
+ * never announces a cancelled or moved game or the same thing twice, and after a crash the rows are still on the
+ * schedule. It skips games that another transaction has locked. The next batch looks at them again.
  * @returns the outcomes; an empty array when nothing is left to do now
  */
 export async function fireDue(sql: Sql, localTime: LocalTime): Promise<Fired[]> {
@@ -35,7 +35,8 @@ export async function fireDue(sql: Sql, localTime: LocalTime): Promise<Fired[]> 
   return sql.begin(async tx => {
     const locked = await games.lockDue(tx, now, BATCH_SIZE)
     if (locked.size === 0) return []
-    // The snapshot of `lockDue` may be older than the lock. This second statement sees the state of the game under the lock.
+    // The snapshot of `lockDue` may be older than the lock. This second statement sees the state of the game under the
+    // lock.
     const due = await tx<DueRow>`
       delete from game_schedule using game
       where game.id = game_id and game_id = any(${[...locked.keys()]}::bigint[]) and due_at <= ${now}

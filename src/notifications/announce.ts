@@ -29,8 +29,8 @@ export type Announced = {
 export type InsertCompanion = (counts: Announced['counts']) => Promise<unknown>
 
 /**
- * Announces events: locks the accounts of recipients and actors, renders the texts and stores the notifications. Recipients
- * without an account are skipped. Everything that sends notifications goes through this function.
+ * Announces events: locks the accounts of recipients and actors, renders the texts and stores the notifications.
+ * Recipients without an account are skipped. Everything that sends notifications goes through this function.
  */
 export async function announce(
   tx: Sql,

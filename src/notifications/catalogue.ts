@@ -23,8 +23,8 @@ type Values = Omit<TextValues, 'actorName'>
 type Sentence = Readonly<Record<Language, (values: Values) => string>>
 
 /**
- * The texts of a type. A message names the actor at its start or nowhere, so the name can be replaced when that person deletes
- * their account. The types enforce it: a sentence does not get the name.
+ * The texts of a type. A message names the actor at its start or nowhere, so the name can be replaced when that person
+ * deletes their account. The types enforce it: a sentence does not get the name.
  */
 type Entry = Readonly<{ category: Category; title: Text }> &
   (
@@ -33,47 +33,47 @@ type Entry = Readonly<{ category: Category; title: Text }> &
     | Readonly<{ afterActor: Sentence }>
   )
 
-// The specification's Events table, in its order. The sentences are template literals, so a name that contains "$&" or "{date}"
-// stays as it is.
+// The specification's Events table, in its order. The sentences are template literals, so a name that contains "$&" or
+// "{date}" stays as it is.
 const ENTRIES = {
   game_joined: {
     category: 'Matchs',
     title: { fr: 'Un joueur a rejoint la partie', en: 'A player joined' },
     afterActor: {
-      fr: values => ` a rejoint la partie${ofDate(values, 'fr')}${outOfFour(values)}.`,
-      en: values => ` joined the game${ofDate(values, 'en')}${outOfFour(values)}.`,
+      fr: values => ` a rejoint la partie${datePhrase(values, 'fr')}${outOfFour(values)}.`,
+      en: values => ` joined the game${datePhrase(values, 'en')}${outOfFour(values)}.`,
     },
   },
   game_left: {
     category: 'Matchs',
     title: { fr: "Une place s'est libérée", en: 'A spot opened up' },
     afterActor: {
-      fr: values => ` a quitté la partie${ofDate(values, 'fr')}.${spotsLeft(values, 'fr')}`,
-      en: values => ` left the game${ofDate(values, 'en')}.${spotsLeft(values, 'en')}`,
+      fr: values => ` a quitté la partie${datePhrase(values, 'fr')}.${spotsLeft(values, 'fr')}`,
+      en: values => ` left the game${datePhrase(values, 'en')}.${spotsLeft(values, 'en')}`,
     },
   },
   game_cancelled: {
     category: 'Matchs',
     title: { fr: 'Partie annulée', en: 'Game cancelled' },
     afterActor: {
-      fr: values => ` a annulé la partie${ofDate(values, 'fr')}.`,
-      en: values => ` cancelled the game${ofDate(values, 'en')}.`,
+      fr: values => ` a annulé la partie${datePhrase(values, 'fr')}.`,
+      en: values => ` cancelled the game${datePhrase(values, 'en')}.`,
     },
   },
   game_full: {
     category: 'Matchs',
     title: { fr: 'Partie complète', en: 'Game full' },
     message: {
-      fr: values => `Vous êtes 4 sur 4 pour la partie${ofDate(values, 'fr')}.`,
-      en: values => `You are 4 of 4 for the game${ofDate(values, 'en')}.`,
+      fr: values => `Vous êtes 4 sur 4 pour la partie${datePhrase(values, 'fr')}.`,
+      en: values => `You are 4 of 4 for the game${datePhrase(values, 'en')}.`,
     },
   },
   game_reminder: {
     category: 'Matchs',
     title: { fr: 'Rappel de partie', en: 'Game reminder' },
     message: {
-      fr: values => `Votre partie commence ${when(values, 'fr')}.`,
-      en: values => `Your game starts ${when(values, 'en')}.`,
+      fr: values => `Votre partie commence ${startPhrase(values, 'fr')}.`,
+      en: values => `Your game starts ${startPhrase(values, 'en')}.`,
     },
   },
   game_started: {
@@ -94,24 +94,24 @@ const ENTRIES = {
     category: 'Scores',
     title: { fr: 'Score à valider', en: 'Score to confirm' },
     afterActor: {
-      fr: values => ` a saisi ${score(values, 'fr')}. Validez-le ou contestez-le.`,
-      en: values => ` entered ${score(values, 'en')}. Confirm or contest it.`,
+      fr: values => ` a saisi ${scorePhrase(values, 'fr')}. Validez-le ou contestez-le.`,
+      en: values => ` entered ${scorePhrase(values, 'en')}. Confirm or contest it.`,
     },
   },
   score_validated: {
     category: 'Scores',
     title: { fr: 'Score validé', en: 'Score confirmed' },
     afterActor: {
-      fr: values => ` a validé ${score(values, 'fr')}.`,
-      en: values => ` confirmed ${score(values, 'en')}.`,
+      fr: values => ` a validé ${scorePhrase(values, 'fr')}.`,
+      en: values => ` confirmed ${scorePhrase(values, 'en')}.`,
     },
   },
   score_contested: {
     category: 'Scores',
     title: { fr: 'Score contesté', en: 'Score contested' },
     afterActor: {
-      fr: values => ` conteste ${score(values, 'fr')}.`,
-      en: values => ` contests ${score(values, 'en')}.`,
+      fr: values => ` conteste ${scorePhrase(values, 'fr')}.`,
+      en: values => ` contests ${scorePhrase(values, 'en')}.`,
     },
   },
   score_finalized: {
@@ -120,11 +120,11 @@ const ENTRIES = {
     message: {
       fr: values => {
         const sets = values.sets ? `${NBSP}: ${values.sets}` : ''
-        return `Le score de la partie${ofDate(values, 'fr')} est définitif${sets}.`
+        return `Le score de la partie${datePhrase(values, 'fr')} est définitif${sets}.`
       },
       en: values => {
         const sets = values.sets ? `: ${values.sets}` : ''
-        return `The score of the game${ofDate(values, 'en')} is final${sets}.`
+        return `The score of the game${datePhrase(values, 'en')} is final${sets}.`
       },
     },
   },
@@ -157,12 +157,12 @@ export function render(type: NotificationType, language: Language, { actorName, 
   return { title, message: actorName + rest, actorName: { start: 0, length: [...actorName].length } }
 }
 
-function ofDate({ startsAt, now, timeZone }: Values, language: Language): string {
+function datePhrase({ startsAt, now, timeZone }: Values, language: Language): string {
   if (!startsAt) return ''
   return `${language === 'fr' ? ' du' : ' on'} ${dateAndTime(startsAt, language, { now, timeZone })}`
 }
 
-function when({ startsAt, now, timeZone }: Values, language: Language): string {
+function startPhrase({ startsAt, now, timeZone }: Values, language: Language): string {
   if (!startsAt) return language === 'fr' ? 'bientôt' : 'soon'
   return relativeDateAndTime(startsAt, language, { now, timeZone })
 }
@@ -181,7 +181,7 @@ function spotsLeft({ playerCount }: Values, language: Language): string {
   return ` ${spots} ${spots === 1 ? 'spot' : 'spots'} left.`
 }
 
-function score({ sets }: Values, language: Language): string {
+function scorePhrase({ sets }: Values, language: Language): string {
   if (language === 'fr') return sets ? `le score ${sets}` : 'le score'
   return sets || 'the score'
 }

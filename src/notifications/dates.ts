@@ -15,7 +15,9 @@ const MONTHS = {
   en: 'January February March April May June July August September October November December'.split(' '),
 }
 
-/** Returns "samedi 17 janvier à 18 h 00" or "Saturday 17 January at 18:00". Another year than the current one is added. */
+/**
+ * Returns "samedi 17 janvier à 18 h 00" or "Saturday 17 January at 18:00". Another year than the current one is added.
+ */
 export function dateAndTime(instant: Date, language: Language, localTime: LocalTime): string {
   const wall = toZonedDay(instant, localTime.timeZone)
   return joinDayAndTime(dayName(wall, language, localTime), wall, language)
@@ -23,8 +25,8 @@ export function dateAndTime(instant: Date, language: Language, localTime: LocalT
 
 /**
  * Returns "aujourd'hui à 18 h 00", "demain à 18 h 00" or "le samedi 17 janvier à 18 h 00"; in English "today at 18:00",
- * "tomorrow at 18:00" or "on Saturday 17 January at 18:00". Today and tomorrow are calendar days of the zone, not spans of
- * 24 hours.
+ * "tomorrow at 18:00" or "on Saturday 17 January at 18:00". Today and tomorrow are calendar days of the zone, not spans
+ * of 24 hours.
  */
 export function relativeDateAndTime(instant: Date, language: Language, localTime: LocalTime): string {
   const wall = toZonedDay(instant, localTime.timeZone)
@@ -58,7 +60,9 @@ function dayName({ year, month, day, weekday }: ZonedDay, language: Language, lo
 
 type ZonedDay = WallClock & { dayNumber: number; weekday: number }
 
-/** Returns the wall clock of a zone and its day number. Counted in UTC, each day has 24 hours, even at a clock change. */
+/**
+ * Returns the wall clock of a zone and its day number. Counted in UTC, each day has 24 hours, even at a clock change.
+ */
 function toZonedDay(instant: Date, timeZone: string): ZonedDay {
   const wall = wallClock(instant, timeZone)
   const dayNumber = midnight(wall) / 86_400_000

@@ -3,8 +3,9 @@ import { NOTIFICATION_COLUMNS, type NotificationJson } from './schema.ts'
 
 /**
  * The channel on which a transaction notifies of changes to inboxes when it commits. A payload is a list with commas:
- * `<user>:<id>` for a new notification, `<user>` if only the unread count has changed. Each new notification is named, because
- * ids do not commit in their order. A reader of "everything above the last id" would lose a row that commits late.
+ * `<user>:<id>` for a new notification, `<user>` if only the unread count has changed. Each new notification is named,
+ * because ids do not commit in their order. A reader of "everything above the last id" would lose a row that commits
+ * late.
  */
 export const INBOX_CHANNEL = 'notification'
 
@@ -29,7 +30,10 @@ export function collectChanges(
 /** The state of a user's inbox and its new notifications. `latestId` is null if the inbox is empty. */
 export type InboxChange = { userId: number; unreadCount: number; latestId: number | null; fresh: NotificationJson[] }
 
-/** Returns the unread count and latest id of each user, and the pending notifications that still exist, from one snapshot. */
+/**
+ * Returns the unread count and latest id of each user, and the pending notifications that still exist, from one
+ * snapshot.
+ */
 export async function readInboxChanges(sql: Query, userIds: number[], pending: PendingChanges): Promise<InboxChange[]> {
   const pairs = [...pending].flatMap(([userId, ids]) => Array.from(ids, id => ({ userId, id })))
   const rows = await sql<{ user_id: number; unread_count: number; latest_id: number | null; json: string | null }>`

@@ -11,8 +11,8 @@ export type Slice = { page: number; perPage: number; beforeId?: number | undefin
 export type Page = { json: string; total: number; unreadCount: number }
 
 /**
- * Returns a slice of a user's notifications, newest first, and the counts of the same snapshot, in one statement. Subqueries
- * count instead of a window over the rows, so the counts are also right past the end.
+ * Returns a slice of a user's notifications, newest first, and the counts of the same snapshot, in one statement.
+ * Subqueries count instead of a window over the rows, so the counts are also right past the end.
  */
 export async function list(sql: Query, userId: number, { page, perPage, beforeId }: Slice): Promise<Page> {
   // A larger offset would overflow PostgreSQL's bigint. No user has as many notifications.
@@ -42,8 +42,8 @@ export async function countUnread(sql: Query, userId: number): Promise<number> {
 // Every statement that changes an unread count or adds a notification notifies the INBOX_CHANNEL.
 
 /**
- * Marks a notification as read. One that is read already keeps its `read_at`, and nothing is written. If a concurrent request
- * marked it first, our snapshot contains neither version of the row, so we retry once.
+ * Marks a notification as read. One that is read already keeps its `read_at`, and nothing is written. If a concurrent
+ * request marked it first, our snapshot contains neither version of the row, so we retry once.
  * @returns the notification, or undefined if the user does not have it
  */
 export async function markRead(
@@ -71,8 +71,8 @@ export async function markRead(
 }
 
 /**
- * Marks a user's unread notifications as read, all of them or those in `ids`. It locks the rows in the order of their ids, so
- * two such calls cannot deadlock.
+ * Marks a user's unread notifications as read, all of them or those in `ids`. It locks the rows in the order of their
+ * ids, so two such calls cannot deadlock.
  * @returns how many it marked
  */
 export async function markAllRead(sql: Sql, userId: number, ids: number[] | undefined, now: Date): Promise<number> {
@@ -103,8 +103,8 @@ export async function remove(sql: Sql, userId: number, id: number): Promise<bool
 }
 
 /**
- * Returns whether another user has the notification. This is the only query that is not limited to one user's rows. A row of
- * the caller, perhaps inserted just now, does not count.
+ * Returns whether another user has the notification. This is the only query that is not limited to one user's rows. A
+ * row of the caller, perhaps inserted just now, does not count.
  */
 export async function belongsToOther(sql: Query, userId: number, id: number): Promise<boolean> {
   const [row] = await sql<{ found: boolean }>`
@@ -113,10 +113,10 @@ export async function belongsToOther(sql: Query, userId: number, id: number): Pr
 }
 
 /**
- * "Deleting a user turns their name into 'Un joueur' in others' notifications". The name is the start of these messages. Call
- * it under the user's lock, so no new notification can name them, and before the account is deleted together with its own
- * notifications. It locks those too, all in the order of their ids. So two users who are in each other's notifications can be
- * deleted at the same time.
+ * "Deleting a user turns their name into 'Un joueur' in others' notifications". The name is the start of these
+ * messages. Call it under the user's lock, so no new notification can name them, and before the account is deleted
+ * together with its own notifications. It locks those too, all in the order of their ids. So two users who are in each
+ * other's notifications can be deleted at the same time.
  */
 export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
   await sql`
@@ -128,14 +128,15 @@ export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
     ) as locked`
   await sql`
     update notification
-    set message = case locale when 'en' then ${UNKNOWN_ACTOR.en} else ${UNKNOWN_ACTOR.fr} end || substr(message, actor_name_length + 1),
+    set message = case locale when 'en' then ${UNKNOWN_ACTOR.en} else ${UNKNOWN_ACTOR.fr} end
+        || substr(message, actor_name_length + 1),
       actor_name_length = 0
     where actor_id = ${userId} and actor_name_length > 0`
 }
 
 /**
- * Deletes notifications that are older than the given instants: `read` for read ones, `any` for all. Null means never. It walks
- * the table in the order of ids, which is nearly the order of creation, with one statement for each slice.
+ * Deletes notifications that are older than the given instants: `read` for read ones, `any` for all. Null means never.
+ * It walks the table in the order of ids, which is nearly the order of creation, with one statement for each slice.
  * @returns how many it deleted
  */
 export async function prune(sql: Sql, { read, any }: { read: Date | null; any: Date | null }, slice: number) {
@@ -144,7 +145,10 @@ export async function prune(sql: Sql, { read, any }: { read: Date | null; any: D
   for (let after = 0; ; ) {
     const [seen] = await sql<{ last: number | null; oldest: Date | null; deleted: number }>`
       with slice as (
-        select user_id, id, read_at, created_at from notification where id > ${after} and id > 0 order by id limit ${slice}
+        select user_id, id, read_at, created_at from notification
+        where id > ${after} and id > 0
+        order by id
+        limit ${slice}
       ), deleted as (
         delete from notification using slice
         where notification.user_id = slice.user_id and notification.id = slice.id

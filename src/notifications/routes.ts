@@ -134,18 +134,22 @@ function changingRoutes(app: App, { sql, readSql, now }: NeededContext): void {
   })
 }
 
-/** Returns the error for a notification that the caller does not have. The specification gives the sentence of the 403. */
+/**
+ * Returns the error for a notification that the caller does not have. The specification gives the sentence of the 403.
+ */
 async function ownershipError(sql: Query, userId: number, id: number) {
   return (await notifications.belongsToOther(sql, userId, id))
     ? forbidden(same('Cette notification ne vous appartient pas.'))
     : notFound()
 }
 
-const STREAM = `The first event is \`sync\` with \`{unread_count, latest_id}\`. It comes again after every gap. A client that does \
-not have \`latest_id\` yet fetches the list. The other events come as changes commit: \`notification\` (a Notification) and \
-\`unread_count\` (\`{unread_count}\`). A notification may still come after a \`sync\` that covers it, and ids need not rise. So \
-recognize a notification by its \`id\`. The heartbeat is a comment every 20 s. The stream ends with the token and with the \
-session. At most 5 streams of a user are open: the next one ends the oldest.`
+const STREAM = [
+  'The first event is `sync` with `{unread_count, latest_id}`. It comes again after every gap. A client that does not',
+  'have `latest_id` yet fetches the list. The other events come as changes commit: `notification` (a Notification) and',
+  '`unread_count` (`{unread_count}`). A notification may still come after a `sync` that covers it, and ids need not',
+  'rise. So recognize a notification by its `id`. The heartbeat is a comment every 20 s. The stream ends with the token',
+  'and with the session. At most 5 streams of a user are open: the next one ends the oldest.',
+].join(' ')
 const EVENTS = {
   schema: Type.String({ examples: ['event: sync\ndata: {"unread_count":2,"latest_id":41}\n\n'] }),
 }

@@ -43,8 +43,8 @@ export const ReadAllBody = Type.Object({
 })
 
 /**
- * A `Notification` as JSON text, written by PostgreSQL (`row_to_json`). A page takes a third more time if the process parses the
- * rows and writes them again.
+ * A `Notification` as JSON text, written by PostgreSQL (`row_to_json`). A page takes a third more time if the process
+ * parses the rows and writes them again.
  */
 export type NotificationJson = string
 

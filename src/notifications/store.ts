@@ -14,8 +14,8 @@ export type NewNotification = RenderedText & {
 }
 
 /**
- * Stores notifications in one insert. Their ids rise in the order given. It skips a notification if the user has one with the
- * same deduplication key, and users who do not exist.
+ * Stores notifications in one insert. Their ids rise in the order given. It skips a notification if the user has one
+ * with the same deduplication key, and users who do not exist.
  * @returns how many it stored
  */
 export async function store(sql: Sql, notifications: NewNotification[], now: Date): Promise<number> {

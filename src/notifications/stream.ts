@@ -31,9 +31,10 @@ type Deps = {
 }
 
 /**
- * The live streams of this process. It works in rounds, one at a time. A round reads the pending changes of all users with one
- * statement and sends them. Changes that arrive during a round wait for the next. So a burst of changes costs few statements, a
- * user without a stream here costs none, and each stream receives changes in the order in which they become visible.
+ * The live streams of this process. It works in rounds, one at a time. A round reads the pending changes of all users
+ * with one statement and sends them. Changes that arrive during a round wait for the next. So a burst of changes costs
+ * few statements, a user without a stream here costs none, and each stream receives changes in the order in which they
+ * become visible.
  */
 export class Streams {
   readonly #deps: Deps
@@ -153,7 +154,8 @@ export class Streams {
     const notifications = fresh.map(json => formatEvent('notification', json)).join('')
     const unread = formatEvent('unread_count', JSON.stringify({ unread_count: unreadCount }))
     for (const stream of this.#byUser.get(userId) ?? []) {
-      // A stream that opened during this round gets nothing. The next round sends it a `sync`, which covers this change.
+      // A stream that opened during this round gets nothing. The next round sends it a `sync`, which covers this
+      // change.
       if (syncing.has(stream)) stream.wire.write(sync + notifications)
       else if (stream.synced && hasChanged) stream.wire.write(notifications + unread)
       stream.synced ||= syncing.has(stream)

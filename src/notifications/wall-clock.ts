@@ -4,7 +4,10 @@ export type WallClock = { year: number; month: number; day: number; hour: number
 // Creating an Intl.DateTimeFormat takes some twenty times longer than using it, so there is one for each zone.
 const calendars = new Map<string, Intl.DateTimeFormat>()
 
-/** Returns the local date and time of a zone at an instant. @throws RangeError for an invalid date or an unknown zone */
+/**
+ * Returns the local date and time of a zone at an instant.
+ * @throws RangeError for an invalid date or an unknown zone
+ */
 export function wallClock(instant: Date, timeZone: string): WallClock {
   let calendar = calendars.get(timeZone)
   if (!calendar) {

@@ -1,5 +1,5 @@
-// npm run test:kill: two real processes on one database, under load of code requests and events. Again and again one of them
-// is killed with -9 at a random moment. Nothing acknowledged is lost, and no notification is sent twice.
+// npm run test:kill: two real processes on one database, under load of code requests and events. Again and again one of
+// them is killed with -9 at a random moment. Nothing acknowledged is lost, and no notification is sent twice.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,8 +15,8 @@ import { smtpServer } from '../support/smtp.ts'
 
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 30)
 const TIMEOUT = { timeout: 300_000 + ROUNDS * 10_000 }
-// "a mail … that was being handled goes out within 15 s of a worker's being there again". Behind a backlog at least one mail
-// goes out in this time.
+// "a mail … that was being handled goes out within 15 s of a worker's being there again". Behind a backlog at least one
+// mail goes out in this time.
 const MAIL_MS = 15_000
 
 describe('processes that are killed with -9', () => {

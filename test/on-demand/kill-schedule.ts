@@ -1,5 +1,6 @@
-// npm run test:kill: two real processes on one database, while games start. Again and again one of them is killed with -9 at a
-// random moment. Every start is announced once, every reminder at most once, and the last reminder of each game always.
+// npm run test:kill: two real processes on one database, while games start. Again and again one of them is killed with
+// -9 at a random moment. Every start is announced once, every reminder at most once, and the last reminder of each game
+// always.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'

@@ -13,7 +13,10 @@ export function profile(email: string) {
   return { email, first_name: 'Marie', last_name: 'Durand', accept_cgu: true }
 }
 
-/** Returns the code in the newest queued mail for an address. It opens the mail with the service's key, because no worker runs. */
+/**
+ * Returns the code in the newest queued mail for an address. It opens the mail with the service's key, because no
+ * worker runs.
+ */
 export async function queuedCode(
   { ctx, database }: Harness,
   email: string,

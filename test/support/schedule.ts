@@ -17,7 +17,9 @@ export function countAnnounced(fired: readonly Fired[]): number {
 /** The type of an event, and more fields for its `data`. */
 type Change = { type?: string; [field: string]: unknown }
 
-/** Returns helpers that plan, move and fire games at the clock of the harness. Each test begins with an empty schedule. */
+/**
+ * Returns helpers that plan, move and fire games at the clock of the harness. Each test begins with an empty schedule.
+ */
 export function schedule(h: Harness) {
   beforeEach(async () => {
     await h.database.sql`delete from game_schedule`

@@ -6,8 +6,8 @@ import { type ClientStream, listen, openStream } from './event-stream.ts'
 export const PATH = '/api/v1/notifications'
 
 /**
- * Starts two apps that share a database and nothing else, as two processes would. Call it at the top of a suite. Streams that a
- * test opens are closed after it.
+ * Starts two apps that share a database and nothing else, as two processes would. Call it at the top of a suite.
+ * Streams that a test opens are closed after it.
  */
 export function twoProcesses(h: Harness) {
   const second = {} as AnotherApp
