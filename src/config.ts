@@ -1,5 +1,5 @@
 import { isLoopback } from './loopback.ts'
-import { SETTINGS, type Setting } from './settings.ts'
+import { MAIL_SETTINGS, SETTINGS, type Setting } from './settings.ts'
 
 export type Config = Readonly<ReturnType<typeof toConfig>>
 
@@ -43,8 +43,11 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, declared: Setting<T>) =
     /** Undefined: the embedded database under `dataDir`. */
     databaseUrl: read('DATABASE_URL', SETTINGS.DATABASE_URL),
     dataDir: read('DATA_DIR', SETTINGS.DATA_DIR),
-    /** Undefined: the development mailbox. */
-    smtpUrl: read('SMTP_URL', SETTINGS.SMTP_URL),
+    /** The mail setting that is set, and its value. Undefined: the development mailbox. */
+    mailServer: MAIL_SETTINGS.flatMap(setting => {
+      const value = read(setting, SETTINGS[setting])
+      return value === undefined ? [] : [{ setting, value }]
+    })[0],
     mailFrom: read('MAIL_FROM', SETTINGS.MAIL_FROM),
     /** Newest first. Empty only with the embedded database; the process then uses the one in `dataDir`. */
     jwtSecrets: read('JWT_SECRET', SETTINGS.JWT_SECRET),
@@ -81,7 +84,7 @@ function findContradictions(
 ): string[] {
   const faults: string[] = []
   const isExternal = config.databaseUrl !== undefined || isFaulty('DATABASE_URL')
-  const hasMailServer = config.smtpUrl !== undefined || isFaulty('SMTP_URL')
+  const hasMailServer = config.mailServer !== undefined || MAIL_SETTINGS.some(isFaulty)
   if (isExternal) {
     for (const [name, keys] of [
       ['JWT_SECRET', config.jwtSecrets],

@@ -8,6 +8,7 @@ import { createMailbox, type Mailbox } from './mail/mailbox.ts'
 import type { Mailer } from './mail/mailer.ts'
 import { createSmtpMailer } from './mail/smtp.ts'
 import { createMetrics, type Expose, type Metrics, NO_METRICS } from './metrics/metrics.ts'
+import type { MAIL_SETTINGS } from './settings.ts'
 
 /**
  * Everything that a process keeps open, and its clock. Only routes take it: functions below a route take plain
@@ -38,6 +39,11 @@ export type Context = {
 /** What a process must know before `createContext`: the URL of its database, and its secrets. */
 export type Bootstrap = { databaseUrl: string; jwtSecrets: readonly string[]; intakeKeys: readonly string[] }
 
+/** The mailer of each mail setting. */
+const MAILERS: Record<(typeof MAIL_SETTINGS)[number], (value: string, from: string) => Mailer> = {
+  SMTP_URL: createSmtpMailer,
+}
+
 /** Composes the process. Tests replace parts through `overrides` only. */
 export function createContext(
   config: Config,
@@ -51,7 +57,8 @@ export function createContext(
   const listener = config.serves ? createListener(bootstrap.databaseUrl, log) : undefined
   const now = overrides.now ?? (() => new Date())
   const collected = config.metricsToken === undefined ? undefined : createMetrics()
-  const mailbox = config.smtpUrl ? undefined : createMailbox(now)
+  const { mailServer, mailFrom } = config
+  const mailbox = mailServer ? undefined : createMailbox(now)
   return {
     config,
     log,
@@ -62,7 +69,7 @@ export function createContext(
     listener,
     keys: deriveKeys(bootstrap.jwtSecrets),
     intakeKeys: bootstrap.intakeKeys,
-    mailer: mailbox ?? createSmtpMailer(config.smtpUrl!, config.mailFrom),
+    mailer: mailbox ?? MAILERS[mailServer!.setting](mailServer!.value, mailFrom),
     mailbox,
     metrics: collected?.metrics ?? NO_METRICS,
     exposeMetrics: collected?.expose,

@@ -61,6 +61,9 @@ export const SETTINGS = {
   ),
 } satisfies Record<string, Setting<unknown>>
 
+/** The settings that each choose a way to send mail. Without any of them the development mailbox takes the mails. */
+export const MAIL_SETTINGS = ['SMTP_URL'] as const
+
 function setting<T>(defaultValue: string, doc: string, parse: (value: string) => T): Setting<T> {
   return { default: defaultValue, doc, parse }
 }

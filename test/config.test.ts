@@ -27,7 +27,7 @@ describe('an empty environment', () => {
       port: 3000,
       databaseUrl: undefined,
       dataDir: './data',
-      smtpUrl: undefined,
+      mailServer: undefined,
       mailFrom: 'Courtside <no-reply@localhost>',
       jwtSecrets: [],
       intakeKeys: [],

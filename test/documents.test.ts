@@ -1,7 +1,7 @@
-// What the documents name is there: files, tests by their titles, functions, scripts, rows of one another.
+// Every name in the documents exists: files, test titles, functions, scripts, dependencies, rows of other documents.
 import assert from 'node:assert/strict'
-import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { describe, test } from 'node:test'
 
 const root = new URL('..', import.meta.url).pathname
@@ -11,33 +11,33 @@ const FOLDERS = ['bench', 'bin', 'client', 'docs', 'examples', 'migrations', 'sc
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const isThere = (path: string) => existsSync(join(root, path))
 
-/** The index of the decisions and its chapters, as one text. */
+/** Returns the index of the decisions and all chapters as one text. */
 function decisions(): string {
   return ['docs/decisions.md', ...globSync('docs/decisions/*.md', { cwd: root })].map(read).join('\n')
 }
 
-/** What stands between single backticks. */
+/** Returns the texts between single backticks. */
 const quoted = (text: string) => [...text.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code!)
 
 for (const name of DOCUMENTS) {
   describe(name, () => {
     const text = read(name)
 
-    test('links lead to files that are there', () => {
+    test('links lead to existing files', () => {
       for (const [, path] of text.matchAll(/\]\((?!http)([^)#]+)/g)) {
         assert.ok(isThere(join(dirname(name), path!)), path)
       }
     })
 
-    test('files that are named are there', () => {
+    test('named files exist', () => {
       const paths = quoted(text).filter(code => /^[\w.-]+\/[\w./-]+$/.test(code))
-      // What a build leaves there is none of the tree's.
+      // Only a build creates client/dist.
       for (const path of paths.filter(path => FOLDERS.includes(path.split('/')[0]!) && path !== 'client/dist')) {
         assert.ok(isThere(path), path)
       }
     })
 
-    test('tests that are named are there, under such a title', () => {
+    test('named tests exist, with the quoted titles', () => {
       for (const [, file, titles] of text.matchAll(/`([\w/-]+\.test)`((?:,? "[^"]+")*)/g)) {
         const path = `test/${file}.ts`
         assert.ok(isThere(path), path)
@@ -50,7 +50,7 @@ for (const name of DOCUMENTS) {
       }
     })
 
-    test('scripts that are named are there', () => {
+    test('named scripts exist', () => {
       const manifests = { '--prefix bench ': 'bench/', '--workspace client ': 'client/', '': '' }
       for (const [, where = '', script] of text.matchAll(
         /\bnpm (--prefix bench |--workspace client )?run (?:--silent )?([\w:]+)/g,
@@ -67,20 +67,45 @@ test('the decisions and SECURITY.md name tests at all', () => {
   assert.ok(counts[0]! > 100 && counts[1]! > 10, counts.join(' '))
 })
 
-test('docs/architecture.md maps each folder and file of src/, and no other', () => {
+/** Returns the paths in the map of src/. Two more spaces lead one folder deeper; a folder ends with a slash. */
+function readMap(): string[] {
   const map = /\nsrc\/\n((?: {2}.*\n)+)/.exec(read('docs/architecture.md'))![1]!
-  const entries = map.split(/^ {2}(?=\w)/m).filter(entry => entry !== '')
-  const mapped = new Map(entries.map(entry => [/^[\w.-]+/.exec(entry)![0], entry]))
-  assert.deepEqual([...mapped.keys()].sort(), readdirSync(join(root, 'src')).sort())
-  for (const path of globSync('src/*/*.ts', { cwd: root })) {
-    const [, folder, file] = path.split(/[/.]/) as [string, string, string]
-    // Every feature has these two; commands are a file each. Of `openapi-errors` the first word will do.
-    if (file === 'routes' || file === 'schema' || folder === 'cli') continue
-    assert.ok(mapped.get(folder)!.includes(file.split('-')[0]!), path)
+  const folders: string[] = []
+  return [...map.matchAll(/^((?: {2})+)(\S+)/gm)].map(([, indent, name]) => {
+    folders.splice(indent!.length / 2 - 1)
+    const path = folders.join('') + name
+    if (path.endsWith('/')) folders.push(name!)
+    return path
+  })
+}
+
+test('docs/architecture.md maps every folder and source file of src/, and nothing else', () => {
+  const entries = globSync('**/*', { cwd: join(root, 'src'), withFileTypes: true })
+  const paths = entries.map(entry => {
+    const path = relative(join(root, 'src'), join(entry.parentPath, entry.name))
+    return entry.isDirectory() ? `${path}/` : path
+  })
+  const expected = paths.filter(path => path.endsWith('/') || path.endsWith('.ts'))
+  assert.deepEqual(readMap().sort(), expected.sort())
+})
+
+test('CONTRIBUTING.md gives a reason for every runtime dependency, and for no other package', () => {
+  const section = read('CONTRIBUTING.md').split('## Why each runtime dependency')[1]!
+  const named = [...section.matchAll(/^\| ([@\w./-]+) \| \S.* \|$/gm)].map(([, name]) => name!)
+  const { dependencies } = JSON.parse(read('package.json'))
+  assert.deepEqual(named.slice(1).sort(), Object.keys(dependencies).sort())
+})
+
+test('no recipe of CONTRIBUTING.md has more than eight lines', () => {
+  const recipes = read('CONTRIBUTING.md').split('\n## Recipes\n')[1]!.split('\n## ')[0]!.split('\n### ').slice(1)
+  assert.ok(recipes.length >= 6)
+  for (const recipe of recipes) {
+    const [title, ...lines] = recipe.trim().split('\n')
+    assert.ok(lines.filter(line => line !== '').length <= 8, title)
   }
 })
 
-test('docs/states.md names functions that are there, and no module in vain', () => {
+test('docs/states.md names existing functions, and uses every module of its table', () => {
   const states = read('docs/states.md')
   const files = new Map(
     [...states.matchAll(/^\| `(\w+)` \| `([\w/.-]+)` \|$/gm)].map(([, name, path]) => [name!, path!]),
@@ -91,7 +116,7 @@ test('docs/states.md names functions that are there, and no module in vain', () 
   assert.ok(named.length > 40)
   for (const [module, name] of named) {
     const path = files.get(module)
-    assert.ok(path, `nobody says where ${module}.${name} is`)
+    assert.ok(path, `the table lacks the module of ${module}.${name}`)
     assert.match(read(path), new RegExp(`function ${name}\\(|async #${name}\\(`), `${path} has no ${name}`)
   }
   assert.deepEqual(new Set(named.map(([module]) => module)), new Set(files.keys()))

@@ -61,7 +61,7 @@ export const RULES: Rule[] = [
     because: 'a feature gets plain functions to call; the process connects them to metrics and jobs',
   },
   {
-    refuses: ({ from, to }) => isIn('src', from) && to === 'src/mail/smtp.ts' && from !== 'src/context.ts',
+    refuses: ({ from, to }) => isIn('src', from) && /^src\/mail\/(?!mail)/.test(to) && from !== 'src/context.ts',
     because: 'only the context names implementations; other files import the port',
   },
   {

@@ -13,13 +13,13 @@ export function showAddresses(
   address: string,
   intakeKeyPath: string | undefined,
 ): void {
-  if (config.smtpUrl && config.mailFrom === SETTINGS.MAIL_FROM.default) {
+  if (config.mailServer && config.mailFrom === SETTINGS.MAIL_FROM.default) {
     log.warn('MAIL_FROM is not set: most mail servers refuse mails from no-reply@localhost')
   }
   const addresses = {
     address,
     ...(config.serves && { reference: `${address}/docs` }),
-    ...(!config.smtpUrl && { mailbox: `${address}/dev/mailbox` }),
+    ...(!config.mailServer && { mailbox: `${address}/dev/mailbox` }),
     ...(intakeKeyPath && { intakeKeyFile: intakeKeyPath }),
   }
   if (!process.stdout.isTTY) {
