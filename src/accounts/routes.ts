@@ -49,11 +49,10 @@ export function accountRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sq
     },
     handler: async request => {
       const { userId } = request.caller
-      const isChosen = await users.chooseLevel(sql, userId, request.body.game_level_id, now())
-      const user = await users.find(sql, userId)
-      // The account may have been deleted after the guard accepted the token.
-      if (!user) throw unauthenticated(true)
-      if (!isChosen) {
+      const user = await users.chooseLevel(sql, userId, request.body.game_level_id, now())
+      if (!user) {
+        // The account may have been deleted after the guard accepted the token.
+        if (!(await users.find(sql, userId))) throw unauthenticated(true)
         throw invalid({ game_level_id: [{ fr: 'Ce niveau n’existe pas.', en: 'There is no such level.' }] })
       }
       return { data: toUser(user) }

@@ -1,15 +1,20 @@
 import type { Query, Sql } from '../db/sql.ts'
+import { fragment } from '../db/statement.ts'
 import type { Language } from '../language.ts'
 import type { UserRow } from './schema.ts'
 
 /** What a person enters at sign-up, and the terms that they accept. */
 export type Profile = { firstName: string; lastName: string; termsVersion: string; termsAcceptedAt: Date }
 
-/** Returns a user with the chosen level. This is the only list of the columns that the API shows. */
+/** The columns that the API shows of a user and of the chosen level. They need `app_user` and `game_level`. */
+const USER_COLUMNS = fragment`
+  app_user.id, email, first_name, last_name, locale, created_at, updated_at,
+  game_level.id as level_id, slug, name, description, position`
+
+/** Returns a user with the chosen level. */
 export async function find(sql: Query, userId: number): Promise<UserRow | undefined> {
   const [user] = await sql<UserRow>`
-    select app_user.id, email, first_name, last_name, locale, created_at, updated_at,
-      game_level.id as level_id, slug, name, description, position
+    select ${USER_COLUMNS}
     from app_user left join game_level on game_level.id = game_level_id
     where app_user.id = ${userId}`
   return user
@@ -36,15 +41,15 @@ export async function lockForShare(sql: Sql, userIds: readonly number[]): Promis
 
 /**
  * Sets the user's level, in place of an earlier choice.
- * @returns false if there is no such level, or no such user
+ * @returns the user, or undefined if there is no such level or no such user
  */
-export async function chooseLevel(sql: Sql, userId: number, levelId: number, now: Date): Promise<boolean> {
-  const chosen = await sql`
+export async function chooseLevel(sql: Sql, userId: number, levelId: number, now: Date): Promise<UserRow | undefined> {
+  const [user] = await sql<UserRow>`
     update app_user set game_level_id = game_level.id, updated_at = ${now}
     from game_level
     where app_user.id = ${userId} and game_level.id = ${levelId}
-    returning app_user.id`
-  return chosen.length > 0
+    returning ${USER_COLUMNS}`
+  return user
 }
 
 /**
