@@ -1,5 +1,6 @@
 import pg from 'pg'
 import type { Sql } from '../../src/db/sql.ts'
+import { prepareStatement } from '../../src/db/statement.ts'
 
 /** Runs statements: a pool, or one of its connections inside a transaction. */
 type Target = pg.Pool | pg.PoolClient
@@ -32,18 +33,6 @@ export function createBareSql(databaseUrl: string, max: number, options: string)
 
 function runOn(target: Target): Sql {
   return (async (strings: TemplateStringsArray, ...values: unknown[]) => {
-    const { name, text } = prepare(strings)
-    return (await target.query({ name, text, values })).rows
+    return (await target.query(prepareStatement(strings, values))).rows
   }) as unknown as Sql
-}
-
-const statements = new Map<TemplateStringsArray, { name: string; text: string }>()
-
-function prepare(strings: TemplateStringsArray): { name: string; text: string } {
-  let statement = statements.get(strings)
-  if (!statement) {
-    statement = { name: `s${statements.size}`, text: strings.reduce((sql, part, index) => `${sql}$${index}${part}`) }
-    statements.set(strings, statement)
-  }
-  return statement
 }
