@@ -11,7 +11,7 @@ let compiler
 try {
   compiler = createRequire(root).resolve('typescript/package.json').replace('package.json', 'bin/tsc')
 } catch {
-  // After `npm ci --omit=dev` there is no compiler. To serve the page, the operator must copy client/dist from elsewhere.
+  // After `npm ci --omit=dev` there is no compiler. The operator can copy client/dist from another build.
   console.log('client/dist is not rebuilt because typescript is not installed')
 }
 if (compiler) {

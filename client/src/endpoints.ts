@@ -20,7 +20,7 @@ type Parts<O> = O extends { parameters: { path?: infer Path; query?: infer Query
   ? { path: Path; query: Query; body: Body extends undefined ? undefined : JsonContent<Body> }
   : never
 
-/** The `path` parameters, the `query` and the `body` of an endpoint. The type omits each part that the endpoint lacks. */
+/** The `path` parameters, the `query` and the `body` of an endpoint. The type omits parts that the endpoint lacks. */
 export type Input<E extends Endpoint> = OmitUndefined<Parts<Operation<E>>>
 
 /** The JSON body of an endpoint's answer with status 200. */

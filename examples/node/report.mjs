@@ -52,7 +52,7 @@ async function deliver(body, contentType) {
   for (let attempt = 1; attempt <= 8; attempt += 1) {
     const answer = await send(body, contentType).catch(() => undefined)
     if (answer && ![408, 429].includes(answer.status) && answer.status < 500) return answer.body
-    // The longest possible pause doubles. The random factor spreads out the retries of clients that failed together.
+    // The longest possible pause doubles. The random factor spreads out retries of clients that failed together.
     const pause = Math.min(30, 0.5 * 2 ** (attempt - 1)) * Math.random()
     await delay(1000 * (Number(answer?.retryAfter ?? 0) + pause))
   }

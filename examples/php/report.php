@@ -84,7 +84,7 @@ function deliver(array $body, string $contentType): array
             }
             preg_match('/^retry-after: *(\d+)/im', implode("\n", $head), $found) && $retryAfter = (int) $found[1];
         }
-        // The longest possible pause doubles. The random factor spreads out the retries of clients that failed together.
+        // The longest possible pause doubles. The random factor spreads out retries of clients that failed together.
         usleep($retryAfter * 1_000_000 + random_int(0, (int) (min(30, 0.5 * 2 ** $attempt) * 1_000_000)));
     }
     throw new RuntimeException('the events were not delivered: keep them and send them again later');

@@ -51,7 +51,7 @@ def deliver(body, content_type):
             retry_after = int(error.headers["Retry-After"] or 0)
         except (OSError, HTTPException):
             pass  # There was no answer, or the answer was incomplete.
-        # The longest possible pause doubles. The random factor spreads out the retries of clients that failed together.
+        # The longest possible pause doubles. The random factor spreads out retries of clients that failed together.
         time.sleep(retry_after + random.random() * min(30, 0.5 * 2**attempt))
     sys.exit("the events were not delivered: keep them and send them again later")
 

@@ -1,4 +1,4 @@
-/** An app can override the custom properties `--courtside-…`. The default colours follow the page's `color-scheme`. */
+/** An app can set the custom properties `--courtside-…`. The default colours follow the page's `color-scheme`. */
 export const STYLE = `
 :host {
   --_accent: var(--courtside-accent, light-dark(#0b6b4f, #5fd3a8));
