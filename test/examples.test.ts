@@ -98,7 +98,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.deepEqual(notifications, [{ type: 'game_joined' }])
     })
 
-    test(`the ${name} report program shows a refused event and a refused batch and repeats neither`, async () => {
+    test(`the ${name} report program shows refusals of an event and a batch, and does not repeat them`, async () => {
       proxy.reset({ isReliable: true })
       const env = { COURTSIDE_URL: proxy.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
       const { code, output } = await startProgram(run, report, [String(userId), '0', '999999'], env).ended

@@ -20,7 +20,7 @@ export type JsonAnswer<T> = {
   retryAfter: number | undefined
 }
 
-/** Without a limit, a request without a network could last for minutes, and would hold the refresh lock meanwhile. */
+/** Limits each request. If a phone has no network, a request could otherwise hold the refresh lock for minutes. */
 const TIMEOUT_MS = 30_000
 
 type TransportOptions = { url: string; language?: string | undefined; fetch?: typeof fetch | undefined }

@@ -23,7 +23,7 @@ export class Session {
     checkToken()
   }
 
-  /** Returns the stored token. Another tab may have changed it, so this method also detects the end of a session. */
+  /** Returns the stored token. If the session has ended since the last check, this method calls the listeners. */
   async token(): Promise<string | null> {
     const token = await this.#storage.get('token')
     const before = this.#lastSeenToken
@@ -156,7 +156,7 @@ function createRequest(endpoint: Endpoint, input: { path?: object; query?: objec
   return { method, path: query.length > 0 ? `${path}?${query.join('&')}` : path, body: input.body }
 }
 
-/** Returns whether the service itself answered 401. A 401 from a proxy says nothing about the session. */
+/** Returns whether the service itself answered 401. A 401 from a proxy does not mean that the session has ended. */
 function isUnauthenticated(error: unknown): boolean {
   return error instanceof CourtsideError && error.code === 'unauthenticated'
 }

@@ -64,6 +64,6 @@ export type Watch = {
   notifier: WatcherNotifier
   /** Is aborted when the watch stops. */
   signal: AbortSignal
-  /** Waits for this time, but at most until the network comes back or the watch stops. */
+  /** Waits until the time has passed, the network comes back or the watch stops. */
   pause: (milliseconds: number) => Promise<void>
 }

@@ -23,7 +23,7 @@ async function inspect(page: Page, screen: string): Promise<void> {
     assert.ok(passes.length > 10)
   }
   const [width, available] = await page.evaluate<[number, number]>('[document.documentElement.scrollWidth, innerWidth]')
-  assert.ok(width <= available, `${screen} is ${width} px wide on ${available} px`)
+  assert.ok(width <= available, `${screen} is ${width} px wide, but the phone has ${available} px`)
 }
 
 suite('the page on a narrow phone, light and dark', { skip, timeout: 180_000 }, () => {

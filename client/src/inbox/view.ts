@@ -20,7 +20,7 @@ export function createView(host: HTMLElement) {
   const body = h('div', { class: 'body' }, list, note, retry, more)
   const panel = h('section', { class: 'panel', id: 'panel', 'aria-labelledby': 'heading', hidden: '' })
   panel.append(h('header', {}, heading, markAll), problem, body)
-  // Screen readers announce a change only in a region that is already visible. So this region is outside the panel.
+  // Screen readers announce a change only if the region was on the page before. So this region is outside the panel.
   const live = h('div', { class: 'hidden', role: 'status', 'aria-live': 'polite' })
 
   const shadow = host.attachShadow({ mode: 'open' })
@@ -32,7 +32,7 @@ export function createView(host: HTMLElement) {
   return { bell, count, panel, heading, markAll, problem, list, note, retry, more, live }
 }
 
-/** Sets the text and the visibility of every element except the rows. Without a list the inbox is empty. */
+/** Sets the text and the visibility of every element except the rows. If `list` is undefined, the inbox is empty. */
 export function updateView(view: View, list: InboxList | undefined, texts: Texts): void {
   const { items = [], unread = 0, state = 'idle', hasMore = false } = list ?? {}
   view.bell.setAttribute('aria-label', `${texts.title}, ${texts.unread(unread)}`)

@@ -36,7 +36,7 @@ async function showMails(list) {
   const answer = await fetch('/dev/mailbox.json').catch(() => undefined)
   if (!answer?.ok) return false
   const text = await answer.text()
-  // If no mail is new, we keep the elements, because new elements would lose the focus and a click in progress.
+  // If the mails have not changed, we keep their elements. New elements would lose the focus and a click in progress.
   if (list.content === text) return true
   list.content = text
   const latest = JSON.parse(text).slice(0, MAX_MAILS)
