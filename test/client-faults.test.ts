@@ -23,15 +23,15 @@ function withToken() {
 describe('an answer that does not come from the service', () => {
   const cases: [answer: string, status: number, body: string, headers: Record<string, string>, retryAfter?: number][] =
     [
-      ['a proxy’s error page', 502, '<h1>Bad Gateway</h1>', {}],
-      ['a proxy’s Retry-After in seconds', 503, '', { 'retry-after': '7' }, 7],
-      ['a proxy’s Retry-After with a past date', 503, '', { 'retry-after': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 0],
-      ['a proxy’s unreadable Retry-After', 503, '', { 'retry-after': 'soon' }],
+      ['an error page from a proxy', 502, '<h1>Bad Gateway</h1>', {}],
+      ['a 503 with Retry-After in seconds', 503, '', { 'retry-after': '7' }, 7],
+      ['a 503 with a past date in Retry-After', 503, '', { 'retry-after': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 0],
+      ['a 503 with an unreadable Retry-After', 503, '', { 'retry-after': 'soon' }],
       ['the login page of a Wi-Fi network', 200, '<form>Room number</form>', {}],
-      ['the JSON of another server', 404, '{"error": "no such route"}', {}],
+      ['JSON from another server', 404, '{"error": "no such route"}', {}],
     ]
   for (const [answer, status, body, headers, retryAfter] of cases) {
-    test(`${answer} fails the call with bad_answer`, async () => {
+    test(`a call that gets ${answer} fails with the error code bad_answer`, async () => {
       const server = await startServer((_, response) => response.writeHead(status, headers).end(body))
       const error = await catchFailure(new Courtside({ url: `${server.url}/`, language: 'en' }).gameLevels())
       assert.deepEqual([error.status, error.code, error.retryAfter], [status, 'bad_answer', retryAfter])
@@ -40,7 +40,7 @@ describe('an answer that does not come from the service', () => {
     })
   }
 
-  test('a proxy’s 401 does not end the session', async () => {
+  test('a 401 from a proxy does not end the session', async () => {
     const server = await startServer((_, response) => response.writeHead(401).end('<h1>Authorization required</h1>'))
     const { client, sent } = recordRequests({ url: server.url, storage: withToken() })
     assert.equal((await catchFailure(client.me())).code, 'bad_answer')
@@ -50,8 +50,8 @@ describe('an answer that does not come from the service', () => {
   })
 })
 
-describe('a service that does not answer', () => {
-  test('a refused connection fails the call with network, status 0 and the cause', async () => {
+describe('a service that cannot be reached', () => {
+  test('a call whose connection is refused fails with the error code network, status 0 and the cause', async () => {
     const server = await startServer(() => {})
     await server.close()
     const error = await catchFailure(new Courtside({ url: server.url, language: 'fr' }).gameLevels())
@@ -60,7 +60,7 @@ describe('a service that does not answer', () => {
     assert.ok(error.cause instanceof Error)
   })
 
-  test('an answer that breaks off fails the call with network', async () => {
+  test('a call whose answer breaks off fails with the error code network', async () => {
     const server = await startServer((_, response) => {
       response.writeHead(200, { 'content-length': '100' })
       response.write('{"data":', () => response.destroy())
@@ -69,7 +69,7 @@ describe('a service that does not answer', () => {
     await server.close()
   })
 
-  test('a refresh that fails keeps the session, and the next call tries it again', async () => {
+  test('if a refresh fails, the session stays, and the next call tries to refresh again', async () => {
     let refreshes = 0
     const server = await startServer((request, response) => {
       if (!request.url!.endsWith('/refresh')) return void response.writeHead(401).end(UNAUTHENTICATED)
@@ -87,7 +87,7 @@ describe('a service that does not answer', () => {
     await server.close()
   })
 
-  test('a logout that does not reach the service ends the session here and throws', async () => {
+  test('a logout that does not reach the service ends the session in the client and throws', async () => {
     const server = await startServer((_, response) => void response.destroy())
     const storage = withToken()
     const client = new Courtside({ url: server.url, storage })

@@ -21,7 +21,7 @@ describe('the relative time of a notification', () => {
     [800 * DAY, 'il y a 2 ans', '2 years ago'],
   ]
   for (const [seconds, fr, en] of rows) {
-    test(`a notification of ${seconds} s ago shows "${en}"`, () => {
+    test(`a notification that was created ${seconds} s ago shows "${en}"`, () => {
       const instant = new Date(NOW.getTime() - seconds * 1000)
       const texts = [relativeTime(instant, NOW, 'fr'), relativeTime(instant, NOW, 'en')]
       assert.deepEqual(
@@ -32,7 +32,7 @@ describe('the relative time of a notification', () => {
   }
 })
 
-test('the language of the inbox is French unless the tag is an English one', () => {
+test('the language of the inbox is English for an English language tag, otherwise French', () => {
   const tags = ['fr', 'en', 'en-GB', 'EN-us', 'enm', 'de', '', null, undefined]
   assert.deepEqual(tags.map(toLanguage), ['fr', 'en', 'en', 'en', 'fr', 'fr', 'fr', 'fr', 'fr'])
 })

@@ -27,25 +27,25 @@ async function bundle(entry: string, platform: 'browser' | 'neutral'): Promise<U
 }
 
 describe('the package courtside-client', { timeout: 60_000 }, () => {
-  test('its types are generated from the current OpenAPI document', async () => {
+  test('the types of the client are generated from the current OpenAPI document', async () => {
     const types = promisify(execFile)('npm', ['--workspace', 'client', 'run', 'types', '--', '--check'], { cwd: ROOT })
     await assert.doesNotReject(types, 'run: npm --workspace client run types')
   })
 
-  test('its entry for apps is at most 6 KiB, minified and gzipped', async () => {
+  test('the code that an app imports from the client is at most 6 KiB, minified and gzipped', async () => {
     const size = gzipSync(await bundle('index.js', 'browser')).length
     assert.ok(size <= 6 * 1024, `${size} bytes`)
   })
 
-  test('it uses only what browsers, React Native and Node 20 have in common', async () => {
-    // For the neutral platform esbuild refuses modules that only one platform has.
+  test('the client uses only APIs that browsers, React Native and Node 20 have in common', async () => {
+    // With the platform "neutral", esbuild refuses modules that exist only on one platform.
     for (const entry of ['index.js', 'server.js']) {
       const code = new TextDecoder().decode(await bundle(entry, 'neutral'))
       assert.doesNotMatch(code, /AbortSignal\.|withResolvers|\bprocess\.|\bBuffer\b|\brequire\(/, entry)
     }
   })
 
-  test('every entry of its package is built with types, and it has no dependencies', async () => {
+  test('every entry of the client package is built with types, and the package has no dependencies', async () => {
     const { exports, dependencies } = JSON.parse(await read('package.json'))
     assert.equal(dependencies, undefined)
     for (const entry of ['.', './server', './inbox']) {
@@ -55,7 +55,7 @@ describe('the package courtside-client', { timeout: 60_000 }, () => {
     }
   })
 
-  test('the commands of its README pack and install it', async () => {
+  test('the commands in client/README.md pack and install the client', async () => {
     const readme = await read('README.md')
     const { name, version } = JSON.parse(await read('package.json'))
     const tarball = `${name}-${version}.tgz`

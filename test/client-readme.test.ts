@@ -20,7 +20,7 @@ function findCode(title: string): string {
   return code
 }
 
-/** Defines what the code of the README expects. Each call of these functions prints one line of JSON. */
+/** Defines the names that the code of the README uses. Each call of one of the functions prints one line of JSON. */
 const PREAMBLE = `
 const { createInterface } = await import('node:readline')
 const { url, email, code, key, creator_id } = JSON.parse(process.env.GIVEN)
@@ -48,7 +48,7 @@ function run(t: TestContext, code: string, given: Record<string, unknown>, node 
   return { child: child as ChildProcess, next }
 }
 
-/** Finds a Node on this machine that is older than ours and that the package supports. */
+/** Returns the path of a Node on this machine that is older than ours, and that the package still supports. */
 function findOlderNode(): string | undefined {
   for (const path of ['/usr/bin/node', '/usr/local/bin/node']) {
     try {
@@ -81,14 +81,13 @@ describe('client/README.md', { timeout: 60_000 }, () => {
     assert.deepEqual(await next(), ['badge', 1])
   }
 
-  test('its first example signs in and shows a live inbox', t => checkLiveInbox(t))
+  test('the first example in client/README.md signs in and shows a live inbox', t => checkLiveInbox(t))
 
   const node = findOlderNode()
-  test('its first example also runs on Node 20', { skip: !node && 'no Node 20 to 23 on this machine' }, t =>
-    checkLiveInbox(t, node),
-  )
+  const skip = !node && 'this machine has no Node 20, 21, 22 or 23'
+  test('the first example in client/README.md also runs on an older Node', { skip }, t => checkLiveInbox(t, node))
 
-  test('its example of a failure shows the error of the service', async t => {
+  test('the example for errors in client/README.md shows the error message of the service', async t => {
     const signIn = `import { Courtside } from 'courtside-client'
       const courtside = new Courtside({ url, language: 'en' })\n`
     const { next } = run(t, signIn + findCode('Errors'), { url, email: newEmail(), code: '1234' })
@@ -96,8 +95,8 @@ describe('client/README.md', { timeout: 60_000 }, () => {
     assert.deepEqual(await next(), ['exit', 0])
   })
 
-  test('its example of the reporter reports an event', async t => {
-    // The program uses the real clock, and the service refuses events of the future.
+  test('the example for the reporter in client/README.md reports an event', async t => {
+    // The program uses the real clock. The service refuses events from the future, so its clock must be the real one.
     h.clock.set(new Date(performance.timeOrigin + performance.now()))
     const { id } = await makeUser(h)
     const script = `${findCode('Reporting events')}\nsay('result')(result)`
@@ -106,7 +105,7 @@ describe('client/README.md', { timeout: 60_000 }, () => {
     assert.deepEqual(await next(), ['exit', 0])
   })
 
-  test('it names every method of the client', async () => {
+  test('client/README.md names every method of the client', async () => {
     const { Courtside } = await import('courtside-client')
     const client = new Courtside()
     const prototypes = [Courtside.prototype, client.notifications.constructor.prototype]

@@ -26,7 +26,7 @@ function joined(
 type Received = { type: string; body: string }
 type Answer = (received: Received, nth: number) => { status: number; body?: unknown; headers?: Record<string, string> }
 
-/** Starts an intake that answers as the test decides and keeps the requests. */
+/** Starts an intake that answers with the result of `answer` and records the requests. */
 async function startIntake(t: TestContext, answer: Answer) {
   const received: Received[] = []
   const server = await startServer(async (request: IncomingMessage, response: ServerResponse) => {
@@ -53,7 +53,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
   })
   const createReporter = () => new Reporter({ url, key: INTAKE_KEY, source: '/games', language: 'en' })
 
-  test('one event returns its result, and a repeat of it is a duplicate without effect', async () => {
+  test('report returns the result of a single event, and a repeat of the event has no effect', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const event = joined(newGameId(), [anna, bob], { id: 'join-1', time: TIME })
     assert.deepEqual(await createReporter().report(event), { id: 'join-1', status: 'accepted', notifications: 1 })
@@ -61,13 +61,13 @@ describe('the reporter', { timeout: 60_000 }, () => {
     assert.deepEqual(await readTypes(h, anna, bob), [['game_joined'], []])
   })
 
-  test('an event without id and time gets both', async () => {
+  test('report adds an id and a time to an event that has neither', async () => {
     const { id, status } = await createReporter().report(joined(newGameId(), await makeFourPlayers(h)))
     assert.match(id, /^[0-9a-f-]{36}$/)
     assert.equal(status, 'accepted')
   })
 
-  test('the service accepts an event of every type', async () => {
+  test('the service accepts an event of every type from the reporter', async () => {
     const [creator_id, actor_id, ...rest] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id, player_ids: [creator_id, actor_id, ...rest], place: 'Court 2' }
     const events: GameEvent[] = [
@@ -89,7 +89,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
     assert.equal(results.length, events.length)
   })
 
-  test('several events return a result each, in their order, and only the wrong one is rejected', async () => {
+  test('report returns one result for each event of an array, and only the invalid event is rejected', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const game = newGameId()
     const bad = joined(game, [anna, bob], { id: 'bad', time: 'yesterday' })
@@ -117,7 +117,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
     })
   })
 
-  test('a wrong key fails with 401 and is not tried again', async () => {
+  test('a report with a wrong key fails with 401 and is not repeated', async () => {
     let requests = 0
     const countingFetch: typeof fetch = (input, init) => {
       requests += 1
@@ -128,7 +128,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
     assert.equal(requests, 1)
   })
 
-  test('205 events are sent in batches, and the service accepts all of them', async () => {
+  test('the reporter sends 205 events in batches, and the service accepts all of them', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const events = Array.from({ length: 205 }, () => joined(newGameId(), [anna, bob], { time: TIME }))
     const results = await createReporter().report(events)
@@ -137,15 +137,15 @@ describe('the reporter', { timeout: 60_000 }, () => {
     assert.equal((await readTypes(h, anna))[0]!.length, 205)
   })
 
-  test('an empty array sends no request', async t => {
+  test('a report of an empty array sends no request', async t => {
     const { reporter, received } = await startIntake(t, accepted)
     assert.deepEqual(await reporter.report([]), [])
     assert.deepEqual(received, [])
   })
 
-  test('batches contain at most 1 MiB and 100 events, in their order', async t => {
+  test('the reporter sends events in order, in batches of at most 1 MiB', async t => {
     const { reporter, received } = await startIntake(t, accepted)
-    // Each event has 60,000 bytes in two-byte letters, so 17 fit into a batch.
+    // The place of each event has 30,000 letters of 2 bytes, so a batch can contain 17 events.
     const place = 'é'.repeat(30_000)
     const events = Array.from({ length: 40 }, (_, index): GameEvent => {
       const data = { game_id: index, creator_id: 1, player_ids: [1], starts_at: STARTS_AT, place }
@@ -168,21 +168,21 @@ describe('the reporter', { timeout: 60_000 }, () => {
 
   const transient: [failure: string, answer: ReturnType<Answer>][] = [
     ['a broken connection', { status: 0 }],
-    ['a proxy’s page', { status: 511, body: 'Log in to the network' }],
-    ['503', { status: 503 }],
-    ['500', { status: 500, body: { message: 'Server Error', code: 'server_error' } }],
-    ['429 with Retry-After', { status: 429, headers: { 'retry-after': '0' } }],
+    ['a page from a proxy', { status: 511, body: 'Log in to the network' }],
+    ['a 503', { status: 503 }],
+    ['a 500', { status: 500, body: { message: 'Server Error', code: 'server_error' } }],
+    ['a 429 with Retry-After', { status: 429, headers: { 'retry-after': '0' } }],
   ]
   for (const [name, failure] of transient) {
     test(`after ${name} the reporter sends the same bytes again`, async t => {
       const { reporter, received } = await startIntake(t, (request, nth) => (nth < 3 ? failure : accepted(request)))
       assert.equal((await reporter.report(joined(newGameId(), [1, 2]))).status, 'accepted')
       assert.equal(received.length, 3)
-      assert.equal(new Set(received.map(({ body }) => body)).size, 1, 'id and time are created once')
+      assert.equal(new Set(received.map(({ body }) => body)).size, 1, 'id and time are created only once')
     })
   }
 
-  test('the reporter gives up after its attempts with the last error, and a named event can be reported later', async t => {
+  test('after its last attempt the reporter throws an error, and a named event can be reported later', async t => {
     const { reporter, received } = await startIntake(t, (request, nth) =>
       nth < 5 ? { status: 503 } : accepted(request),
     )

@@ -13,7 +13,7 @@ const DAY_MS = 24 * HOUR_MS
 const h = harness()
 let url: string
 
-/** Signs a new user in and puts the token into a storage. */
+/** Creates a signed-in user and stores the token. */
 async function signIn(storage = memoryStorage()) {
   const { token, email } = await makeUser(h)
   await storage.set('token', token)
@@ -25,8 +25,8 @@ describe('the session of the client', { timeout: 60_000 }, () => {
     url = await listen(h.app)
   })
 
-  describe('after a 401 the client refreshes once and repeats the call', () => {
-    test('a call with an expired token refreshes it and is repeated', async () => {
+  describe('a call that gets a 401', () => {
+    test('after a 401 for an expired token the client refreshes the token and repeats the call', async () => {
       const { storage, token, email } = await signIn()
       const { client, sent } = recordRequests({ url, storage })
       h.clock.advance(HOUR_MS + 1000)
@@ -40,7 +40,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.equal(sent.length, 4)
     })
 
-    test('concurrent calls share one refresh', async () => {
+    test('concurrent calls of one client share one refresh', async () => {
       const { storage } = await signIn()
       const { client, refreshes } = recordRequests({ url, storage })
       h.clock.advance(HOUR_MS + 1000)
@@ -49,7 +49,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.equal(refreshes(), 1)
     })
 
-    test('concurrent calls of two tabs share one refresh', async () => {
+    test('concurrent calls in two tabs share one refresh', async () => {
       const tab = createTabs()
       const { token } = await signIn(tab())
       const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]
@@ -59,7 +59,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.ok([...one.sent, ...other.sent].filter(request => request.token === token).length >= 2)
     })
 
-    test('without Web Locks two tabs may refresh twice, and both stay signed in', async t => {
+    test('without Web Locks each of two tabs may refresh once, and both tabs stay signed in', async t => {
       t.mock.method(globalThis, 'navigator', () => undefined, { getter: true })
       const tab = createTabs()
       await signIn(tab())
@@ -71,7 +71,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.equal(await one.client.signedIn(), true)
     })
 
-    test('a second 401 after the refresh is thrown to the caller', async () => {
+    test('if the repeated call also gets a 401, the client throws the error and does not refresh again', async () => {
       const { storage } = await signIn()
       const server = await startServer((request, response) => {
         const isRefresh = request.url!.endsWith('/refresh')
@@ -112,7 +112,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
   })
 
   describe('the end of a session', () => {
-    test('a refused refresh signs out every tab once and keeps the lane', async () => {
+    test('a refused refresh signs out every tab exactly once, and the next sign-in uses the same lane', async () => {
       const tab = createTabs()
       const { token, email } = await signIn(tab())
       const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]
@@ -130,7 +130,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.equal(one.refreshes(), 1)
       assert.equal(await other.client.signedIn(), false)
 
-      // "send the token, even expired": the code goes to the lane of the ended session.
+      // "send the token, even expired": the service creates the code in the lane of the ended session.
       await other.client.requestOtp({ email })
       assert.equal(other.sent.at(-1)!.token, token)
       const code = await queuedCode(h, email, payloadOf(token).sid)
@@ -139,7 +139,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.deepEqual([first.items.length, second.items.length], [1, 1])
     })
 
-    test('a logout reaches the other tabs and keeps its token only for the lane', async () => {
+    test('a logout signs out the other tabs, and the client sends the old token only to request a code', async () => {
       const tab = createTabs()
       const { token, email } = await signIn(tab())
       const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]
@@ -167,7 +167,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.equal((await h.call('POST', '/api/v1/auth/refresh', { token })).status, 401)
     })
 
-    test('a log-out during a refresh wins over the refresh', async () => {
+    test('after a logout during a refresh the client stays signed out', async () => {
       const { storage, token } = await signIn()
       const client = new Courtside({
         url,

@@ -14,7 +14,7 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
     url = await listen(h.app)
   })
 
-  test('a user signs up, uses the account and deletes it', async () => {
+  test('a user of the client signs up, uses the account and deletes the account', async () => {
     const { client, sent } = recordRequests({ url, language: 'en' })
     const email = newEmail()
     assert.equal(await client.signedIn(), false)
@@ -41,10 +41,10 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
     assert.match((await client.deleteAccount(code)).message, /deleted/)
     assert.equal(await client.signedIn(), false)
     await client.requestOtp({ email })
-    assert.equal(sent.at(-1)!.token, undefined, 'a deleted account leaves no token behind')
+    assert.equal(sent.at(-1)!.token, undefined, 'the client keeps no token of a deleted account')
   })
 
-  test('a refusal throws a CourtsideError with status, code, fields and the seconds to wait', async () => {
+  test('a refused request throws an error with status, error code, invalid fields and seconds to wait', async () => {
     const client = new Courtside({ url, language: 'fr' })
     const email = newEmail()
     await assert.rejects(client.requestOtp({ email, first_name: 'Marie' }), (error: CourtsideError) => {
@@ -65,7 +65,7 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
     await assert.rejects(client.refresh(), failsWith(401, 'unauthenticated'))
   })
 
-  test('requestOtp returns the seconds of Retry-After, and undefined without the header', async () => {
+  test('retryAfter of requestOtp is the Retry-After header in seconds, or undefined without the header', async () => {
     for (const [headers, expected] of [
       [{ 'retry-after': '90' }, 90],
       [{}, undefined],

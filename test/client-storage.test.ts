@@ -3,9 +3,9 @@ import { describe, type TestContext, test } from 'node:test'
 import { Courtside, localStorageStorage, memoryStorage, type TokenStorage } from 'courtside-client'
 
 /**
- * Gives Node the localStorage and the storage events of a page.
- * @returns the stored items, and a function that sends this tab the event of another tab's change; null means that the
- * other tab has cleared everything
+ * Installs a localStorage and storage events in Node, as a browser page has them.
+ * @returns `items`, the stored items; `sendChange`, which sends this tab a storage event for a change in another tab. A
+ * null key means that the other tab has removed all items.
  */
 function installPage(t: TestContext, getLocalStorage?: () => unknown) {
   const items = new Map<string, string>()
@@ -56,12 +56,12 @@ describe('the storages of the client', { timeout: 60_000 }, () => {
     return checkBothKeys(localStorageStorage())
   })
 
-  test('localStorageStorage uses memory if there is no localStorage', t => {
+  test('localStorageStorage uses memory if localStorage does not exist', t => {
     installPage(t, () => undefined)
     return checkBothKeys(localStorageStorage())
   })
 
-  test('localStorageStorage reports another tab’s change of the token and no other change', async t => {
+  test('localStorageStorage reports a change of the token in another tab, and no other change', async t => {
     const { sendChange } = installPage(t)
     let changes = 0
     const off = localStorageStorage().onChange!(() => {
@@ -76,7 +76,7 @@ describe('the storages of the client', { timeout: 60_000 }, () => {
     assert.equal(changes, 2)
   })
 
-  test('a token that another tab removes ends the session in this tab', async t => {
+  test('if another tab removes the token, the session in this tab ends', async t => {
     const { items, sendChange } = installPage(t)
     items.set('courtside.token', 'a.b.c')
     const client = new Courtside({ storage: localStorageStorage() })

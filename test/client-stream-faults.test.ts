@@ -25,13 +25,16 @@ function createPage(ids: number[], { unread = 0, per_page = 3 } = {}): Page {
 
 type Options = {
   timing?: Partial<Timing>
-  /** Answers the nth stream request, from 1. */
+  /** Answers a stream request. `nth` is 1 for the first request. */
   stream?: (response: ServerResponse, nth: number) => void
   openStream?: NotificationSource['openStream']
   fetchNewest?: () => Promise<Page>
 }
 
-/** Starts a watch. `calls` lists the calls of its watcher: a state as its name, any other call as `name value`. */
+/**
+ * Starts a watch. `calls` lists the calls of the watcher's listeners. A call of `onState` appears as the state, and any
+ * other call as a name and a value.
+ */
 async function startWatch(
   t: TestContext,
   { timing, stream, openStream, fetchNewest = async () => createPage([]) }: Options,
@@ -69,7 +72,7 @@ async function startWatch(
     stop,
     opened: () => opened,
     async until(wanted: string) {
-      // The time-out of the suite bounds this loop, because `next` waits for another call.
+      // If the wanted call never comes, `next` waits until the suite times out.
       while ((await next()) !== wanted);
     },
   }
@@ -82,7 +85,7 @@ function writeHead(response: ServerResponse): ServerResponse {
 }
 
 describe('a watch whose stream fails', { timeout: 60_000 }, () => {
-  test('a silent stream counts as dead, and the watch opens another', async t => {
+  test('if a stream is silent for too long, the watch opens another stream', async t => {
     const w = await startWatch(t, {
       timing: { idleMs: 20, minStreamMs: 0 },
       stream: (response, nth) => writeHead(response).write(nth < 3 ? SYNC : ':\n\n'),
@@ -94,21 +97,21 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
     await w.until('connecting')
   })
 
-  test('after three answers without a head the watch polls', async t => {
+  test('after three attempts without response headers the watch polls', async t => {
     const w = await startWatch(t, { timing: { headMs: 20 }, fetchNewest: async () => createPage([7], { unread: 1 }) })
     await w.until('polling')
     await w.until('sync {"unread_count":1,"latest_id":7}')
     assert.equal(w.opened(), 3)
   })
 
-  test('after three streams that end at once, as those of a sixth tab do, the watch polls', async t => {
+  test('after three streams that end too early the watch polls', async t => {
     const w = await startWatch(t, { stream: response => writeHead(response).end(SYNC) })
     await w.until('polling')
     assert.equal(w.opened(), 3)
     assert.equal(w.calls.filter(call => call === 'live').length, 3)
   })
 
-  test('without readable bodies the watch polls and opens no more streams', async t => {
+  test('if a stream cannot be read on this platform, the watch polls and opens no more streams', async t => {
     const w = await startWatch(t, {
       timing: { maxPolls: 2 },
       openStream: async () => ({ body: null }) as Response,
@@ -121,7 +124,7 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
     assert.equal(w.opened(), 1)
   })
 
-  test('while the watch polls, it sometimes tries the stream again', async t => {
+  test('after the maximum number of polls the watch tries the stream again', async t => {
     const w = await startWatch(t, {
       timing: { maxPolls: 3 },
       stream: (response, nth) => (nth < 5 ? response.writeHead(502).end() : writeHead(response).write(SYNC)),
@@ -131,7 +134,7 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
     assert.equal(w.calls.filter(call => call === 'polling').length, 2)
   })
 
-  test('when the service is back after an outage, the watch streams again', async t => {
+  test('if polling succeeds again after an outage, the watch opens a stream', async t => {
     let polls = 0
     const w = await startWatch(t, {
       stream: (response, nth) => (nth < 4 ? response.destroy() : writeHead(response).write(SYNC)),
@@ -146,7 +149,7 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
     assert.equal(w.calls.includes('polling'), false)
   })
 
-  test('when the browser reports that the network is back, the watch stops waiting', async t => {
+  test('if the browser reports that the network is back, the watch reconnects without waiting longer', async t => {
     const tab = new EventTarget()
     Object.assign(globalThis, {
       addEventListener: tab.addEventListener.bind(tab),
@@ -195,7 +198,7 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
 describe('a watch that polls', { timeout: 60_000 }, () => {
   const cases: [change: string, first: Page, second: Page, calls: string[]][] = [
     [
-      'one new notification',
+      'a new notification',
       createPage([1], { unread: 1 }),
       createPage([2, 1], { unread: 2 }),
       ['notification 2', 'unread 2'],
@@ -206,16 +209,16 @@ describe('a watch that polls', { timeout: 60_000 }, () => {
       createPage([4, 2], { unread: 0 }),
       ['notification 2', 'notification 4'],
     ],
-    ['a new count alone', createPage([1], { unread: 1 }), createPage([1]), ['unread 0']],
+    ['a new unread count', createPage([1], { unread: 1 }), createPage([1]), ['unread 0']],
     ['a notification with a low id that was committed late', createPage([3]), createPage([3, 2]), ['notification 2']],
     [
-      'no call for an older notification that moves up after a deletion',
+      'nothing for an older notification that moves up after a deletion',
       createPage([5, 4, 3]),
       createPage([5, 4, 2]),
       [],
     ],
     [
-      'a sync if there may be more new ones than one page shows',
+      'a sync if there may be more new notifications than one page can contain',
       createPage([1]),
       createPage([9, 8, 7]),
       ['sync {"unread_count":0,"latest_id":9}', 'unread 0'],
@@ -228,7 +231,7 @@ describe('a watch that polls', { timeout: 60_000 }, () => {
         openStream: async () => ({ body: null }) as Response,
         fetchNewest: async () => {
           polls += 1
-          // The third page shows that the watch has handled the second.
+          // The third page shows that the watch has handled the second page.
           const same = second.data.map(({ id }) => id)
           return polls === 1 ? first : polls === 2 ? second : createPage(same, { unread: 99 })
         },

@@ -9,7 +9,7 @@ import { makeNotifications, makeUser } from './support/factories.ts'
 const h = harness()
 let url: string
 
-/** Creates a signed-in user with a client. */
+/** Creates a signed-in user, and a client for this user. */
 async function createUserWithClient() {
   const user = await makeUser(h)
   const storage = memoryStorage()
@@ -35,7 +35,7 @@ function createWatcher(): {
     },
     next,
     async until(listener, wanted) {
-      // The time-out of the suite bounds this loop, because `next` waits for another call.
+      // If the wanted call never comes, `next` waits until the suite times out.
       for (;;) {
         const [called, value] = await next()
         if (called === listener && (wanted === undefined || value === wanted)) return value
@@ -49,7 +49,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     url = await listen(h.app)
   })
 
-  test('list, read, readAll, delete and unreadCount change and count the notifications', async () => {
+  test('list, read, readAll, delete and unreadCount of the client return and change the notifications', async () => {
     const { client, id } = await createUserWithClient()
     const ids = await makeNotifications(h, id, 5)
     const { notifications } = client
@@ -72,7 +72,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     await assert.rejects(notifications.delete(ids[2]!), { status: 404, code: 'not_found' })
   })
 
-  test('pages and all yield no repeats while new notifications arrive', async () => {
+  test('pages and all yield no notification twice while new notifications arrive', async () => {
     const { client, id, sent } = await createUserWithClient()
     const ids = await makeNotifications(h, id, 6)
     const newestFirst = ids.toReversed()
@@ -90,7 +90,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
       if (first.length === 6) break
     }
     assert.equal(first.length, 6)
-    assert.equal(sent.length, 2, 'a page is fetched only when it is needed')
+    assert.equal(sent.length, 2, 'the client fetches a page only when the caller needs it')
     const all: Notification[] = []
     for await (const notification of client.notifications.all()) all.push(notification)
     assert.deepEqual(
@@ -107,7 +107,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     assert.deepEqual(pages, [[]])
   })
 
-  test('a watch reports the state first, then each notification and each change of the count', async t => {
+  test('a watch first reports a sync, then each new notification and each change of the unread count', async t => {
     const { client, id } = await createUserWithClient()
     const [old] = await makeNotifications(h, id, 1)
     const { watcher: listeners, next } = createWatcher()
@@ -120,7 +120,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     const [fresh] = await makeNotifications(h, id, 1)
     const listed = (await client.notifications.list()).data[0]!
     assert.equal(listed.id, fresh)
-    // The stream may repeat the older one. The time-out of the suite bounds this loop.
+    // The stream may repeat the older notification. If the new one never comes, `next` waits until the suite times out.
     let call = await next()
     while (call[0] !== 'notification' || (call[1] as Notification).id === old) call = await next()
     assert.deepEqual(call[1], listed)
@@ -131,9 +131,9 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     assert.deepEqual(await next(), ['state', 'stopped'])
   })
 
-  test('a stream that ends with its token continues with a renewed token', async t => {
+  test('when a stream ends because its token has expired, the watch opens another stream with a new token', async t => {
     const { client, id, refreshes } = await createUserWithClient()
-    // The service checks its clock when the token's time is up. The test moves that clock by hand.
+    // The token expires after a real delay of 100 ms. The service then checks its clock, which the test advances.
     h.clock.advance(3_600_000 - 100)
     const { watcher, until } = createWatcher()
     t.after(client.notifications.watch(watcher))
@@ -156,7 +156,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     await until('state', 'stopped')
   })
 
-  test('a watch without a token stops without a request', async t => {
+  test('a watch without a stored token stops without sending a request', async t => {
     const { client, sent } = recordRequests({ url })
     const { watcher, next } = createWatcher()
     t.after(client.notifications.watch(watcher))

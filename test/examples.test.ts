@@ -58,7 +58,7 @@ after(async () => {
 
 for (const { name, needs, run, signIn, report } of EXAMPLES) {
   const found = spawnSync(needs, ['--version']).status === 0
-  // CI installs every program, so a missing one fails there.
+  // CI installs every program, so the tests fail there if a program is missing.
   const skip = !found && !process.env.CI && `${needs} is not installed`
 
   describe(`examples/${name}`, { skip, timeout: 120_000 }, () => {
@@ -70,7 +70,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
     let userId: number
     let sessionId: string
 
-    test('sign-in signs up with the typed code and keeps the token private', async () => {
+    test(`the ${name} sign-in program signs up with the typed code and stores the token privately`, async () => {
       const program = start(email, FIRST_NAME, LAST_NAME)
       await program.type(waitForCode(email, 1))
       const { code, output, errors } = await program.ended
@@ -83,7 +83,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.equal((await stat(tokenFile())).mode & 0o777, 0o600)
     })
 
-    test('report sends the same bytes again after a lost answer, and they are a duplicate', async () => {
+    test(`after a lost answer the ${name} report program sends the same bytes again as a duplicate`, async () => {
       proxy.reset()
       const env = { COURTSIDE_URL: proxy.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
       // The player has no account, so only Zoé gets a notification.
@@ -98,7 +98,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.deepEqual(notifications, [{ type: 'game_joined' }])
     })
 
-    test('report shows that a single event and a batch are refused, and sends neither twice', async () => {
+    test(`the ${name} report program shows refusals of an event and a batch, and does not repeat them`, async () => {
       proxy.reset({ isReliable: true })
       const env = { COURTSIDE_URL: proxy.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
       const { code, output } = await startProgram(run, report, [String(userId), '0', '999999'], env).ended
@@ -108,7 +108,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.equal(proxy.bodies.length, 2)
     })
 
-    test('sign-in renews an expired token and repeats the request', async () => {
+    test(`the ${name} sign-in program refreshes an expired token and repeats the request`, async () => {
       const { expired, sid } = await expireToken(await newestToken())
       sessionId = sid
       await writeFile(tokenFile(), `${expired}\n`)
@@ -119,7 +119,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.equal(me.status, 200)
     })
 
-    test('sign-in requests another code in its own lane after the session has ended, and shows how long to wait', async () => {
+    test(`after a logout the ${name} sign-in program shows the wait, then uses its own lane`, async () => {
       assert.equal((await ask('POST', '/api/v1/auth/logout', await newestToken())).status, 200)
       await database.sql`update sign_in_address set sent_at = now() where email = ${email}`
       const early = await start(email).ended
@@ -148,7 +148,7 @@ function startProgram(run: string, file: string, args: string[], env: Record<str
   const ended = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]).then(
     ([output, errors, [code]]) => ({ code: code as number, output, errors }),
   )
-  // A program that ends early never has a code mailed, so `type` must not wait for the mail.
+  // If a program ends early, no mail with a code comes, so `type` must not wait for the mail any longer.
   const failed = ended.then(({ errors }) => Promise.reject(new Error(`${file} ended early: ${errors}`)))
   failed.catch(() => {})
   return {
@@ -163,14 +163,14 @@ function ask(method: string, path: string, token: string): Promise<Response> {
   return fetch(service.address + path, { method, headers: { authorization: `Bearer ${token}` } })
 }
 
-/** Waits until an address has received this many mails. @returns the code in the last one */
+/** Waits until an address has received this number of mails. @returns the code in the last mail */
 async function waitForCode(email: string, mails: number): Promise<string> {
   const received = () => smtp.mails.filter(mail => mail.to.includes(email))
   await smtp.until(() => received().length === mails)
   return /^\d{4}$/m.exec(received().at(-1)!.parsed.text!)![0]
 }
 
-/** Moves a session two hours into the past. @returns its newest token, which has expired */
+/** Moves a session two hours into the past. @returns an expired token of the session, and the session's id */
 async function expireToken(token: string) {
   const { sub, sid } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString())
   const [session] = await database.sql<{ issued_at: Date; generation: number }>`

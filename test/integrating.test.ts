@@ -29,13 +29,13 @@ describe('docs/integrating.md', { timeout: 60_000 }, () => {
     await rm(folder, { recursive: true })
   })
 
-  /** Returns the call of a shell for these commands. The service of the test replaces the address of the guide. */
+  /** Returns a shell call that runs the commands. The address of the test's service replaces the one in the guide. */
   function createShell(blocks: string[]): [string, string[], { cwd: string; env: NodeJS.ProcessEnv }] {
     const script = ['set -e', ...blocks].join('\n').replaceAll('http://127.0.0.1:3000', service.address)
     return ['bash', ['-c', script], { cwd: folder, env: { ...process.env, TOKEN: token } }]
   }
 
-  test('its commands, run in one shell, print what it shows', async () => {
+  test('the commands in docs/integrating.md, run in one shell, print the documented lines', async () => {
     const { stdout } = await promisify(execFile)(...createShell(commands.filter(block => !live.includes(block))))
     const lines = stdout.split('\n')
     const documented = [...guide.matchAll(/```json\n(.*)\n```/g)].map(([, line]) => line)
@@ -55,9 +55,9 @@ describe('docs/integrating.md', { timeout: 60_000 }, () => {
     assert.deepEqual([page.data.length, page.meta.total, unread.unread_count, read.count], [1, 2, 2, 2])
   })
 
-  test('its stream begins with the sync event that it shows', async () => {
+  test('the stream in docs/integrating.md begins with the documented sync event', async () => {
     const [program, args, options] = createShell([commands[0]!, ...live.map(block => `exec ${block}`)])
-    // A time-out kills curl, which ends the loop.
+    // After 30 s the timeout kills curl, and the loop ends.
     const curl = spawn(program, args, { ...options, timeout: 30_000 })
     let output = ''
     for await (const chunk of curl.stdout) {
@@ -68,7 +68,7 @@ describe('docs/integrating.md', { timeout: 60_000 }, () => {
     assert.match(output, /event: sync\ndata: \{"unread_count":\d+,"latest_id":\d+\}/)
   })
 
-  test('it lists every type of event and every code of an error', () => {
+  test('docs/integrating.md lists every event type and every error code', () => {
     assert.ok(EVENT_TYPES.length >= 12 && CODES.length >= 13)
     for (const type of EVENT_TYPES) assert.ok(guide.includes(`| \`${type}\` |`), type)
     for (const code of CODES) assert.ok(guide.includes(`\`${code}\``), code)

@@ -5,7 +5,7 @@ import { makeUser } from './support/factories.ts'
 
 const h = harness()
 
-/** Runs an app with other settings over the same database. */
+/** Starts an app with other settings on the same database, calls `work` with it, and closes it. */
 async function withSettings(env: Record<string, string>, work: (other: AnotherApp) => Promise<void>): Promise<void> {
   const other = await anotherApp(h, env)
   try {
@@ -18,7 +18,7 @@ async function withSettings(env: Record<string, string>, work: (other: AnotherAp
 const LOCAL = { host: 'localhost:3000' }
 
 describe('the page', { timeout: 60_000 }, () => {
-  test('at / it is HTML under a policy without anything inline', async () => {
+  test('GET / returns HTML, and its Content-Security-Policy allows no inline scripts or styles', async () => {
     const { status, headers, text } = await h.call('GET', '/')
     assert.deepEqual([status, headers['content-type']], [200, 'text/html; charset=utf-8'])
     const policy = headers['content-security-policy']!
@@ -50,7 +50,7 @@ describe('the page', { timeout: 60_000 }, () => {
     }
   })
 
-  test('a cached copy is revalidated by its ETag', async () => {
+  test('a request for an unchanged file with its ETag gets a 304', async () => {
     const { headers } = await h.call('GET', '/web/app.js')
     assert.equal(headers['cache-control'], 'no-cache')
     const again = await h.call('GET', '/web/app.js', { headers: { 'if-none-match': headers.etag! } })
@@ -67,12 +67,12 @@ describe('the page', { timeout: 60_000 }, () => {
     '/client/index.d.ts',
     '/client/inbox/',
   ]) {
-    test(`GET ${path} answers 404`, async () => {
+    test(`GET ${path} gets a 404`, async () => {
       assert.equal((await h.call('GET', path)).status, 404)
     })
   }
 
-  test('WEB=off removes the page and nothing else', async () => {
+  test('WEB=off removes the page but not the API', async () => {
     await withSettings({ WEB: 'off' }, async other => {
       for (const path of ['/', '/web/app.js', '/client/index.js']) {
         assert.equal((await other.call('GET', path)).status, 404, path)
@@ -86,7 +86,7 @@ describe('POST /dev/play', { timeout: 60_000 }, () => {
   const play = (token: string | undefined, body: unknown, headers: Record<string, string> = LOCAL) =>
     h.call('POST', '/dev/play', { token, body, headers })
 
-  test('the whole story sends all ten types of notifications to the player and none to others', async () => {
+  test('the whole story sends notifications of all ten types to the player, and none to other users', async () => {
     const [user, other] = [await makeUser(h), await makeUser(h)]
     for (let step = 0, steps = 1; step < steps; step += 1) {
       const { status, body } = await play(user.token, { round: 7, step })
@@ -101,18 +101,18 @@ describe('POST /dev/play', { timeout: 60_000 }, () => {
     assert.equal(others.body.meta.total, 0)
   })
 
-  test('a step beyond the end answers 404, and an invalid step or round answers 422', async () => {
+  test('POST /dev/play with a step beyond the end gets a 404, and with an invalid step or round a 422', async () => {
     const { token } = await makeUser(h)
     assert.equal((await play(token, { round: 1, step: 1000 })).status, 404)
     assert.equal((await play(token, { round: 1, step: -1 })).status, 422)
     assert.equal((await play(token, { round: 500_000, step: 0 })).status, 422)
   })
 
-  test('a request without a token answers 401, so no other page can play', async () => {
+  test('POST /dev/play without a token gets a 401, so no page of another origin can play', async () => {
     assert.equal((await play(undefined, { round: 1, step: 0 })).status, 401)
   })
 
-  test('a request from another host, or to a service that sends real mail, answers 404', async () => {
+  test('POST /dev/play from another host, or to a service that sends real mail, gets a 404', async () => {
     const { token } = await makeUser(h)
     const body = { round: 1, step: 0 }
     assert.equal((await play(token, body, { host: 'courtside.example' })).status, 404)

@@ -1,16 +1,21 @@
-// Compiles the client into client/dist. `npm ci` runs this file, possibly under an older Node that runs no TypeScript.
+// Compiles the client into client/dist. `npm ci` runs this file, perhaps with an older Node that cannot run TypeScript.
 import { spawnSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
 const client = fileURLToPath(new URL('..', import.meta.url))
-// The root's compiler. The client's own `typescript` is an older version that only openapi-typescript uses.
+// We use the compiler of the root. The client has an older version, which only openapi-typescript uses.
 const root = new URL('../../package.json', import.meta.url)
 let compiler
 try {
   compiler = createRequire(root).resolve('typescript/package.json').replace('package.json', 'bin/tsc')
 } catch {
-  // After `npm ci --omit=dev` the operator must copy client/dist from another build to serve the page.
+  // After `npm ci --omit=dev` there is no compiler. The operator can copy client/dist from another build.
   console.log('client/dist is not rebuilt because typescript is not installed')
 }
-if (compiler) process.exitCode = spawnSync(process.execPath, [compiler, '-p', client], { stdio: 'inherit' }).status ?? 1
+if (compiler) {
+  // The package contains all of client/dist, so files from an older checkout must not stay there.
+  rmSync(new URL('../dist', import.meta.url), { recursive: true, force: true })
+  process.exitCode = spawnSync(process.execPath, [compiler, '-p', client], { stdio: 'inherit' }).status ?? 1
+}

@@ -2,9 +2,9 @@ export type Backoff = { baseMs: number; maxMs: number }
 
 /**
  * Returns the milliseconds to wait before the next attempt, by exponential backoff with full jitter. The jitter spreads
- * out clients that lost the service at the same moment. The result is never less than `retryAfter`.
- * @param failures the number of failures in a row, from 1
- * @param retryAfter seconds, from the answer's Retry-After
+ * out the attempts of clients that lost the connection at the same moment. The wait is never shorter than `retryAfter`.
+ * @param failures the number of consecutive failures, at least 1
+ * @param retryAfter the seconds in the Retry-After header of the answer
  * @param random a number between 0 and 1
  */
 export function computeBackoffMs(
@@ -16,7 +16,7 @@ export function computeBackoffMs(
   return retryAfter * 1000 + random * Math.min(maxMs, baseMs * 2 ** (failures - 1))
 }
 
-/** Resolves after the time has passed or as soon as the signal is aborted. It never rejects. */
+/** Resolves when the time has passed or the signal is aborted, whichever comes first. The promise never rejects. */
 export function wait(milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     if (signal?.aborted) return resolve()
@@ -25,7 +25,7 @@ export function wait(milliseconds: number, signal?: AbortSignal): Promise<void> 
       signal?.removeEventListener('abort', done)
       resolve()
     }
-    // A timer with a longer delay would fire at once.
+    // With a delay of more than 2 ** 31 - 1 ms, `setTimeout` would fire at once.
     const timer = setTimeout(done, Math.min(milliseconds, 2 ** 31 - 1))
     signal?.addEventListener('abort', done)
   })

@@ -1,8 +1,11 @@
-/** "one or a batch of up to 100", "1 MiB a batch" */
+/** The limits of the intake: "one or a batch of up to 100", "1 MiB a batch". */
 const MAX_BATCH_EVENTS = 100
 const MAX_BATCH_BYTES = 1024 * 1024
 
-/** Groups events, each given as JSON, into batches that the intake accepts. The size includes brackets and commas. */
+/**
+ * Groups events into batches that the intake accepts. The size of a batch includes its brackets and commas.
+ * @param events each event as JSON text
+ */
 export function splitIntoBatches(events: string[]): string[][] {
   const encoder = new TextEncoder()
   const batches: string[][] = []

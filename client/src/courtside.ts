@@ -6,16 +6,16 @@ import { Session } from './session.ts'
 import { memoryStorage, type TokenStorage } from './storage.ts'
 
 export type CourtsideOptions = {
-  /** The address of the service without `/api/v1`. Empty means the origin of the page. */
+  /** The address of the service, without `/api/v1`. The default is the origin of the page. */
   url?: string
-  /** Keeps the tokens. By default they are kept in memory. */
+  /** Stores the tokens. By default the client keeps the tokens in memory. */
   storage?: TokenStorage
-  /** The language of texts, `fr` or `en`. By default the browser's language applies. */
+  /** The language of messages, `fr` or `en`. The default is the browser's language. */
   language?: string
   fetch?: typeof fetch
 }
 
-/** The service as the app of one user sees it. Every method that sends a request throws CourtsideError. */
+/** The client for an app, with one user at a time. If a request fails, the method throws CourtsideError. */
 export class Courtside {
   readonly notifications: Notifications
   readonly #session: Session
@@ -26,9 +26,9 @@ export class Courtside {
   }
 
   /**
-   * Requests a code by mail. The e-mail alone requests a sign-in. A sign-up needs all of the other fields too.
-   * @returns the service's message, and in `retryAfter` the seconds until another code can be requested, if the service
-   * states them
+   * Requests a code by mail. To sign in, pass only the e-mail. To sign up, pass all fields.
+   * @returns the message of the service. `retryAfter` is the number of seconds until another code can be requested. It
+   * is undefined if the service does not state the number.
    */
   async requestOtp(credentials: CredentialsRequest): Promise<Message & { retryAfter: number | undefined }> {
     const endpoint = 'POST /api/v1/auth/request-otp'
@@ -44,7 +44,7 @@ export class Courtside {
     return body
   }
 
-  /** Returns whether a token is stored. Only the next call shows whether the service still accepts it. */
+  /** Returns whether a token is stored. Only the next call shows whether the service still accepts the token. */
   async signedIn(): Promise<boolean> {
     return (await this.#session.token()) !== null
   }
@@ -63,14 +63,14 @@ export class Courtside {
     return (await this.#session.callPublic('GET /api/v1/game-levels', {})).body.data
   }
 
-  /** Deletes the account and all of its data. @param code a fresh code from `requestOtp` */
+  /** Deletes the account and all of its data. @param code a new code, which `requestOtp` sends by mail */
   async deleteAccount(code: string): Promise<Message> {
     const message = await this.#session.call('DELETE /api/v1/auth/me', { body: { code } })
     await this.#session.end({ remember: false })
     return message
   }
 
-  /** Ends the session. If the service cannot be reached, the session still ends here and this method throws. */
+  /** Ends the session. If the service cannot be reached, the client still forgets its token, and this method throws. */
   async logout(): Promise<void> {
     try {
       if (await this.signedIn()) await this.#session.call('POST /api/v1/auth/logout', {})
@@ -81,7 +81,7 @@ export class Courtside {
     }
   }
 
-  /** Renews the token now. An app need not call this, because every call renews an expired token by itself. */
+  /** Refreshes the token. Most apps need not call this, because every other method refreshes an expired token. */
   async refresh(): Promise<{ access_token: string }> {
     const token = await this.#session.token()
     const renewed = token === null ? null : await this.#session.renew(token)
@@ -89,7 +89,10 @@ export class Courtside {
     return { access_token: renewed }
   }
 
-  /** Calls the listener when the session ends by a logout in any tab or by a refusal. @returns unsubscribe */
+  /**
+   * Calls the listener when the session has ended, for example after a logout in any tab or a refused refresh.
+   * @returns a function that removes the listener
+   */
   onSignedOut(listener: () => void): () => void {
     return this.#session.onSignedOut(listener)
   }

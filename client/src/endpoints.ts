@@ -2,7 +2,7 @@ import type { paths } from './api.ts'
 
 type Method = 'get' | 'post' | 'delete'
 
-/** The names of the operations in the OpenAPI document, such as `GET /api/v1/auth/me`. */
+/** The method and path of an operation in the OpenAPI document, such as `GET /api/v1/auth/me`. */
 export type Endpoint = {
   [Path in keyof paths]: {
     [M in Method]: paths[Path][M] extends { responses: unknown } ? `${Uppercase<M>} ${Path}` : never
@@ -20,10 +20,10 @@ type Parts<O> = O extends { parameters: { path?: infer Path; query?: infer Query
   ? { path: Path; query: Query; body: Body extends undefined ? undefined : JsonContent<Body> }
   : never
 
-/** The `path` parameters, the `query` and the `body` of an endpoint. A part that the endpoint lacks has no key. */
+/** The `path` parameters, the `query` and the `body` of an endpoint. The type omits parts that the endpoint lacks. */
 export type Input<E extends Endpoint> = OmitUndefined<Parts<Operation<E>>>
 
-/** The JSON body of an endpoint's status 200. */
+/** The JSON body of an endpoint's answer with status 200. */
 export type Answer<E extends Endpoint> = Operation<E> extends { responses: { 200: infer Ok } } ? JsonContent<Ok> : never
 
 export type NotificationPage = Answer<'GET /api/v1/notifications'>

@@ -1,22 +1,22 @@
 import type { Error as ErrorAnswer } from './api.ts'
 
 /**
- * The reason for a failure. The client adds two codes to those of the service. `network` (`status` 0): the service
- * could not be reached or did not answer in time. `bad_answer`: the answer came from something else, such as a proxy or
- * the login page of a Wi-Fi network.
+ * An error code from the service, or one of two error codes from the client:
+ * - `network`, with `status` 0: the service could not be reached, or it did not answer in time.
+ * - `bad_answer`: another program answered, such as a proxy or the login page of a Wi-Fi network.
  */
 export type ErrorCode = ErrorAnswer['code'] | 'network' | 'bad_answer'
 
 type Details = { errors?: Record<string, string[]> | undefined; retryAfter?: number | undefined; cause?: unknown }
 
-/** The only error class of this package. Its `message` is written for the user, in French or English. */
+/** The error that this package throws if a request fails. Its `message` is meant for the user, in French or English. */
 export class CourtsideError extends Error {
-  /** The HTTP status, or 0 without an answer. */
+  /** The HTTP status, or 0 if there was no answer. */
   readonly status: number
   readonly code: ErrorCode
-  /** Messages by field, empty if no field is wrong. */
+  /** The messages for each invalid field. The object is empty if no field is invalid. */
   readonly errors: Record<string, string[]>
-  /** Seconds until the next attempt, if the service stated them. */
+  /** The number of seconds to wait before the next attempt, if the service stated it. */
   readonly retryAfter: number | undefined
 
   constructor(message: string, status: number, code: ErrorCode, { errors = {}, retryAfter, cause }: Details = {}) {
@@ -41,8 +41,8 @@ const TEXTS = {
 }
 
 /**
- * Creates an error that the service did not send.
- * @param language a BCP 47 tag; the text is English for an English tag and French for any other
+ * Creates an error for a failure that the client itself detected.
+ * @param language a BCP 47 tag; the message is in English for an English tag, otherwise in French
  */
 export function createClientError(
   code: 'network' | 'bad_answer',

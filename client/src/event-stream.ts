@@ -1,7 +1,7 @@
 /**
  * Reads server-sent events until the stream ends.
- * @param onActivity called for every chunk of bytes, heartbeats included
- * @param onEvent called with the name and the undecoded data of each event
+ * @param onActivity is called for every chunk of bytes, including heartbeats
+ * @param onEvent is called with the name and the data of each event; the data is text that is not parsed yet
  */
 export async function readEvents(
   reader: ReadableStreamDefaultReader<Uint8Array>,
@@ -29,7 +29,7 @@ export async function readEvents(
     const { done, value } = await reader.read()
     if (done) return
     onActivity()
-    // A carriage return at the end may be the first half of a line end, so it stays in `rest`.
+    // A carriage return at the end of a chunk may be the first half of a line ending, so it stays in `rest`.
     const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/)
     rest = lines.pop()!
     lines.forEach(readLine)

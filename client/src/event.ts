@@ -8,19 +8,20 @@ type ScoreType = 'score_submitted' | 'score_validated' | 'score_contested' | 'sc
 type GroupedType = GameType | MoveType | ScoreType
 
 type AssertNever<T extends never> = T
-/** Does not compile until the groups above contain every event type of the OpenAPI document and no other. */
+/** Compiles only if the groups above contain exactly the event types of the OpenAPI document. */
 export type UngroupedType = AssertNever<Exclude<EventType, GroupedType> | Exclude<GroupedType, EventType>>
 
 type AnyState = Omit<EventData, 'score' | 'starts_at' | 'actor_id'> & { actor_id?: number }
 type GameState = AnyState & { starts_at: string }
 
 /**
- * An event about a game, with the state of the game after it. Each type requires the data that the service requires.
+ * An event about a game. `data` is the state of the game after the event. For each event type, this type requires the
+ * same data as the service.
  */
 export type GameEvent = {
-  /** Identifies the event together with the reporter's source, so a repeat has no effect. Use an id of your records. */
+  /** The id and the reporter's source together identify the event. Use an id from your own records. */
   id?: string
-  /** When the event happened, which orders the events of a game. The default is now. */
+  /** The time at which the event happened. It orders the events of a game. The default is the current time. */
   time?: string | Date
 } & (
   | { type: GameType; data: GameState }
@@ -28,5 +29,5 @@ export type GameEvent = {
   | { type: ScoreType; data: AnyState & { starts_at?: string; score: Score } }
 )
 
-/** An event as the reporter sends it. It has an id and a time, so sending it again is a repeat. */
+/** An event that has an id and a time. If the reporter sends it again, the service recognizes the repeat. */
 export type ReportedEvent = GameEvent & CloudEvent

@@ -2,9 +2,9 @@ import { readEvents } from './event-stream.ts'
 import type { Watch } from './watch-types.ts'
 
 /**
- * Opens one stream and follows it to its end.
- * @returns false if the platform cannot stream bodies
- * @throws CourtsideError if the service refuses, or the error that broke the stream
+ * Opens one stream and reports its events until the stream ends.
+ * @returns false if the platform cannot read the body of an answer as a stream
+ * @throws CourtsideError if the service refuses the request; if the stream breaks, the error that broke it
  */
 export async function followStream({ source, timing, notifier, signal }: Omit<Watch, 'pause'>): Promise<boolean> {
   notifier.setState('connecting')

@@ -1,12 +1,12 @@
 import type { Error as ErrorAnswer } from './api.ts'
 import { CourtsideError, createClientError } from './error.ts'
 
-/** How requests reach the service. */
+/** The settings that all requests share. */
 export type Transport = { url: string; language: string | undefined; fetch: typeof fetch }
 
 export type Request = {
   method: string
-  /** The path and query below the transport's URL. */
+  /** The path and the query, which follow the URL of the transport. */
   path: string
   token?: string | null
   body?: unknown
@@ -16,22 +16,26 @@ export type Request = {
 
 export type JsonAnswer<T> = {
   body: T
-  /** Seconds, from the answer's Retry-After. */
+  /** The seconds in the Retry-After header of the answer, if it has one. */
   retryAfter: number | undefined
 }
 
-/** Without a limit, a phone without a network would wait as long as its system does, and keep the refresh lock. */
+/** Limits each request. If a phone has no network, a request could otherwise hold the refresh lock for minutes. */
 const TIMEOUT_MS = 30_000
 
 type TransportOptions = { url: string; language?: string | undefined; fetch?: typeof fetch | undefined }
 
 export function createTransport({ url, language, fetch: customFetch }: TransportOptions): Transport {
-  // Browsers refuse a `fetch` that is called as a method of another object. A page may also replace `fetch` later.
+  // Browsers refuse to run `fetch` as a method of another object. Besides, a page may replace the global `fetch` later.
   const callGlobalFetch: typeof fetch = (input, init) => fetch(input, init)
   return { url: url.replace(/\/+$/, ''), language, fetch: customFetch ?? callGlobalFetch }
 }
 
-/** Sends a request. @returns a successful answer with its body unread @throws CourtsideError on any other answer */
+/**
+ * Sends a request.
+ * @returns a successful answer, whose body is not read yet
+ * @throws CourtsideError if there is no answer, or if the answer is not successful
+ */
 export async function send(transport: Transport, request: Request): Promise<Response> {
   const { method, path, token, body, contentType = 'application/json', signal } = request
   const headers: Record<string, string> = {}
@@ -90,7 +94,7 @@ function isErrorAnswer(answer: unknown): answer is ErrorAnswer {
   return typeof message === 'string' && typeof code === 'string'
 }
 
-/** Returns the seconds of Retry-After. A proxy may send a date instead of a number. */
+/** Returns the Retry-After header in seconds. A proxy may send a date instead of a number of seconds. */
 function readRetryAfter({ headers }: Response): number | undefined {
   const header = headers.get('retry-after')
   if (!header) return undefined

@@ -1,2 +1,2 @@
-// Importing courtside-client/inbox registers <courtside-inbox>.
+// An import of courtside-client/inbox registers the element <courtside-inbox>.
 export * from './inbox/element.ts'

@@ -1,4 +1,4 @@
-/** Calls a listener. An error that it throws becomes an uncaught error and does not disturb the caller. */
+/** Calls a listener. If the listener throws, a timer throws its error again, so the error does not reach our caller. */
 export function callListener(call: () => void): void {
   try {
     call()

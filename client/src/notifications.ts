@@ -4,10 +4,10 @@ import type { Session } from './session.ts'
 import { watch } from './watch.ts'
 import type { Watcher } from './watch-types.ts'
 
-/** "an optional body `{ids: [≤ 100 integers]}`" */
+/** The limit of read-all: "an optional body `{ids: [≤ 100 integers]}`". */
 const MAX_IDS_PER_REQUEST = 100
 
-/** The notifications of the signed-in user. Every method that sends a request throws CourtsideError. */
+/** The notifications of the signed-in user. If a request fails, the method throws CourtsideError. */
 export class Notifications {
   readonly #session: Session
 
@@ -15,12 +15,12 @@ export class Notifications {
     this.#session = session
   }
 
-  /** Returns one page, newest first. `before_id` and `page` exclude each other. */
+  /** Returns one page of notifications, newest first. A query cannot contain both `before_id` and `page`. */
   list(query: PageQuery = {}): Promise<NotificationPage> {
     return this.#session.call('GET /api/v1/notifications', { query })
   }
 
-  /** Yields the pages, newest first. New notifications that arrive meanwhile cause no repeats and no gaps. */
+  /** Yields pages of notifications, newest first. New notifications that arrive meanwhile cause no repeats or gaps. */
   async *pages({ per_page = 20 }: { per_page?: number } = {}): AsyncGenerator<NotificationPage, void, undefined> {
     let page = await this.list({ per_page })
     yield page
@@ -31,7 +31,7 @@ export class Notifications {
     }
   }
 
-  /** Yields all notifications, newest first. It fetches each page when the caller reaches it. */
+  /** Yields all notifications, newest first. Each page is fetched when the caller reaches it. */
   async *all({ per_page = 100 }: { per_page?: number } = {}): AsyncGenerator<Notification, void, undefined> {
     for await (const { data } of this.pages({ per_page })) yield* data
   }
@@ -40,7 +40,7 @@ export class Notifications {
     return (await this.#session.call('GET /api/v1/notifications/unread-count', {})).unread_count
   }
 
-  /** Marks one as read. @returns the notification after the change */
+  /** Marks a notification as read. @returns the notification after the change */
   async read(id: number): Promise<Notification> {
     return (await this.#session.call('POST /api/v1/notifications/{id}/read', { path: { id } })).data
   }
@@ -64,15 +64,16 @@ export class Notifications {
   }
 
   /**
-   * Calls the watcher for each change of the inbox, until the caller stops it or the session ends. It reads the stream,
-   * and polls the list where no stream is possible. It never throws: `onState` reports its condition.
-   * @returns stop
+   * Starts a watch, which reports each change of the inbox to the watcher. The watch ends when the caller stops it or
+   * when the session ends. It reads the stream. If no stream is possible, it polls the list. This method never throws.
+   * `onState` reports the state of the watch.
+   * @returns a function that stops the watch
    */
   watch(watcher: Watcher): () => void {
     const session = this.#session
     return watch(
       {
-        // React Native's fetch resolves only when the answer is complete, which a stream never is.
+        // The fetch of React Native resolves only when the answer is complete. A stream is never complete.
         canStream: globalThis.navigator?.product !== 'ReactNative',
         signedIn: async () => (await session.token()) !== null,
         onSignedOut: listener => session.onSignedOut(listener),

@@ -6,7 +6,7 @@ import type { Watch, WatcherNotifier } from './watch-types.ts'
 
 /**
  * Polls the newest page and reports the new notifications. If the platform can stream, this function returns after
- * `maxPolls` polls or after an outage. Then the caller tries the stream again.
+ * `maxPolls` polls or when an outage is over. The caller then tries the stream again.
  */
 export async function poll({ source, timing, notifier, signal, pause }: Watch): Promise<void> {
   let previous: NotificationPage | undefined
@@ -46,12 +46,12 @@ function notifyChanges(
 }
 
 /**
- * Returns the notifications that only the newer page has, oldest first.
- * @returns undefined if there may be more of them than one page shows
+ * Returns the notifications that only the newer page contains, oldest first.
+ * @returns undefined if there may be more new notifications than one page can contain
  */
 function findArrived(previous: NotificationPage, page: NotificationPage): Notification[] | undefined {
   const known = new Set(previous.data.map(({ id }) => id))
-  // After a deletion an older notification moves up to the end of the page. It is not new.
+  // After a deletion, an older notification moves up to the end of the page. Such a notification is not new.
   const isFull = previous.data.length >= previous.meta.per_page
   const lowest = isFull ? previous.data.at(-1)!.id : 0
   const arrived = page.data.filter(({ id }) => !known.has(id) && id > lowest)

@@ -8,11 +8,11 @@ import { createTransport, type Request, sendForJson, type Transport } from './ht
 export type ReporterOptions = {
   /** The address of the service. */
   url: string
-  /** One of the intake keys of the service. */
+  /** One of the intake keys that the service accepts. */
   key: string
-  /** The source of the events, such as `/games`. It names each event together with its id. */
+  /** The source of the events, such as `/games`. The source and the id together identify an event. */
   source: string
-  /** The maximum number of attempts for each request. The default is 8, which takes about half a minute. */
+  /** The maximum number of attempts for each request. The default is 8 attempts, within about half a minute. */
   attempts?: number
   /** The language of the service's messages, `fr` or `en`. */
   language?: string
@@ -25,7 +25,7 @@ const PATH = '/internal/v1/events'
 
 const BACKOFF = { baseMs: 500, maxMs: 30_000 }
 
-/** Reports events at least once. The service applies each event only once. */
+/** Delivers each event at least once. The service applies each event only once. */
 export class Reporter {
   readonly #transport: Transport
   readonly #key: string
@@ -40,8 +40,8 @@ export class Reporter {
   }
 
   /**
-   * Gives an event an id and a time if it has none. `report` does the same by itself. Call `name` first and store its
-   * result if you report again later, after a failure or a crash. Then the later report is a repeat without effect.
+   * Adds an id and a time to an event that lacks them. `report` does the same. If you may report an event again after a
+   * failure or a crash, call `name` first and store its result. The service then recognizes the repeat.
    */
   name(event: GameEvent): ReportedEvent {
     const { id = crypto.randomUUID(), time = new Date() } = event
@@ -50,11 +50,12 @@ export class Reporter {
   }
 
   /**
-   * Reports one event or several in their order. It repeats a request after a network error, a fault of the service or
-   * a 429.
-   * @returns the result of one event, or an array with each result; a `rejected` event does not affect the others
-   * @throws CourtsideError if a single event is refused, or if events cannot be delivered; the service may still have
-   * accepted earlier events of the array
+   * Reports one event, or several events in their order. After a network error, a 5xx, a 408 or a 429, the reporter
+   * repeats the request.
+   * @returns the result of a single event; for an array, one result for each event. A `rejected` event does not affect
+   * the other events.
+   * @throws CourtsideError if a single event is refused, or if events cannot be delivered. The service may still have
+   * accepted earlier events of the array.
    */
   async report(event: GameEvent, options?: { signal?: AbortSignal }): Promise<EventResult>
   async report(events: GameEvent[], options?: { signal?: AbortSignal }): Promise<Result[]>
@@ -88,7 +89,7 @@ export class Reporter {
   }
 }
 
-/** Returns whether another attempt may succeed. A 2xx without the service's JSON came from a proxy. */
+/** Returns whether another attempt may succeed. A 2xx answer that is not JSON came from a proxy. */
 function isTransient(error: unknown): error is CourtsideError {
   if (!(error instanceof CourtsideError)) return false
   const { status, code } = error

@@ -1,4 +1,4 @@
-// courtside-client/server reports events. Only a games service may use it, because its key opens the intake.
+// courtside-client/server reports events. Import it only on a server, because the intake key must stay secret.
 export type { EventResult, RejectedEvent, Score } from './api.ts'
 export { CourtsideError, type ErrorCode } from './error.ts'
 export type { GameEvent, ReportedEvent } from './event.ts'

@@ -6,12 +6,12 @@ import { type JsonAnswer, type Request, send, sendForJson, type Transport } from
 import { callListener } from './listener.ts'
 import type { TokenStorage } from './storage.ts'
 
-/** Holds the tokens and sends every request that carries one. */
+/** Manages the tokens and sends the requests of the client. */
 export class Session {
   readonly #transport: Transport
   readonly #storage: TokenStorage
   readonly #listeners = new Set<() => void>()
-  /** The stored token at the last look. A change of it can mean that the session has ended. */
+  /** The token that was stored when we last checked. If the stored token changes, the session may have ended. */
   #lastSeenToken: string | null = null
   #pendingRefresh: Promise<string | null> | undefined
 
@@ -23,7 +23,7 @@ export class Session {
     checkToken()
   }
 
-  /** Returns the token that is stored now, possibly by another tab. */
+  /** Returns the stored token. If the session has ended since the last check, this method calls the listeners. */
   async token(): Promise<string | null> {
     const token = await this.#storage.get('token')
     const before = this.#lastSeenToken
@@ -33,7 +33,7 @@ export class Session {
     return token
   }
 
-  /** Calls the listener when the session has ended, in this tab or another. @returns unsubscribe */
+  /** Calls the listener when the session has ended, in any tab. @returns a function that removes the listener */
   onSignedOut(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -45,7 +45,7 @@ export class Session {
     await this.token()
   }
 
-  /** Removes the token. @param remember whether to store it as `last_token`, for the lane of the next sign-in */
+  /** Removes the token. @param remember whether to keep it as `last_token`, to select the lane of the next sign-in */
   async end({ remember }: { remember: boolean }): Promise<void> {
     const token = await this.#storage.get('token')
     if (!remember) await this.#storage.set('last_token', null)
@@ -64,7 +64,7 @@ export class Session {
 
   /**
    * Calls an endpoint that requires no token.
-   * @param lane whether to send the current or the last token, which selects this client's lane
+   * @param lane whether to send the current token, otherwise the last token, to select the lane of this client
    * @throws CourtsideError
    */
   async callPublic<E extends Endpoint>(
@@ -76,7 +76,7 @@ export class Session {
     return sendForJson(this.#transport, { ...createRequest(endpoint, input), token })
   }
 
-  /** Sends a GET. @returns its answer with the body unread @throws CourtsideError */
+  /** Sends a GET request. @returns the answer, whose body is not read yet @throws CourtsideError */
   open(path: string, signal: AbortSignal): Promise<Response> {
     return this.#withToken(token => send(this.#transport, { method: 'GET', path, token, signal }))
   }
@@ -89,17 +89,17 @@ export class Session {
     } catch (error) {
       if (token === null || !isUnauthenticated(error)) throw error
       const renewed = await this.renew(token)
-      // Another user may have signed in in another tab. A request of one user must not be repeated as another.
+      // Another user may have signed in in another tab. We must not repeat the request with the token of another user.
       if (renewed === null || !isSameUser(token, renewed)) throw error
       return attempt(renewed)
     }
   }
 
   /**
-   * Returns a token newer than `stale`. Concurrent calls share one refresh. If another tab has refreshed meanwhile, its
-   * token is returned.
+   * Returns a token newer than `stale`. Concurrent calls share one refresh. If another tab has refreshed the
+   * token meanwhile, this method returns the token of that tab.
    * @returns null if the session has ended
-   * @throws CourtsideError if the service gives no clear answer; the token stays stored
+   * @throws CourtsideError if the service neither refreshes nor refuses the token; the token stays stored
    */
   async renew(stale: string): Promise<string | null> {
     const current = await this.token()
@@ -111,9 +111,9 @@ export class Session {
   }
 
   /**
-   * Lets one tab refresh at a time, if the browser has Web Locks. Without them two tabs may refresh at once. The
-   * service allows that.
-   * @param work receives whether it had to wait for another tab
+   * Lets only one tab refresh at a time, if the browser has Web Locks. Without Web Locks two tabs may refresh at the
+   * same time. The service accepts both requests.
+   * @param work is called with true if it had to wait for another tab
    */
   async #withRefreshLock<T>(work: (hasWaited: boolean) => Promise<T>): Promise<T> {
     const locks = globalThis.navigator?.locks
@@ -126,7 +126,7 @@ export class Session {
   }
 
   async #refresh(stale: string, hasWaited: boolean): Promise<string | null> {
-    // The tab that held the lock may have stored a new token. In some browsers the storage shows it a little later.
+    // The tab that held the lock may have stored a new token. In some browsers we can read it only a little later.
     let current = await this.token()
     for (let looks = 0; hasWaited && current === stale && looks < 10; looks += 1) {
       await wait(20)
@@ -138,7 +138,7 @@ export class Session {
       if (isUnauthenticated(error)) return null
       throw error
     })
-    // A logout or another sign-in during the request wins over its result.
+    // If the user logged out or signed in again during the request, we ignore the result of the request.
     if ((await this.token()) !== stale) return this.token()
     if (renewed === null) await this.end({ remember: true })
     else await this.#storage.set('token', renewed.body.access_token)
@@ -156,12 +156,12 @@ function createRequest(endpoint: Endpoint, input: { path?: object; query?: objec
   return { method, path: query.length > 0 ? `${path}?${query.join('&')}` : path, body: input.body }
 }
 
-/** Returns whether the service itself answered 401. A proxy's 401 says nothing about the session. */
+/** Returns whether the service itself answered 401. A 401 from a proxy does not mean that the session has ended. */
 function isUnauthenticated(error: unknown): boolean {
   return error instanceof CourtsideError && error.code === 'unauthenticated'
 }
 
-/** Returns whether two tokens belong to one user. An unreadable token counts as the same user's. */
+/** Returns whether two tokens belong to the same user, or true if one of them is unreadable. */
 function isSameUser(token: string, other: string): boolean {
   const [subject, otherSubject] = [readSubject(token), readSubject(other)]
   return subject === undefined || otherSubject === undefined || subject === otherSubject

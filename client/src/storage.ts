@@ -1,22 +1,25 @@
 type MaybePromise<T> = T | Promise<T>
 
 /**
- * `token` belongs to the current session. `last_token` belongs to the session before and stays after a sign-out. It no
- * longer authenticates anyone. The client sends it at the next sign-in to select its own lane. Then a stranger who
- * guesses at the address cannot lock its owner out.
+ * The name of a stored token. `token` belongs to the current session. `last_token` belongs to the previous session and
+ * stays after a sign-out, although it no longer authenticates anyone. The client sends it at the next sign-in to select
+ * the client's own lane. Then a stranger who guesses codes for the address cannot lock the user out.
  */
 export type TokenKey = 'token' | 'last_token'
 
-/** Keeps the tokens. An app can write one with two functions over AsyncStorage or a keychain. */
+/** Stores the tokens. An app can implement this type with AsyncStorage or a keychain. */
 export type TokenStorage = {
   get(key: TokenKey): MaybePromise<string | null>
-  /** Stores a value, or removes it for `null`. */
+  /** Stores a value. If `value` is `null`, removes the stored value. */
   set(key: TokenKey, value: string | null): MaybePromise<void>
-  /** Calls the listener when another writer, such as another tab, may have changed a value. @returns unsubscribe */
+  /**
+   * Calls the listener when another program, such as another tab, may have changed a value.
+   * @returns a function that removes the listener
+   */
   onChange?(listener: () => void): () => void
 }
 
-/** The default storage. It is lost with the page or process. */
+/** Creates the default storage, in memory. Its tokens are lost when the page or the process ends. */
 export function memoryStorage(): TokenStorage {
   const values = new Map<TokenKey, string>()
   return {
@@ -26,9 +29,10 @@ export function memoryStorage(): TokenStorage {
 }
 
 /**
- * Stores tokens in the browser's localStorage: one session for all tabs of an origin, which survives restarts. Memory
- * replaces localStorage if it does not exist or the user has forbidden it.
- * @param prefix stands before the two keys
+ * Creates a storage in the browser's localStorage. All tabs of an origin share one session, and the session survives a
+ * restart of the browser. If localStorage does not exist or the user has forbidden it, this function returns a storage
+ * in memory.
+ * @param prefix the start of the two names in localStorage
  */
 export function localStorageStorage(prefix = 'courtside.'): TokenStorage {
   let local: Storage | undefined

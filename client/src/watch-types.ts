@@ -1,24 +1,24 @@
 import type { Notification } from './api.ts'
 import type { NotificationPage } from './endpoints.ts'
 
-/** The state of the inbox after a gap. If `latest_id` is unknown to the app, the app must fetch the list. */
+/** The state of the inbox after a gap. If the app does not know the id `latest_id`, the app must fetch the list. */
 export type Sync = { unread_count: number; latest_id: number | null }
 
 /**
- * `waiting`: the connection is lost and the next attempt comes soon. `stopped`: the watch has ended for good, by
- * `stop`, by the signal or with the session.
+ * `waiting`: the connection is lost, and the watch waits before the next attempt. `stopped`: the watch has ended and
+ * does not start again, because the app stopped it or the session ended.
  */
 export type WatchState = 'connecting' | 'live' | 'polling' | 'waiting' | 'stopped'
 
 export type Watcher = {
-  /** Called first and after every gap. */
+  /** Is called first, and again after every gap in the stream. */
   onSync?: (sync: Sync) => void
-  /** Called for each new notification. It may repeat one, and ids need not rise, so compare ids. */
+  /** Is called for each new notification. The same id may come twice, and a lower id may come later, so compare ids. */
   onNotification?: (notification: Notification) => void
-  /** Called when the count may have changed, and with each `onSync`. */
+  /** Is called when the unread count may have changed, and after each call of `onSync`. */
   onUnreadCount?: (unreadCount: number) => void
   onState?: (state: WatchState) => void
-  /** Stops the watch when it is aborted, like the function that `watch` returns. */
+  /** Stops the watch when the signal is aborted. */
   signal?: AbortSignal
 }
 
@@ -31,7 +31,7 @@ export type WatcherNotifier = {
   notifyUnreadCount(count: number): void
 }
 
-/** What a watch needs from the service and the session. */
+/** The parts of the service and of the session that a watch needs. */
 export type NotificationSource = {
   canStream: boolean
   signedIn(): Promise<boolean>
@@ -41,18 +41,18 @@ export type NotificationSource = {
 }
 
 export type Timing = {
-  /** How long to wait for the head of the answer. A proxy may hold it back until the answer is complete. */
+  /** How long to wait for the headers of the answer. A proxy may hold back the headers until the answer is complete. */
   headMs: number
-  /** How long a stream may be silent before it counts as dead. */
+  /** How long a stream may be silent before the watch closes it. */
   idleMs: number
-  /** A stream that ends sooner counts as a failure. */
+  /** A stream that lasts for less time than this counts as a failure. */
   minStreamMs: number
-  /** After so many failures in a row the watch polls. */
+  /** After this number of consecutive failures the watch polls. */
   maxFailures: number
   pollMs: number
-  /** After so many polls the watch tries the stream again. */
+  /** After this number of polls the watch tries the stream again. */
   maxPolls: number
-  /** The backoff between attempts. */
+  /** The base of the backoff between attempts. `maxMs` is its limit. */
   baseMs: number
   maxMs: number
 }
@@ -62,8 +62,8 @@ export type Watch = {
   source: NotificationSource
   timing: Timing
   notifier: WatcherNotifier
-  /** Aborted when the watch stops. */
+  /** Is aborted when the watch stops. */
   signal: AbortSignal
-  /** Waits. It returns early if the network comes back or the watch stops. */
+  /** Waits until the time has passed, the network comes back or the watch stops. */
   pause: (milliseconds: number) => Promise<void>
 }

@@ -7,10 +7,10 @@ import { createNotifier } from './watcher-notifier.ts'
 
 const TIMING: Timing = {
   headMs: 15_000,
-  // The service sends a heartbeat every 20 s, so two are missing.
+  // The service sends a heartbeat every 20 s, so a stream that is silent for 45 s has missed two heartbeats.
   idleMs: 45_000,
-  // A user's sixth stream ends the oldest of the five others. Without a minimum, six tabs would replace each other's
-  // streams forever.
+  // If a user opens a sixth stream, the service ends the oldest one. Without this minimum, six tabs would end each
+  // other's streams forever.
   minStreamMs: 30_000,
   maxFailures: 3,
   pollMs: 30_000,
@@ -19,7 +19,7 @@ const TIMING: Timing = {
   maxMs: 60_000,
 }
 
-/** Starts a watch: see `Notifications.watch`. */
+/** Starts a watch, as described at `Notifications.watch`. */
 export function watch(source: NotificationSource, watcher: Watcher, timing: Timing = TIMING): () => void {
   const stopping = new AbortController()
   const { signal } = stopping
@@ -59,7 +59,7 @@ async function streamOrPoll({ source, timing, notifier, signal, pause }: Watch):
   while (!signal.aborted && (await source.signedIn())) {
     if (!canStream || failures >= timing.maxFailures) {
       await poll({ source: { ...source, canStream }, timing, notifier, signal, pause })
-      // The stream gets one attempt. If it fails, the watch polls again.
+      // The watch tries the stream once. If this attempt fails, the watch polls again.
       failures = timing.maxFailures - 1
       continue
     }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Signs a user in with the code from their mail, then shows their profile and notifications.
 #
-#   sign-in.sh EMAIL [FIRST_NAME LAST_NAME]      with the names it is a sign-up
+#   sign-in.sh EMAIL [FIRST_NAME LAST_NAME]      (the names are for a sign-up)
 #
-# COURTSIDE_URL is the address of the service. The token stays in the file COURTSIDE_TOKEN_FILE, so the next run needs
-# no code. The program needs only curl, so it parses JSON with sed. Use jq if you have it.
+# COURTSIDE_URL is the address of the service. COURTSIDE_TOKEN_FILE is the file in which the program stores the token,
+# so the next run needs no code. The program parses JSON with sed, so it needs only curl. Use jq instead if you have it.
 set -euo pipefail
 
 url=${COURTSIDE_URL:-http://127.0.0.1:3000}
@@ -19,7 +19,7 @@ send() {
   local headers=("Accept: application/json")
   [[ -s $token_file ]] && headers+=("Authorization: Bearer $(< "$token_file")")
   [[ $# -gt 2 ]] && headers+=("Content-Type: application/json")
-  # Headers and body come from files, because every user of the machine can read arguments.
+  # curl reads the headers and the body from files, because every user of the machine can read a program's arguments.
   printf '%s\n' "${headers[@]}" > "$work/headers"
   printf '%s' "${3-}" > "$work/body"
   status=$(curl --silent --show-error --max-time 10 --request "$1" --header "@$work/headers" \
@@ -28,7 +28,8 @@ send() {
   answer=$(< "$work/answer")
 }
 
-# Every error has a `message` for people and a `code` for programs. 429 and 503 have a Retry-After.
+# Ends the program if the request failed. Every error has a `message` for people and a `code` for programs. 429 and 503
+# also have a Retry-After header.
 expect_ok() {
   [[ $status == 200 ]] && return
   echo "$status $answer" >&2
@@ -36,14 +37,14 @@ expect_ok() {
   exit 1
 }
 
-# Stores a token before its first use. A client that loses its newest token may have to sign in again.
+# Stores a new token before it is used. A client that loses its newest token may have to sign in again.
 keep_token() {
   sed -n 's/.*"access_token":"\([^"]*\)".*/\1/p' <<< "$answer" > "$token_file"
 }
 
-# call METHOD PATH [JSON]: sends a request of the user. It renews an expired token once and repeats the request. It
-# returns 1 if the session has ended, by a logout or 7 days after the sign-in. Only a 401 means that. After other errors
-# the token is still valid.
+# call METHOD PATH [JSON]: sends a request with the user's token. If the token has expired, `call` refreshes it once and
+# repeats the request. If the refresh gets a 401, the session has ended, by a logout or 7 days after the sign-in. `call`
+# then returns 1. After any other error the token is still valid.
 call() {
   send "$@"
   if [[ $status == 401 ]]; then
@@ -62,9 +63,9 @@ json() {
   printf '"%s"' "${text//\"/\\\"}"
 }
 
-# sign_in EMAIL [FIRST_NAME LAST_NAME]: requests a code by mail and exchanges it for a token. Both requests carry the
-# old token if there is one. It no longer authenticates anyone, but it gives this client a separate lane. A stranger who
-# guesses at the address then cannot make its owner wait.
+# sign_in EMAIL [FIRST_NAME LAST_NAME]: requests a code by mail and exchanges the code for a token. Both requests carry
+# the old token if there is one. The old token no longer authenticates anyone, but it gives this client a separate lane.
+# A stranger who guesses codes for the same address then cannot make this user wait.
 sign_in() {
   local names=
   if [[ $# -gt 1 ]]; then names=", \"first_name\": $(json "$2"), \"last_name\": $(json "$3"), \"accept_cgu\": true"; fi

@@ -1,8 +1,8 @@
-// Reports events about a game, as a games service does: first a single event, then a batch of two.
+// Reports events about a game, as a games service does. It sends a single event, then a batch of two events.
 //
 //   node report.mjs GAME_ID CREATOR_ID PLAYER_ID
 //
-// COURTSIDE_URL is the address of the service, COURTSIDE_INTAKE_KEY is one of its intake keys.
+// COURTSIDE_URL is the address of the service. COURTSIDE_INTAKE_KEY is one of the intake keys of the service.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 
@@ -14,7 +14,7 @@ if (!key || playerId === undefined) {
   process.exit(1)
 }
 
-// `data` is the whole state of the game after the event, so the service needs no earlier event to understand it.
+// `data` contains the whole state of the game after the event, so the service does not depend on earlier events.
 const game = {
   game_id: gameId,
   creator_id: creatorId,
@@ -30,33 +30,33 @@ const batch = await deliver([moved, cancelled], 'application/cloudevents-batch+j
 if (!batch.results) throw new Error(`the service refused the whole batch: ${batch.message}`)
 
 for (const { id, status = 'rejected', notifications, message } of [{ id: joined.id, ...single }, ...batch.results]) {
-  // Another attempt does not help after `rejected`: a developer has to look at it.
+  // After `rejected` another attempt does not help. A developer must find the mistake.
   if (status === 'rejected') process.exitCode = 1
   console.log(`${id} ${status}: ${message ?? `${notifications} notification(s)`}`)
 }
 
 /**
- * Creates an event with an id and a time. A games service creates it in the transaction that changes the game, and
- * stores it in a table until it is delivered. `source` and `id` identify the event forever. `time` states the order of
- * the events.
+ * Creates an event with an id and a time. A games service creates the event in the transaction that changes the game.
+ * It keeps the event in a table until the event is delivered. `source` and `id` together identify the event, so they
+ * never change. `time` determines the order of the events.
  */
 function createEvent(type, data) {
   return { specversion: '1.0', id: randomUUID(), source: '/games', type, time: new Date().toISOString(), data }
 }
 
 /**
- * Sends until another attempt would not change the answer. Every attempt sends the same bytes. If only the answer was
- * lost, the next attempt is a `duplicate` without effect.
+ * Sends the events, and repeats the request while another attempt may succeed. Every attempt sends the same bytes. If
+ * the service has accepted an event but its answer was lost, the next answer is `duplicate`.
  */
 async function deliver(body, contentType) {
   for (let attempt = 1; attempt <= 8; attempt += 1) {
     const answer = await send(body, contentType).catch(() => undefined)
     if (answer && ![408, 429].includes(answer.status) && answer.status < 500) return answer.body
-    // The limit of the pause doubles. The random part spreads out clients that failed at the same moment.
+    // The longest possible pause doubles. The random factor spreads out retries of clients that failed together.
     const pause = Math.min(30, 0.5 * 2 ** (attempt - 1)) * Math.random()
     await delay(1000 * (Number(answer?.retryAfter ?? 0) + pause))
   }
-  throw new Error('not delivered: keep the events and send them again later')
+  throw new Error('the events were not delivered: keep them and send them again later')
 }
 
 async function send(body, contentType) {

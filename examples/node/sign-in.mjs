@@ -1,9 +1,9 @@
 // Signs a user in with the code from their mail, then shows their profile and notifications.
 //
-//   node sign-in.mjs EMAIL [FIRST_NAME LAST_NAME]      with the names it is a sign-up
+//   node sign-in.mjs EMAIL [FIRST_NAME LAST_NAME]      (the names are for a sign-up)
 //
-// COURTSIDE_URL is the address of the service. The token stays in the file COURTSIDE_TOKEN_FILE, so the next run needs
-// no code. An app would use the phone's keychain instead of that file.
+// COURTSIDE_URL is the address of the service. COURTSIDE_TOKEN_FILE is the file in which the program stores the token,
+// so the next run needs no code. An app would store the token in the phone's keychain instead.
 import { readFile, writeFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline/promises'
 
@@ -33,11 +33,11 @@ async function show() {
   return true
 }
 
-/** Requests a code by mail and exchanges it for a token. */
+/** Requests a code by mail and exchanges the code for a token. */
 async function signIn() {
   const signUp = firstName && { first_name: firstName, last_name: lastName, accept_cgu: true }
-  // Both requests carry the old token if there is one. It no longer authenticates anyone, but it gives this client a
-  // separate lane. A stranger who guesses at the address then cannot make its owner wait.
+  // Both requests carry the old token if there is one. The old token no longer authenticates anyone, but it gives this
+  // client a separate lane. A stranger who guesses codes for the same address then cannot make this user wait.
   const asked = await send('POST', '/api/v1/auth/request-otp', { email, ...signUp })
   if (asked.status !== 200) refuse(asked)
   console.log(asked.body.message)
@@ -45,19 +45,22 @@ async function signIn() {
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
   const code = await terminal.question('code: ')
   terminal.close()
-  // The code is a string: 0042 is a code, 42 is not.
+  // The code must stay a string, because it may begin with zeros, as 0042 does.
   const verified = await send('POST', '/api/v1/auth/verify-otp', { email, code })
   if (verified.status !== 200) refuse(verified)
   await keep(verified.body.access_token)
 }
 
-/** Sends a request of the user. Renews an expired token once. Returns undefined if the session has ended. */
+/**
+ * Sends a request with the user's token. If the token has expired, refreshes it once and repeats the request. Returns
+ * undefined if the session has ended.
+ */
 async function call(method, path, body) {
   let answer = await send(method, path, body)
   if (answer.status === 401) {
     const refreshed = await send('POST', '/api/v1/auth/refresh')
-    // The session has ended, by a logout or 7 days after the sign-in. Only a 401 means that. After other errors the
-    // token is still valid.
+    // A 401 means that the session has ended, by a logout or 7 days after the sign-in. After any other error the token
+    // is still valid.
     if (refreshed.status === 401) return undefined
     if (refreshed.status !== 200) refuse(refreshed)
     await keep(refreshed.body.access_token)
@@ -80,13 +83,16 @@ async function send(method, path, body) {
   return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() }
 }
 
-/** Stores a token before its first use. A client that loses its newest token may have to sign in again. */
+/** Stores a new token before it is used. A client that loses its newest token may have to sign in again. */
 async function keep(newest) {
   token = newest
   await writeFile(tokenFile, newest, { mode: 0o600 })
 }
 
-/** Every error has a `message` for people and a `code` for programs. 429 and 503 have a Retry-After. */
+/**
+ * Ends the program after a failed request. Every error has a `message` for people and a `code` for programs. 429 and
+ * 503 also have a Retry-After header.
+ */
 function refuse({ status, retryAfter, body }) {
   fail(`${status} ${body.code}: ${body.message}${retryAfter ? ` (again in ${retryAfter} s)` : ''}`)
 }

@@ -1,10 +1,10 @@
 <?php
-// Reports events about a game, as a games service does: first a single event, then a batch of two.
+// Reports events about a game, as a games service does. It sends a single event, then a batch of two events.
 //
 //   php report.php GAME_ID CREATOR_ID PLAYER_ID
 //
-// COURTSIDE_URL is the address of the service, COURTSIDE_INTAKE_KEY is one of its intake keys. The program needs no
-// extension.
+// COURTSIDE_URL is the address of the service. COURTSIDE_INTAKE_KEY is one of the intake keys of the service. The
+// program needs no PHP extension.
 declare(strict_types=1);
 
 $url = getenv('COURTSIDE_URL') ?: 'http://127.0.0.1:3000';
@@ -15,7 +15,7 @@ if (!$key || $argc !== 4) {
 }
 [$gameId, $creatorId, $playerId] = array_map('intval', array_slice($argv, 1));
 
-// `data` is the whole state of the game after the event, so the service needs no earlier event to understand it.
+// `data` contains the whole state of the game after the event, so the service does not depend on earlier events.
 $game = [
     'game_id' => $gameId,
     'creator_id' => $creatorId,
@@ -34,8 +34,8 @@ if (!isset($batch['results'])) {
 
 $exitCode = 0;
 foreach ([$single + ['id' => $joined['id']], ...$batch['results']] as $result) {
-    // A refused single event is an error without `status`. In a batch its `status` is `rejected`. Another attempt does
-    // not help in either case: a developer has to look at it.
+    // If a single event is refused, the answer is an error without `status`. In a batch, the result of a refused event
+    // has the `status` `rejected`. In both cases another attempt does not help. A developer must find the mistake.
     $status = $result['status'] ?? 'rejected';
     if ($status === 'rejected') {
         $exitCode = 1;
@@ -45,9 +45,9 @@ foreach ([$single + ['id' => $joined['id']], ...$batch['results']] as $result) {
 exit($exitCode);
 
 /**
- * Creates an event with an id and a time. A games service creates it in the transaction that changes the game, and
- * stores it in a table until it is delivered. `source` and `id` identify the event forever. `time` states the order of
- * the events.
+ * Creates an event with an id and a time. A games service creates the event in the transaction that changes the game.
+ * It keeps the event in a table until the event is delivered. `source` and `id` together identify the event, so they
+ * never change. `time` determines the order of the events.
  */
 function createEvent(string $type, array $data): array
 {
@@ -58,8 +58,8 @@ function createEvent(string $type, array $data): array
 }
 
 /**
- * Sends until another attempt would not change the answer. Every attempt sends the same bytes. If only the answer was
- * lost, the next attempt is a `duplicate` without effect.
+ * Sends the events, and repeats the request while another attempt may succeed. Every attempt sends the same bytes. If
+ * the service has accepted an event but its answer was lost, the next answer is `duplicate`.
  */
 function deliver(array $body, string $contentType): array
 {
@@ -68,7 +68,7 @@ function deliver(array $body, string $contentType): array
         'method' => 'POST',
         'header' => ["Authorization: Bearer $key", "Content-Type: $contentType"],
         'content' => json_encode($body, JSON_THROW_ON_ERROR),
-        // Without this PHP does not return the body of an error.
+        // Without this option PHP does not return the body of an error.
         'ignore_errors' => true,
         'timeout' => 10,
     ]]);
@@ -84,8 +84,8 @@ function deliver(array $body, string $contentType): array
             }
             preg_match('/^retry-after: *(\d+)/im', implode("\n", $head), $found) && $retryAfter = (int) $found[1];
         }
-        // The limit of the pause doubles. The random part spreads out clients that failed at the same moment.
+        // The longest possible pause doubles. The random factor spreads out retries of clients that failed together.
         usleep($retryAfter * 1_000_000 + random_int(0, (int) (min(30, 0.5 * 2 ** $attempt) * 1_000_000)));
     }
-    throw new RuntimeException('not delivered: keep the events and send them again later');
+    throw new RuntimeException('the events were not delivered: keep them and send them again later');
 }

@@ -1,10 +1,11 @@
 <?php
 // Signs a user in with the code from their mail, then shows their profile and notifications.
 //
-//   php sign-in.php EMAIL [FIRST_NAME LAST_NAME]      with the names it is a sign-up
+//   php sign-in.php EMAIL [FIRST_NAME LAST_NAME]      (the names are for a sign-up)
 //
-// COURTSIDE_URL is the address of the service. The token stays in the file COURTSIDE_TOKEN_FILE, so the next run needs
-// no code. An app would use the phone's keychain instead of that file. The program needs no extension.
+// COURTSIDE_URL is the address of the service. COURTSIDE_TOKEN_FILE is the file in which the program stores the token,
+// so the next run needs no code. An app would store the token in the phone's keychain instead. The
+// program needs no PHP extension.
 declare(strict_types=1);
 
 $url = getenv('COURTSIDE_URL') ?: 'http://127.0.0.1:3000';
@@ -35,27 +36,30 @@ function show(): bool
     return true;
 }
 
-/** Requests a code by mail and exchanges it for a token. */
+/** Requests a code by mail and exchanges the code for a token. */
 function signIn(string $email, array $names): void
 {
     $signUp = $names ? ['first_name' => $names[0], 'last_name' => $names[1], 'accept_cgu' => true] : [];
-    // Both requests carry the old token if there is one. It no longer authenticates anyone, but it gives this client a
-    // separate lane. A stranger who guesses at the address then cannot make its owner wait.
+    // Both requests carry the old token if there is one. The old token no longer authenticates anyone, but it gives
+    // this client a separate lane. A stranger who guesses codes for the same address then cannot make this user wait.
     $asked = expectOk(send('POST', '/api/v1/auth/request-otp', ['email' => $email] + $signUp));
     echo $asked['message'], "\ncode: ";
-    // The code is a string: 0042 is a code, 42 is not.
+    // The code must stay a string, because it may begin with zeros, as 0042 does.
     $code = trim((string) fgets(STDIN));
     $verified = expectOk(send('POST', '/api/v1/auth/verify-otp', ['email' => $email, 'code' => $code]));
     keep($verified['access_token']);
 }
 
-/** Sends a request of the user. Renews an expired token once. Returns null if the session has ended. */
+/**
+ * Sends a request with the user's token. If the token has expired, refreshes it once and repeats the request. Returns
+ * null if the session has ended.
+ */
 function call(string $method, string $path, ?array $body = null): ?array
 {
     $answer = send($method, $path, $body);
     if ($answer['status'] === 401) {
         $refreshed = send('POST', '/api/v1/auth/refresh');
-        // The session has ended, by a logout or 7 days after the sign-in. Only a 401 means that. After other errors the
+        // A 401 means that the session has ended, by a logout or 7 days after the sign-in. After any other error the
         // token is still valid.
         if ($refreshed['status'] === 401) {
             return null;
@@ -66,7 +70,7 @@ function call(string $method, string $path, ?array $body = null): ?array
     return expectOk($answer);
 }
 
-/** Sends one request. The answer is JSON, even for an error. */
+/** Sends one request and parses its answer. Errors are JSON too. */
 function send(string $method, string $path, ?array $body = null): array
 {
     global $url, $token;
@@ -78,7 +82,7 @@ function send(string $method, string $path, ?array $body = null): array
         'method' => $method,
         'header' => $headers,
         'content' => $body === null ? '' : json_encode($body, JSON_THROW_ON_ERROR),
-        // Without this PHP does not return the body of an error.
+        // Without this option PHP does not return the body of an error.
         'ignore_errors' => true,
         'timeout' => 10,
     ]]));
@@ -93,7 +97,7 @@ function send(string $method, string $path, ?array $body = null): array
     ];
 }
 
-/** Stores a token before its first use. A client that loses its newest token may have to sign in again. */
+/** Stores a new token before it is used. A client that loses its newest token may have to sign in again. */
 function keep(string $newest): void
 {
     global $token, $tokenFile;
@@ -102,7 +106,10 @@ function keep(string $newest): void
     file_put_contents($tokenFile, $newest);
 }
 
-/** Every error has a `message` for people and a `code` for programs. 429 and 503 have a Retry-After. */
+/**
+ * Ends the program if the request failed. Every error has a `message` for people and a `code` for programs. 429 and 503
+ * also have a Retry-After header.
+ */
 function expectOk(array $answer): array
 {
     if ($answer['status'] !== 200) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Reports events about a game, as a games service does: first a single event, then a batch of two.
+"""Reports events about a game, as a games service does. It sends a single event, then a batch of two events.
 
     python3 report.py GAME_ID CREATOR_ID PLAYER_ID
 
-COURTSIDE_URL is the address of the service, COURTSIDE_INTAKE_KEY is one of its intake keys.
+COURTSIDE_URL is the address of the service. COURTSIDE_INTAKE_KEY is one of the intake keys of the service.
 """
 
 import json
@@ -24,17 +24,19 @@ KEY = os.environ.get("COURTSIDE_INTAKE_KEY")
 def create_event(kind, data):
     """Creates an event with an id and a time.
 
-    A games service creates it in the transaction that changes the game, and stores it in a table until it is delivered.
-    `source` and `id` identify the event forever. `time` states the order of the events.
+    A games service creates the event in the transaction that changes the game. It keeps the event in a table until the
+    event is delivered. `source` and `id` together identify the event, so they never change. `time` determines the order
+    of the events.
     """
     now = datetime.now(timezone.utc).isoformat()
     return {"specversion": "1.0", "id": str(uuid.uuid4()), "source": "/games", "type": kind, "time": now, "data": data}
 
 
 def deliver(body, content_type):
-    """Sends until another attempt would not change the answer.
+    """Sends the events, and repeats the request while another attempt may succeed.
 
-    Every attempt sends the same bytes. If only the answer was lost, the next attempt is a `duplicate` without effect.
+    Every attempt sends the same bytes. If the service has accepted an event but its answer was lost, the next answer is
+    `duplicate`.
     """
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": content_type}
     for attempt in range(8):
@@ -48,10 +50,10 @@ def deliver(body, content_type):
                 return json.load(error)
             retry_after = int(error.headers["Retry-After"] or 0)
         except (OSError, HTTPException):
-            pass  # There was no answer, or only a part of one.
-        # The limit of the pause doubles. The random part spreads out clients that failed at the same moment.
+            pass  # There was no answer, or the answer was incomplete.
+        # The longest possible pause doubles. The random factor spreads out retries of clients that failed together.
         time.sleep(retry_after + random.random() * min(30, 0.5 * 2**attempt))
-    sys.exit("not delivered: keep the events and send them again later")
+    sys.exit("the events were not delivered: keep them and send them again later")
 
 
 def main():
@@ -59,7 +61,7 @@ def main():
         sys.exit("usage: COURTSIDE_INTAKE_KEY=… python3 report.py GAME_ID CREATOR_ID PLAYER_ID")
     game_id, creator_id, player_id = map(int, sys.argv[1:])
 
-    # `data` is the whole state of the game after the event, so the service needs no earlier event to understand it.
+    # `data` contains the whole state of the game after the event, so the service does not depend on earlier events.
     game = {
         "game_id": game_id,
         "creator_id": creator_id,
@@ -77,8 +79,9 @@ def main():
 
     refused = False
     for result in [{"id": joined["id"], **single}, *batch["results"]]:
-        # A refused single event is an error without `status`. In a batch its `status` is `rejected`. Another attempt
-        # does not help in either case: a developer has to look at it.
+        # If a single event is refused, the answer is an error without `status`. In a batch, the result of a refused
+        # event has the `status` `rejected`. In both cases another attempt does not help. A developer must find the
+        # mistake.
         status = result.get("status", "rejected")
         refused |= status == "rejected"
         print(f"{result['id']} {status}: {result.get('message') or str(result['notifications']) + ' notification(s)'}")

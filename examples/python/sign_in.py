@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Signs a user in with the code from their mail, then shows their profile and notifications.
 
-    python3 sign_in.py EMAIL [FIRST_NAME LAST_NAME]      with the names it is a sign-up
+    python3 sign_in.py EMAIL [FIRST_NAME LAST_NAME]      (the names are for a sign-up)
 
-COURTSIDE_URL is the address of the service. The token stays in the file COURTSIDE_TOKEN_FILE, so the next run needs no
-code. An app would use the phone's keychain instead of that file.
+COURTSIDE_URL is the address of the service. COURTSIDE_TOKEN_FILE is the file in which the program stores the token, so
+the next run needs no code. An app would store the token in the phone's keychain instead.
 """
 
 import json
@@ -29,19 +29,20 @@ class Client:
                 self.token = file.read().strip()
 
     def sign_in(self, email, names):
-        """Requests a code by mail and exchanges it for a token."""
+        """Requests a code by mail and exchanges the code for a token."""
         sign_up = {"first_name": names[0], "last_name": names[1], "accept_cgu": True} if names else {}
-        # Both requests carry the old token if there is one. It no longer authenticates anyone, but it gives this client
-        # a separate lane. A stranger who guesses at the address then cannot make its owner wait.
+        # Both requests carry the old token if there is one. The old token no longer authenticates anyone, but it gives
+        # this client a separate lane. A stranger who guesses codes for the same address then cannot make this user
+        # wait.
         asked = expect_ok(*self.send("POST", "/api/v1/auth/request-otp", {"email": email, **sign_up}))
         print(asked["message"])
-        # The code is a string: 0042 is a code, 42 is not.
+        # The code must stay a string, because it may begin with zeros, as 0042 does.
         code = input("code: ").strip()
         verified = expect_ok(*self.send("POST", "/api/v1/auth/verify-otp", {"email": email, "code": code}))
         self.keep(verified["access_token"])
 
     def call(self, method, path, body=None):
-        """Sends a request of the user. Renews an expired token once and repeats the request."""
+        """Sends a request with the user's token. Refreshes an expired token once and repeats the request."""
         status, headers, answer = self.send(method, path, body)
         if status == 401:
             status, headers, answer = self.send("POST", "/api/v1/auth/refresh")
@@ -53,7 +54,7 @@ class Client:
         return expect_ok(status, headers, answer)
 
     def send(self, method, path, body=None):
-        """Sends one request. Returns status, headers and the answer, which is JSON even for an error."""
+        """Sends one request. Returns the status, the headers and the parsed answer. Errors are JSON too."""
         request = urllib.request.Request(URL + path, method=method)
         if self.token:
             request.add_header("Authorization", f"Bearer {self.token}")
@@ -67,14 +68,17 @@ class Client:
             return error.code, error.headers, json.load(error)
 
     def keep(self, token):
-        """Stores a token before its first use. A client that loses its newest token may have to sign in again."""
+        """Stores a new token before it is used. A client that loses its newest token may have to sign in again."""
         self.token = token
         with os.fdopen(os.open(TOKEN_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(token)
 
 
 def expect_ok(status, headers, answer):
-    """Every error has a `message` for people and a `code` for programs. 429 and 503 have a Retry-After."""
+    """Returns the answer, or ends the program if the request failed.
+
+    Every error has a `message` for people and a `code` for programs. 429 and 503 also have a Retry-After header.
+    """
     if status == 200:
         return answer
     again = f" (again in {headers['Retry-After']} s)" if headers["Retry-After"] else ""

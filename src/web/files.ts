@@ -13,7 +13,10 @@ const TYPES: Record<string, string> = {
 const PAGE = new URL('page/', import.meta.url)
 const CLIENT = new URL('../../client/dist/', import.meta.url)
 
-/** Reads every file of the page once. Only these paths are served, so no other file on the disk can be reached. */
+/**
+ * Reads every file of the page and of the built client. The service serves only these files, so a request cannot reach
+ * any other file on the disk.
+ */
 export async function readFiles(): Promise<File[]> {
   const [page, client, inbox] = await Promise.all([
     readFolder(PAGE, '/web/'),

@@ -25,7 +25,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     return element.getAttribute('aria-label') ?? element.textContent
   })()`)
 
-  /** Waits for the focus, because the stream may change a count before the answer moves the focus. */
+  /** Waits until an element with this name has the focus. A stream event may come before the focus moves. */
   async function waitForFocus(name: RegExp): Promise<void> {
     let last = await readFocus()
     for (const until = performance.now() + 30_000; !name.test(last) && performance.now() < until; )
@@ -33,7 +33,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     assert.match(last, name)
   }
 
-  test('"show earlier ones" adds each notification once and moves the focus to the first of them', async () => {
+  test('"Afficher les précédentes" adds each earlier notification exactly once and focuses the first', async () => {
     await bell().click()
     await items().nth(19).waitFor()
     assert.equal(await items().count(), 20)
@@ -58,7 +58,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     await waitForFocus(/^Notifications$/)
   })
 
-  test('by the keyboard alone a user can open the inbox, mark, delete and close', async () => {
+  test('with only the keyboard a user can open and close the inbox, and mark and delete notifications', async () => {
     await page.keyboard.press('Escape')
     await waitForFocus(/^Notifications, 5 non lues$/)
     assert.equal(await bell().getAttribute('aria-expanded'), 'false')
@@ -74,7 +74,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
     await waitForFocus(/^Un joueur a rejoint/)
-    // Without an unread notification on the screen the button is hidden.
+    // The button is hidden, because no notification on the screen is unread.
     await page.getByRole('button', { name: 'Tout marquer comme lu' }).waitFor({ state: 'hidden' })
     await page.keyboard.press('Tab')
     await waitForFocus(/^Supprimer : Un joueur a rejoint la partie$/)
@@ -86,7 +86,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     await waitForFocus(/^Notifications, /)
   })
 
-  test('the inbox shows a failed load and can try again', async () => {
+  test('if the list cannot be loaded, the inbox shows an error and a button that tries again', async () => {
     await page.reload()
     await page.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
     const list = /\/api\/v1\/notifications\?/
@@ -99,7 +99,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     s.complaints.length = 0
   })
 
-  test('the inbox shows a failed deletion and keeps the notification', async () => {
+  test('if a deletion fails, the inbox shows an error and keeps the notification', async () => {
     const one = /\/api\/v1\/notifications\/\d+$/
     await page.route(one, route => route.abort())
     await page
@@ -112,9 +112,9 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     s.complaints.length = 0
   })
 
-  test('the count is right if the stream reports it before the answer arrives', async () => {
+  test('the count is right if the stream reports a deletion before the answer to the request arrives', async () => {
     const one = /\/api\/v1\/notifications\/\d+$/
-    // The test holds the answer back until both inboxes show the count from the stream.
+    // The test delays the answer until both inboxes show the count from the stream.
     const tab = await page.context().newPage()
     await tab.goto('/')
     await tab.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
@@ -133,7 +133,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     await tab.close()
   })
 
-  test('two inboxes of one user show the same state', async () => {
+  test('two inboxes of one user show the same notifications and the same unread count', async () => {
     const tab = await page.context().newPage()
     await tab.goto('/')
     await tab.getByRole('button', { name: 'Notifications, 5 non lues' }).click()
@@ -166,7 +166,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     await early.close()
   })
 
-  test('the inbox is in English if its lang is en', async () => {
+  test('the inbox is in English if its lang attribute is en', async () => {
     await page.evaluate('document.querySelector("courtside-inbox").lang = "en"')
     await page.getByRole('button', { name: 'Notifications, none unread' }).waitFor()
     assert.deepEqual(s.complaints, [])

@@ -30,7 +30,7 @@ suite('the page in a browser', { skip, timeout: 180_000 }, () => {
     assert.equal(await bell.getAttribute('aria-expanded'), 'true')
     const items = page.getByRole('region', { name: 'Notifications' }).getByRole('listitem')
     await items.first().getByText('(2/4)').waitFor()
-    // A notification that arrives while the panel is open stands first.
+    // A notification that arrives while the panel is open appears at the top.
     await page.getByRole('button', { name: 'Événement suivant' }).press('Enter')
     await items.first().getByText('(3/4)').waitFor()
     await page.getByRole('button', { name: 'Notifications, 2 non lues' }).waitFor()
@@ -58,7 +58,7 @@ suite('the page in a browser', { skip, timeout: 180_000 }, () => {
     assert.deepEqual(s.complaints, [])
   })
 
-  test('a sign-in whose code must wait shows the wait, takes a pasted code and ends with the account deleted', async () => {
+  test('a user whose next code must wait sees a countdown, pastes the code and deletes the account', async () => {
     const email = 'luc@example.com'
     const page = await s.visit()
     await signUp(page, email, 'Luc')
@@ -71,7 +71,7 @@ suite('the page in a browser', { skip, timeout: 180_000 }, () => {
       await page.getByRole('heading', { name: 'Votre code' }).waitFor()
     }
     await requestCode()
-    // Fewer than 60 s have passed. The service states the rest, and the page counts down.
+    // The last code is less than 60 s old. The service states the remaining wait, and the page counts down.
     const resend = page.getByRole('button', { name: /^Renvoyer un code dans 0:\d\d$/ })
     await resend.waitFor()
     assert.equal(await resend.getAttribute('aria-disabled'), 'true')
@@ -87,7 +87,7 @@ suite('the page in a browser', { skip, timeout: 180_000 }, () => {
     await code.pressSequentially(wrong)
     await page.locator('#code-error').filter({ hasText: /./ }).waitFor()
     assert.equal(await code.getAttribute('aria-invalid'), 'true')
-    // The text is copied from a mail. The page tidies it and submits it.
+    // The user pastes the code with spaces and a line break. The page removes both and submits the code.
     await code.fill(` ${right.slice(0, 2)} ${right.slice(2)}\n`)
     await page.getByRole('heading', { name: 'Bonjour Luc' }).waitFor()
 
@@ -100,7 +100,7 @@ suite('the page in a browser', { skip, timeout: 180_000 }, () => {
     await page.getByText('ont été supprimés').waitFor()
     const [row] = await s.sql<{ left: number }>`select count(*)::integer as left from app_user where email = ${email}`
     assert.equal(row!.left, 0)
-    // The browser logs each 4xx answer. The page logs nothing.
+    // The browser itself logs each 4xx answer. The page must not log anything else.
     assert.deepEqual(
       s.complaints.filter(text => !/status of 4(22|29)/.test(text)),
       [],
@@ -108,7 +108,7 @@ suite('the page in a browser', { skip, timeout: 180_000 }, () => {
     s.complaints.length = 0
   })
 
-  test('the code screen counts down the wait that the service states', async () => {
+  test('the code screen counts down the seconds that the service states in Retry-After', async () => {
     const page = await s.visit()
     await page.route('**/request-otp', async route => {
       const response = await route.fetch()
@@ -121,7 +121,7 @@ suite('the page in a browser', { skip, timeout: 180_000 }, () => {
     assert.deepEqual(s.complaints, [])
   })
 
-  test('the form shows each error at its field', async () => {
+  test('the sign-up form shows each error at its field', async () => {
     const page = await s.visit()
     await signUp(page, 'taken@example.com')
     const other = await s.visit()
@@ -145,7 +145,7 @@ suite('the page in a browser', { skip, timeout: 180_000 }, () => {
     s.complaints.length = 0
   })
 
-  test('the page is in English for an English browser, and a reload comes back to the code screen', async () => {
+  test('the page is in English in an English browser, and after a reload it shows the code screen again', async () => {
     const page = await s.visit({ locale: 'en-GB' })
     await page.goto('/')
     await page.getByRole('heading', { name: 'Welcome courtside' }).waitFor()

@@ -5,7 +5,7 @@ import { skip, stage } from '../support/browser.ts'
 
 const s = stage()
 
-/** Opens `/docs` and waits for the operations. @returns the page, and the live list of its requests */
+/** Opens `/docs` and waits for the operations. @returns the page, and a list that records all of its requests */
 async function openReference(options?: BrowserContextOptions): Promise<{ page: Page; requests: Request[] }> {
   const page = await s.visit(options)
   const requests: Request[] = []
@@ -18,7 +18,7 @@ async function openReference(options?: BrowserContextOptions): Promise<{ page: P
   return { page, requests }
 }
 
-/** Opens an operation, sends its request and waits. @returns the part of the page that shows the answer */
+/** Opens an operation, sends its request and waits for the answer. @returns the element that shows the answer */
 async function tryOperation(page: Page, operationId: string): Promise<Locator> {
   const operation = page.locator(`.opblock[id$="-${operationId}"]`)
   await operation.locator('.opblock-summary-control').click()
@@ -39,7 +39,7 @@ function assertNoFault(requests: Request[]): void {
 }
 
 suite('the reference page in a browser', { skip, timeout: 120_000 }, () => {
-  test('the page shows every operation, without an error or a request to another origin', async () => {
+  test('the reference page shows every operation, without an error or a request to another origin', async () => {
     const { page, requests } = await openReference()
     const document = (await (await fetch(`${s.service.address}/api/v1/openapi.json`)).json()) as {
       paths: Record<string, Record<string, { operationId: string; summary: string }>>
@@ -68,7 +68,7 @@ suite('the reference page in a browser', { skip, timeout: 120_000 }, () => {
     assertNoFault(requests)
   })
 
-  test('"Authorize" takes a token, and "Try it out" sends it', async () => {
+  test('"Try it out" sends the token that the user has entered under "Authorize"', async () => {
     const { page, requests } = await openReference()
     await page.getByRole('button', { name: 'Authorize' }).first().click()
     await page.getByLabel('auth-bearer-value').first().fill('not-a-token')
@@ -78,14 +78,14 @@ suite('the reference page in a browser', { skip, timeout: 120_000 }, () => {
     const sent = requests.find(request => request.url().endsWith('/auth/me'))
     assert.equal(sent?.headers().authorization, 'Bearer not-a-token')
     assert.match((await answer.locator('.response-col_status').textContent())!, /^401/)
-    // The browser itself reports a 401 on the console.
+    // The browser itself logs each 401 answer.
     assert.deepEqual(
       s.complaints.splice(0).filter(text => !text.includes('status of 401')),
       [],
     )
   })
 
-  test('the page fits a phone and follows the colour scheme', async () => {
+  test('the reference page fits a phone of 320 px and follows the browser’s colour scheme', async () => {
     const { page, requests } = await openReference({
       viewport: { width: 320, height: 640 },
       isMobile: true,

@@ -17,7 +17,7 @@ async function openTwoTabs(email: string): Promise<[Page, Page]> {
 }
 
 suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
-  test('a logout in one tab signs out the other', async () => {
+  test('a logout in one tab also signs out the other tab', async () => {
     const [one, other] = await openTwoTabs('leaving@example.com')
     await one.getByRole('button', { name: 'Se déconnecter' }).click()
     await other.getByText('Votre session est terminée.').waitFor()
@@ -25,7 +25,7 @@ suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
     assert.deepEqual(s.complaints, [])
   })
 
-  test('a user who is signed in in one tab is signed in in the other', async () => {
+  test('a sign-in in one tab also signs in the other tab', async () => {
     const one = await s.visit()
     const other = await one.context().newPage()
     await other.goto('/')
@@ -35,7 +35,7 @@ suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
     assert.deepEqual(s.complaints, [])
   })
 
-  test('two tabs refresh an expired token once', async () => {
+  test('two tabs together refresh an expired token exactly once', async () => {
     const [one, other] = await openTwoTabs('refreshing@example.com')
     const token = await one.evaluate<string>('localStorage.getItem("courtside.token")')
     const context = one.context()
@@ -44,7 +44,7 @@ suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
     context.on('request', request => {
       if (request.url().endsWith('/auth/refresh')) refreshes.push(request.url())
     })
-    // Both tabs get the service's answer to an expired token before either of them can refresh it.
+    // Both tabs get the service's answer to an expired token before either tab can refresh the token.
     let release = () => {}
     const both = new Promise<void>(resolve => {
       release = resolve
@@ -58,7 +58,7 @@ suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
       const json = { message: 'Unauthenticated.', code: 'unauthenticated' }
       return route.fulfill({ status: 401, json, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
     })
-    // The first refresh continues when the other tab waits for the lock.
+    // The test delays the first refresh until the other tab waits for the lock.
     await context.route('**/api/v1/auth/refresh', async route => {
       const countWaiting = () => one.evaluate<number>('navigator.locks.query().then(({ pending }) => pending.length)')
       const deadline = performance.now() + 30_000

@@ -12,7 +12,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** Creates an icon from one path in a 24 by 24 view box. Screen readers ignore it. */
+/** Creates an icon from one path in a 24 by 24 view box. Screen readers ignore the icon. */
 export function icon(path: string): SVGSVGElement {
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg')
   svg.setAttribute('viewBox', '0 0 24 24')

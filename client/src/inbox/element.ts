@@ -6,14 +6,15 @@ import { TEXTS, toLanguage } from './texts.ts'
 import { createView, updateView, type View } from './view.ts'
 import { watchList } from './watch-list.ts'
 
-// On a server that renders pages there is no HTMLElement. This base class keeps the import harmless there.
+// A server that renders pages has no HTMLElement. An empty base class lets such a server import this file.
 const Base = (globalThis.HTMLElement ?? class {}) as typeof HTMLElement
 
 /**
- * `<courtside-inbox>`: a bell with the number of unread notifications, and their list. The element shows the
- * notifications of the user who is signed in with `client`, live, until the session ends. After the next sign-in the
- * app sets `client` again. `lang` is `fr` or `en`. By default the browser's language applies. A click on a notification
- * marks it as read and dispatches `notification-open` with the notification as `detail`.
+ * The element `<courtside-inbox>`: a bell with the number of unread notifications, and a list of all notifications. The
+ * element shows the notifications of the user who is signed in with `client`. It updates them live until the session
+ * ends. After the next sign-in the app must set `client` again. `lang` is `fr` or `en`. The default is the browser's
+ * language. A click on a notification marks it as read and dispatches the event `notification-open`, whose `detail` is
+ * the notification.
  */
 export class CourtsideInbox extends Base {
   static observedAttributes = ['lang']
@@ -34,7 +35,7 @@ export class CourtsideInbox extends Base {
 
   connectedCallback(): void {
     this.#view ??= this.#build()
-    // A `client` that was set before the element was defined is an own property and hides the accessor.
+    // If the app set `client` before the element was defined, the value is an own property that hides the accessor.
     const { client } = this
     delete (this as { client?: unknown }).client
     this.client = client
@@ -83,7 +84,7 @@ export class CourtsideInbox extends Base {
     return view
   }
 
-  /** Starts with an empty list, so nothing of an earlier user stays. */
+  /** Starts again with an empty list, so no notification of a previous user stays visible. */
   #start(): void {
     this.#disconnect()
     const client = this.#client
@@ -99,7 +100,7 @@ export class CourtsideInbox extends Base {
       isOpen: () => this.#isOpen,
       onArrival: ({ title, message }) => this.#announce(this.#texts.arrived(title, message)),
     })
-    // The relative times change by the minute.
+    // Relative times, such as "2 minutes ago", change every minute.
     const refreshTimer = setInterval(() => this.#isOpen && this.#render(), 60_000)
     const onPress = (event: Event) => this.#isOpen && !event.composedPath().includes(this) && this.#toggle(false)
     document.addEventListener('pointerdown', onPress, { signal: listening.signal })
@@ -123,7 +124,7 @@ export class CourtsideInbox extends Base {
     this.#render()
   }
 
-  /** Makes screen readers read the text. */
+  /** Makes screen readers speak the text. */
   #announce(text: string): void {
     if (this.#view) this.#view.live.textContent = text
   }
@@ -151,7 +152,7 @@ export class CourtsideInbox extends Base {
   async #remove(id: number): Promise<void> {
     const index = this.#list!.items.findIndex(item => item.id === id)
     if (!(await this.#attempt(list => list.delete(id)))) return
-    // The focus was on the removed row. It moves to the row in its place, or to the last row, or to the heading.
+    // The focus was on the removed row. The next row receives the focus, otherwise the last row, otherwise the heading.
     const { items } = this.#list!
     const next = items[Math.min(index, items.length - 1)]
     const target = next ? this.#rows?.get(next.id)?.remove : this.#view!.heading
@@ -159,7 +160,7 @@ export class CourtsideInbox extends Base {
     this.#announce(this.#texts.removed)
   }
 
-  /** Runs an action and shows its error. @returns whether it succeeded and the same list is still open */
+  /** Runs an action and shows its error, if any. @returns whether it succeeded and the same list is still open */
   async #attempt(action: (list: InboxList) => Promise<void>): Promise<boolean> {
     const list = this.#list
     if (!list) return false

@@ -5,8 +5,8 @@ import { CourtsideError } from '../error.ts'
 export type ListState = 'idle' | 'loading' | 'failed' | 'ready'
 
 /**
- * The loaded notifications, newest first, and the actions on them. A list may arrive after a live notification or a
- * deletion that it does not know yet. Such arrivals and deletions win over the list.
+ * The loaded notifications, newest first, and the actions on them. An answer of the service may be older than a live
+ * notification or a deletion that we already know. In this case we keep the live notification or the deletion.
  */
 export class InboxList {
   items: Notification[] = []
@@ -16,11 +16,11 @@ export class InboxList {
   readonly #client: Courtside
   readonly #onChange: () => void
   readonly #deleted = new Set<number>()
-  /** The unread notifications that a running request will mark or delete. */
+  /** The ids of the unread notifications that a running request marks or deletes. */
   readonly #pending = new Set<number>()
-  /** The notifications that arrived since the last load began. */
+  /** The live notifications that have arrived since the last load began. */
   #arrived = new Map<number, Notification>()
-  /** Counts the loads. An answer to an older one is ignored. */
+  /** The number of loads so far. The answer to an older load is ignored. */
   #loads = 0
 
   constructor(client: Courtside, onChange: () => void) {
@@ -28,7 +28,10 @@ export class InboxList {
     this.#onChange = onChange
   }
 
-  /** Fetches the loaded part again, at least one page. It never throws: `state` reports a failure. */
+  /**
+   * Fetches as many notifications as are loaded, but at least 20 and at most 100. This method never throws. `state`
+   * shows whether the load failed.
+   */
   async load(): Promise<void> {
     this.#loads += 1
     const load = this.#loads
@@ -60,7 +63,7 @@ export class InboxList {
     this.#onChange()
   }
 
-  /** Adds a live notification. @returns whether it was unknown */
+  /** Adds a live notification. @returns false if the notification is already known or was deleted */
   addArrived(notification: Notification): boolean {
     const isKnown = this.items.some(({ id }) => id === notification.id) || this.#arrived.has(notification.id)
     if (isKnown || this.#deleted.has(notification.id)) return false
@@ -70,7 +73,7 @@ export class InboxList {
     return true
   }
 
-  /** Sets the count that the service reports. */
+  /** Sets the unread count to the number that the service has reported. */
   setUnread(unread: number): void {
     this.unread = unread
     this.#onChange()
@@ -89,7 +92,7 @@ export class InboxList {
     })
   }
 
-  /** Marks the loaded notifications as read, and no others. @throws CourtsideError */
+  /** Marks only the loaded notifications as read. @throws CourtsideError */
   readShown(): Promise<void> {
     const ids = this.items.filter(({ is_read }) => !is_read).map(({ id }) => id)
     return this.#subtractUnread(ids, async () => {
@@ -112,8 +115,8 @@ export class InboxList {
   }
 
   /**
-   * Runs a request that marks or deletes notifications. It subtracts them from the count first, because the stream may
-   * report the new count before the answer arrives. A later subtraction would count them twice.
+   * Runs a request that marks or deletes notifications. The unread count is lowered before the request, because the
+   * stream may report the new count before the answer arrives. A later subtraction would count the change twice.
    */
   async #subtractUnread(ids: readonly number[], request: () => Promise<void>): Promise<void> {
     const isUnread = ({ id, is_read }: Notification) => !is_read && ids.includes(id) && !this.#pending.has(id)
@@ -123,7 +126,7 @@ export class InboxList {
     try {
       await request()
     } catch (error) {
-      // The service may have applied a request that failed here, so only it knows the count.
+      // The service may have applied a request that failed here, so we ask the service for the count.
       this.#client.notifications.unreadCount().then(
         count => this.setUnread(count),
         () => {},
@@ -151,7 +154,7 @@ export class InboxList {
   }
 }
 
-/** Returns whether the notification has been deleted elsewhere. */
+/** Returns whether the error means that the notification no longer exists. */
 function isGone(error: unknown): boolean {
   return error instanceof CourtsideError && error.status === 404
 }

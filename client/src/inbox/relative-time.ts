@@ -9,7 +9,7 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ['minute', 60],
 ]
 
-/** Returns how long ago an instant was, in words. A future instant, from a wrong clock, counts as now. */
+/** Returns in words how long ago an instant was. If a clock is wrong, a future instant is shown as "just now". */
 export function relativeTime(instant: Date, now: Date, language: Language): string {
   const seconds = (now.getTime() - instant.getTime()) / 1000
   const fitting = UNITS.find(([, size]) => seconds >= size)

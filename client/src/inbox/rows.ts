@@ -2,7 +2,7 @@ import type { Notification } from '../api.ts'
 import { createRow, type Row } from './row.ts'
 import type { Language } from './texts.ts'
 
-/** The rows of the visible list. A notification keeps its element while it is in the list. */
+/** The rows of the visible list. Each notification keeps its element until it leaves the list. */
 export class Rows {
   readonly #list: HTMLUListElement
   readonly #onOpen: (id: number) => void
@@ -29,7 +29,7 @@ export class Rows {
     items.forEach((notification, index) => {
       const row = this.#rows.get(notification.id) ?? this.#create(notification.id)
       row.show(notification, language)
-      // Moving an element takes the focus away, so a row in the right place is not moved.
+      // An element loses the focus when it is moved, so we do not move a row that is already in the right place.
       const occupant = this.#list.children[index]
       if (occupant !== row.item) this.#list.insertBefore(row.item, occupant ?? null)
     })

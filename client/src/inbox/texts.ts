@@ -1,7 +1,7 @@
 export type Language = 'fr' | 'en'
 export type Texts = (typeof TEXTS)[Language]
 
-/** Returns `en` for an English tag and `fr` for any other. @param tag a BCP 47 tag */
+/** Returns `en` for an English language tag and `fr` for any other tag. @param tag a BCP 47 tag */
 export function toLanguage(tag: string | null | undefined): Language {
   return /^en\b/i.test(tag ?? '') ? 'en' : 'fr'
 }
@@ -29,7 +29,7 @@ export const TEXTS = {
     isUnread: 'Unread.',
     markAll: 'Mark all as read',
     remove: (title: string) => `Delete: ${title}`,
-    more: 'Show earlier ones',
+    more: 'Show earlier notifications',
     loading: 'Loading…',
     empty: 'Nothing yet. Your games and scores will show up here.',
     failed: 'The notifications could not be loaded.',

@@ -20,19 +20,19 @@ export function createView(host: HTMLElement) {
   const body = h('div', { class: 'body' }, list, note, retry, more)
   const panel = h('section', { class: 'panel', id: 'panel', 'aria-labelledby': 'heading', hidden: '' })
   panel.append(h('header', {}, heading, markAll), problem, body)
-  // Screen readers announce changes only in a region that was in the page before, so it stands outside the panel.
+  // Screen readers announce a change only if the region was on the page before. So this region is outside the panel.
   const live = h('div', { class: 'hidden', role: 'status', 'aria-live': 'polite' })
 
   const shadow = host.attachShadow({ mode: 'open' })
   const sheet = new CSSStyleSheet()
   sheet.replaceSync(STYLE)
-  // A Content-Security-Policy without unsafe-inline would refuse a <style>.
+  // A Content-Security-Policy without unsafe-inline would refuse a <style> element.
   shadow.adoptedStyleSheets = [sheet]
   shadow.append(bell, panel, live)
   return { bell, count, panel, heading, markAll, problem, list, note, retry, more, live }
 }
 
-/** Sets all texts and visibilities except those of the rows. Without a list the inbox is empty. */
+/** Sets the text and the visibility of every element except the rows. If `list` is undefined, the inbox is empty. */
 export function updateView(view: View, list: InboxList | undefined, texts: Texts): void {
   const { items = [], unread = 0, state = 'idle', hasMore = false } = list ?? {}
   view.bell.setAttribute('aria-label', `${texts.title}, ${texts.unread(unread)}`)

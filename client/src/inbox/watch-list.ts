@@ -4,10 +4,14 @@ import type { InboxList } from './inbox-list.ts'
 
 type Panel = { isOpen(): boolean; onArrival(notification: Notification): void }
 
-/** Updates a list from the live notifications. A closed panel fetches the list when it opens. @returns stop */
+/**
+ * Updates a list with the live notifications. While the panel is closed, the list is not fetched, because the panel
+ * fetches the list when it opens.
+ * @returns a function that stops the updates
+ */
 export function watchList(client: Courtside, list: InboxList, panel: Panel): () => void {
   return client.notifications.watch({
-    // Notifications may have been missed before a sync.
+    // The stream may have missed notifications before the sync.
     onSync: () => void (panel.isOpen() && list.load()),
     onNotification: notification => {
       if (list.addArrived(notification)) panel.onArrival(notification)
@@ -15,7 +19,7 @@ export function watchList(client: Courtside, list: InboxList, panel: Panel): () 
     onUnreadCount: unread => {
       const expected = list.unread
       list.setUnread(unread)
-      // A count below ours means that another device has marked or deleted some.
+      // If the new count is lower than ours, another device has marked or deleted notifications.
       if (panel.isOpen() && unread < expected) void list.load()
     },
   })

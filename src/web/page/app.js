@@ -15,10 +15,10 @@ const [main, tools] = [document.querySelector('#screen'), document.querySelector
 const storage = localStorageStorage()
 const courtside = new Courtside({ storage, language })
 let current
-/** Called when the current screen goes. */
+/** The functions to call before another screen is shown. */
 let leaveListeners = []
 
-/** Shows a screen. If another screen is requested before this one is ready, the later one wins. */
+/** Shows a screen. If `go` is called again before the screen is ready, only the later screen is shown. */
 async function go(name, details = {}) {
   for (const listener of leaveListeners) listener()
   leaveListeners = []
@@ -43,7 +43,7 @@ function show(screen, focus) {
   const code = main.querySelector('input.code')
   const target = focus ? main.querySelector(focus) : code
   if (target) return target.focus()
-  // The focus makes a screen reader read the new screen. At the start the browser does that by itself.
+  // The focus makes a screen reader speak the new heading. For the first screen the browser does this itself.
   heading.tabIndex = -1
   if (!isFirst) heading.focus()
 }
@@ -67,7 +67,7 @@ function showBell(name) {
   tools.append(inbox)
 }
 
-/** Stores the address of the code screen. A phone may reload the page after the user has looked for the mail. */
+/** Stores the e-mail address of the code screen, because a phone may reload the page while the user reads the mail. */
 function rememberCode(name, { email }) {
   try {
     if (name === 'code') sessionStorage.setItem(PENDING_KEY, email)
@@ -97,7 +97,7 @@ async function start() {
   try {
     await showUser()
   } catch (error) {
-    // After a 401 `onSignedOut` shows another screen.
+    // After a 401 the `onSignedOut` listener shows another screen.
     if (error.status !== 401) showProblem(error, start)
   }
 }
@@ -116,7 +116,7 @@ document
 courtside.onSignedOut(async () => {
   // Another user may have signed in in another tab.
   if (await courtside.signedIn()) return start()
-  // After a deletion the sign-in screen already shows a notice about it.
+  // After the deletion of an account, the sign-in screen already shows a notice about the deletion.
   if (current?.name !== 'sign-in') go('sign-in', { notice: texts.signedOut })
 })
 storage.onChange?.(async () => {

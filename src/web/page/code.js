@@ -3,7 +3,7 @@ import { button, h } from './dom.js'
 import { codeField, form } from './form.js'
 import { texts } from './texts.js'
 
-/** Asks for the code, and offers another one after a wait. @param wait seconds */
+/** Creates the screen that asks for the code. @param wait the seconds until the user can request another code */
 export function codeScreen({ courtside, go, showUser, onLeave, email, wait, problem = '' }) {
   const code = codeField(() => codeForm.run())
   const codeForm = form({

@@ -1,9 +1,10 @@
-/** The wait until another code can be requested, if the service does not state it in Retry-After. */
+/** The wait until another code can be requested, for answers without a Retry-After header. */
 export const DEFAULT_WAIT_SECONDS = 60
 
 /**
- * Calls `show` with the remaining seconds, every second down to 0. It reads the clock, because the timers of a
- * background page are slow. @returns stop
+ * Calls `show` every second with the remaining seconds, until 0. The remaining seconds come from the clock, because
+ * browsers slow down the timers of a background page.
+ * @returns a function that stops the countdown
  */
 export function countDown(seconds, show) {
   const end = Date.now() + seconds * 1000

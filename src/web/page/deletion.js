@@ -2,7 +2,7 @@ import { button, h } from './dom.js'
 import { codeField, form } from './form.js'
 import { texts } from './texts.js'
 
-/** Offers to delete the account in two steps: the user requests a code, then enters it. */
+/** Offers to delete the account in two steps: the user requests a code, then enters the code. */
 export function createDeletion({ courtside, go, user }) {
   const container = h('div', {})
 
@@ -15,7 +15,7 @@ export function createDeletion({ courtside, go, user }) {
       fields: [],
       submit: texts.sendCode,
       async work() {
-        // With `wait` the service has just sent a code, which is still valid.
+        // The error code `wait` means that the service has just sent a code, which is still valid.
         await courtside.requestOtp({ email: user.email }).catch(error => {
           if (error.code !== 'wait') throw error
         })
@@ -27,7 +27,7 @@ export function createDeletion({ courtside, go, user }) {
   }
 
   function confirm() {
-    // Only the button submits this code, because a deletion cannot be undone.
+    // The fourth digit does not submit this code. The user must press the button, because a deletion cannot be undone.
     const code = codeField(() => {})
     const confirmForm = form({
       fields: [code],

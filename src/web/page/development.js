@@ -6,11 +6,11 @@ const STORY_PAUSE_MS = 1200
 const MAX_MAILS = 3
 
 /**
- * Shows the latest mails and a game to play, if the service runs in development.
+ * Shows the latest mails, and buttons that play a game. Shows nothing if the service has no development mailbox.
  * @param readToken returns the token of the signed-in user, or null
  */
 export async function showDevelopment(panel, { courtside, readToken }) {
-  // The mailbox answers only requests to these hosts.
+  // The service answers requests for the mailbox only at these host names.
   if (!['localhost', '127.0.0.1', '[::1]'].includes(location.hostname)) return
   const mails = h('ul', { class: 'mails' })
   if (!(await showMails(mails))) return
@@ -31,12 +31,12 @@ export async function showDevelopment(panel, { courtside, readToken }) {
   setInterval(() => document.hidden || showMails(mails), MAILS_POLL_MS)
 }
 
-/** @returns whether there is a mailbox */
+/** Shows the latest mails. @returns whether the service has a development mailbox */
 async function showMails(list) {
   const answer = await fetch('/dev/mailbox.json').catch(() => undefined)
   if (!answer?.ok) return false
   const text = await answer.text()
-  // An unchanged list keeps its elements, so the focus and a click in progress stay.
+  // If the mails have not changed, we keep their elements. New elements would lose the focus and a click in progress.
   if (list.content === text) return true
   list.content = text
   const latest = JSON.parse(text).slice(0, MAX_MAILS)
@@ -53,7 +53,7 @@ function createMailItem({ to, text }) {
   return h('li', {}, h('span', { class: 'to' }, to), useButton)
 }
 
-/** Enters the code into the code field, if the screen has one. */
+/** Enters the code into the code field, if the current screen has a code field. */
 function enterCode(code) {
   const input = document.querySelector('input.code')
   if (!input) return
@@ -100,7 +100,7 @@ function createGame({ courtside, readToken }) {
     return fetch('/dev/play', { method: 'POST', headers, body: JSON.stringify(body) })
   }
 
-  /** Makes a click handler that ignores clicks while one of them is running. */
+  /** Creates a click handler that ignores clicks until the action of an earlier click has ended. */
   const whileIdle = action => async () => {
     if (playing) return
     playing = true
@@ -120,7 +120,7 @@ function createGame({ courtside, readToken }) {
   return h('div', {}, h('p', { class: 'muted' }, texts.gameLead), h('p', { class: 'row' }, next, whole), status)
 }
 
-/** Returns a number that makes the ids of this game differ from those of earlier games. */
+/** Returns a number that makes the ids in this game differ from the ids in earlier games. */
 function createRound() {
   return Math.floor(Date.now() / 1000) % 500_000
 }

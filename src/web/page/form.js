@@ -1,7 +1,7 @@
 import { h } from './dom.js'
 import { texts } from './texts.js'
 
-/** Creates a labelled input with a place for its error. @param name the service's name of the field */
+/** Creates a labelled input and an element for its error message. @param name the name of the field in the API */
 export function field(name, label, attributes = {}) {
   const error = h('p', { class: 'error', id: `${name}-error` })
   const input = h('input', { id: name, name, required: true, 'aria-describedby': error.id, ...attributes })
@@ -22,14 +22,14 @@ export function field(name, label, attributes = {}) {
 }
 
 /**
- * Creates a form that shows each error at its field and any other error below the fields. A submit is ignored while
- * `work` is running.
- * @param missing the texts for empty fields, by field name
+ * Creates a form that shows each error message at its field, and any other error message below the fields. While `work`
+ * is running, the form ignores the submit button.
+ * @param missing the error messages for empty fields, by field name
  */
 export function form({ fields, submit, danger = false, missing = {}, between = [], work }) {
   const problem = h('p', { class: 'error', role: 'alert' })
   const button = h('button', { type: 'submit', class: danger ? 'primary danger' : 'primary' }, submit)
-  // `novalidate` turns off the browser's own messages, which cannot be styled and which screen readers read only once.
+  // `novalidate` turns off the browser's error messages. We cannot style them, and screen readers speak them only once.
   const element = h('form', { novalidate: true }, between, problem, button)
 
   async function run() {
@@ -67,13 +67,13 @@ export function form({ fields, submit, danger = false, missing = {}, between = [
   return { element, run }
 }
 
-/** Creates the input for a code. It calls `onComplete` as soon as it contains four digits. */
+/** Creates the input for a code. @param onComplete is called as soon as the input contains four digits */
 export function codeField(onComplete) {
   const code = field('code', texts.code, {
     class: 'code',
     inputmode: 'numeric',
     autocomplete: 'one-time-code',
-    // A maxlength would cut the last digit off a pasted "12 34".
+    // There is no maxlength, because a maxlength of 4 would cut off the last digit of a pasted "12 34".
     pattern: '[0-9]{4}',
     autocapitalize: 'off',
     spellcheck: 'false',

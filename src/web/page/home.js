@@ -2,11 +2,11 @@ import { createDeletion } from './deletion.js'
 import { button, h } from './dom.js'
 import { language, texts } from './texts.js'
 
-/** Shows the user's level, profile and account. */
+/** Creates the screen with the user's level, profile and account. */
 export function homeScreen({ courtside, go, user }) {
   const since = new Date(user.created_at).toLocaleDateString(language, { dateStyle: 'long' })
   const logOut = button('secondary', texts.logOut, async () => {
-    // The session ends here even if the service cannot be reached.
+    // If the service cannot be reached, the client still forgets its token.
     await courtside.logout().catch(() => {})
   })
   const { game_level: level } = user

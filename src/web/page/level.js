@@ -1,7 +1,7 @@
 import { button, h } from './dom.js'
 import { texts } from './texts.js'
 
-/** Asks the user to choose a level. */
+/** Creates the screen that asks the user to choose a level. */
 export async function levelScreen({ courtside, go, user }) {
   const levels = await courtside.gameLevels()
   const error = h('p', { class: 'error', role: 'alert', id: 'level-error' })

@@ -3,7 +3,7 @@ import { button, h } from './dom.js'
 import { field, form } from './form.js'
 import { texts } from './texts.js'
 
-/** Asks for the e-mail, and for a sign-up also for the name and the terms. */
+/** Creates the screen that asks for the e-mail address. In sign-up mode it also asks for the name and the consent. */
 export function signInScreen({ courtside, go, notice, mode = 'in', email: known = '' }) {
   const email = field('email', texts.email, { type: 'email', autocomplete: 'email', inputmode: 'email' })
   const firstName = field('first_name', texts.firstName, { autocomplete: 'given-name', maxlength: '100' })
@@ -30,7 +30,7 @@ export function signInScreen({ courtside, go, notice, mode = 'in', email: known 
       const { retryAfter } = await courtside.requestOtp(body)
       go('code', { email: body.email, wait: retryAfter ?? DEFAULT_WAIT_SECONDS })
     } catch (error) {
-      // With `wait` the service has just sent a code, so the next screen can ask for it.
+      // The error code `wait` means that the service has just sent a code, so the next screen can ask for the code.
       if (error.code !== 'wait') throw error
       go('code', { email: body.email, wait: error.retryAfter ?? DEFAULT_WAIT_SECONDS, problem: error.message })
     }

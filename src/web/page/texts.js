@@ -74,8 +74,8 @@ const EN = {
   terms: 'I accept the terms of use',
   sendCode: 'Send me a code',
   required: 'This field is required.',
-  termsRequired: 'An account needs the terms to be accepted.',
-  signedOut: 'Your session is over.',
+  termsRequired: 'To create an account, accept the terms of use.',
+  signedOut: 'Your session has ended.',
   deleted: 'Your account and everything in it have been deleted.',
   codeTitle: 'Your code',
   codeLead: email => `If this address can receive a code, one is on its way to ${email}. It is valid for 15 minutes.`,
@@ -84,10 +84,10 @@ const EN = {
   verify: 'Confirm',
   resend: 'Send another code',
   resendIn: time => `Send another code in ${time}`,
-  resent: 'A new code is on its way. The one before is no longer valid.',
+  resent: 'A new code is on its way. The previous code is no longer valid.',
   otherEmail: 'Use another address',
   levelTitle: 'What is your level?',
-  levelLead: 'Choose what is most like you. You can change it whenever you like.',
+  levelLead: 'Choose the level that describes you best. You can change your level at any time.',
   levels: 'Game levels',
   levelNeeded: 'Choose a level.',
   save: 'Save',
@@ -102,18 +102,18 @@ const EN = {
   logOut: 'Log out',
   account: 'Account',
   deleteAccount: 'Delete my account',
-  deleteLead: 'Your profile and notifications will be erased for ever. To confirm, you are sent a code.',
-  deleteNow: 'Delete for ever',
+  deleteLead: 'Your profile and notifications will be deleted permanently. We send you a code to confirm the deletion.',
+  deleteNow: 'Delete permanently',
   cancel: 'Cancel',
   loading: 'Loading…',
   retry: 'Try again',
   development: 'Development',
-  developmentLead: 'This box exists on this machine only, for as long as no mail server is set.',
+  developmentLead: 'Only browsers on this machine show this panel, and only while no mail server is configured.',
   mails: 'Latest emails',
   noMail: 'No email yet.',
   useCode: code => `Enter the code ${code}`,
   game: 'Play a game',
-  gameLead: 'Reports events as your games service would, and the bell rings.',
+  gameLead: 'These buttons report events, as your games service would. The bell shows the new notifications.',
   gameLocked: 'Sign in first.',
   nextEvent: 'Next event',
   wholeStory: 'The whole story',
@@ -130,7 +130,7 @@ function readChoice() {
   }
 }
 
-/** `fr` or `en`: the user's choice on this page, or the browser's language. */
+/** The user's choice on this page, otherwise the browser's language: `fr` or `en`. */
 export const language = /^en\b/i.test(readChoice() ?? navigator.language) ? 'en' : 'fr'
 export const texts = language === 'en' ? EN : FR
 
