@@ -23,8 +23,8 @@ function object(properties: Record<string, Schema>, options?: Schema): Schema {
 
 /**
  * The functions of TypeBox that this project uses, with TypeBox's types. At run time they only build JSON Schema. TypeBox
- * itself has some 370 files, which every start would read (decisions.md, "words for schemas"). A test compares each function with
- * TypeBox's.
+ * itself has some 370 files, which every start would read (decisions.md, "words for schemas"). A test compares each
+ * function with TypeBox's.
  */
 export const Type = {
   Array: (items: Schema, options?: Schema) => ({ type: 'array', items, ...options }),
