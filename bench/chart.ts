@@ -13,7 +13,8 @@ const COLOURS: Record<string, string> = {
 }
 
 /**
- * Draws the answers per second of all programs as SVG. Each work has a separate scale, because only the ratios matter.
+ * Draws the answers per second of all programs as SVG. Each workload has a separate scale, because only the ratios
+ * matter.
  */
 export function drawChart(parts: Part[]): string {
   const comparisons = parts
@@ -37,7 +38,7 @@ export function drawChart(parts: Part[]): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" font-family="system-ui, sans-serif" font-size="13" role="img" aria-label="Answers per second, compared with a ceiling and peers">
 <rect width="${WIDTH}" height="${y}" fill="#ffffff"/>
 <g fill="#22272e">
-<text x="0" y="14">Answers per second, measured together on one machine. Longer is better.</text>
+<text x="0" y="14">Answers per second, measured together on one machine. A longer bar is better.</text>
 ${shapes.join('\n')}
 </g>
 </svg>

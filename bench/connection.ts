@@ -1,14 +1,15 @@
 import { createConnection, type Socket } from 'node:net'
 
-/** `body` is valid until the connection sends again. */
+/** An answer to one request. The bytes of `body` are valid until the connection sends its next request. */
 export type Answer = { status: number; body: Buffer }
 
 const READ_BYTES = 64 * 1024
 
 /**
- * A connection that sends one request after the other. It parses only as much as it needs to find the end of an answer,
- * because the measured programs share the machine with the generator. It always reads into the same memory. With fresh
- * buffers V8 collected old objects some three times a second, and each time the answers of 20 ms seemed to be late.
+ * A connection that sends one request after the other. It parses only what it needs to find the end of an answer,
+ * because the generator shares the machine with the measured programs. It reads every answer into the same buffer. With
+ * new buffers, V8 ran a garbage collection about three times per second. Each collection took 20 ms, which was measured
+ * as latency of the program.
  */
 export class Connection {
   readonly #socket: Socket
@@ -27,12 +28,12 @@ export class Connection {
     }
     this.#socket = createConnection({ port, host: '127.0.0.1', noDelay: true, onread })
     this.#socket.on('error', error => this.#fail(error))
-    this.#socket.on('close', () => this.#fail(new Error('the connection was closed')))
+    this.#socket.on('close', () => this.#fail(new Error('the program closed the connection')))
   }
 
   /**
-   * Sends a whole request, head and body. Only one request may be in flight.
-   * @throws Error when the connection breaks
+   * Sends a complete request: head and body. Only one request may be in flight.
+   * @throws Error if the connection breaks
    */
   send(request: string): Promise<Answer> {
     return new Promise((resolve, reject) => {
@@ -70,7 +71,7 @@ export class Connection {
   }
 }
 
-/** Returns the body, or undefined while a part of it is missing. */
+/** Returns the body of an answer, or undefined if the whole body has not yet arrived. */
 function findBody(head: string, received: Buffer, start: number): Buffer | undefined {
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
   if (length !== undefined) {

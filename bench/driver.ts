@@ -1,6 +1,7 @@
-// npm --prefix bench run driver [-- --rounds 8 --seconds 3]: compares our layer (src/db on `pg`) with `postgres`.
-// Each contender runs the statements of the service on two connections, as the service does for its reads. The machine
-// may be busy with other programs, so each figure is a ratio of two runs of the same round.
+// npm --prefix bench run driver [-- --rounds 8 --seconds 3] compares our driver layer with the package `postgres`. Our
+// layer is src/db, which uses `pg`. Each contender runs statements of the service on two connections. The service also
+// uses two connections for requests that only read. Other programs may use the machine at the same time, so each figure
+// is the ratio between two runs of the same round.
 import assert from 'node:assert/strict'
 import { parseArgs } from 'node:util'
 import postgres from 'postgres'
@@ -36,10 +37,10 @@ try {
   await seedService(url, SEED)
   const reads = connectReads(url, { connections: 2 })
   const ours = { name: 'ours', sql: reads, close: () => reads.close() }
-  // While both connections are busy, the pool of `postgres` searches a list that grows with each statement. Two pools
-  // with one connection each do not have this fault.
+  // If both connections are busy, the pool of `postgres` searches a list that grows with each statement. Two pools with
+  // one connection each do not have this problem, so we measure them too.
   const theirs = [connectPostgres('one pool of two', url, [2]), connectPostgres('two pools of one', url, [1, 1])]
-  console.log('postgres beside our driver layer (= 1): median (minimum to maximum)')
+  console.log('postgres relative to our driver layer (= 1): median (minimum to maximum)')
   for (const [name, statement] of Object.entries(STATEMENTS)) {
     const runs = await runByTurns(statement, [ours, ...theirs])
     for (const other of theirs) {
@@ -54,8 +55,9 @@ try {
 }
 
 /**
- * Connects `postgres` with the settings of our reads. Its int8 parser does not check the range, which favours it.
- * @param sizes how many connections each pool has; statements go to the pools in turn
+ * Connects the package `postgres` with the same settings as `connectReads`. Its int8 parser does not check the range of
+ * numbers, so it has less work than ours.
+ * @param sizes the number of connections of each pool; the pools get the statements in turn
  */
 function connectPostgres(name: string, url: string, sizes: number[]): Contender {
   const pools = sizes.map(max =>
@@ -73,7 +75,7 @@ function connectPostgres(name: string, url: string, sizes: number[]): Contender 
   return { name, sql: sql as unknown as Query, close: () => Promise.all(pools.map(pool => pool.end())) }
 }
 
-/** Returns a statement as a template, because `postgres` does not know our fragments. */
+/** Turns the SQL of a statement into a template for `postgres`, which cannot read our fragments. */
 function toTemplate(text: string): TemplateStringsArray {
   const known = templates.get(text)
   if (known) return known
@@ -83,7 +85,7 @@ function toTemplate(text: string): TemplateStringsArray {
   return template
 }
 
-/** Runs each contender once a round and reverses the order each round. Returns the runs of each round. */
+/** Runs each contender once per round, in reverse order in every second round. Returns the runs of each round. */
 async function runByTurns(statement: Statement, contenders: Contender[]): Promise<Map<Contender, Run>[]> {
   const expected = await statement(contenders[0]!.sql, 1)
   for (const { sql } of contenders) {
@@ -101,7 +103,7 @@ async function runByTurns(statement: Statement, contenders: Contender[]): Promis
   return rounds
 }
 
-/** Keeps `IN_FLIGHT` statements in flight, each for a random user. The CPU time is that of this process alone. */
+/** Keeps `IN_FLIGHT` statements in flight, each for a random user. The CPU time does not include PostgreSQL. */
 async function run(statement: Statement, sql: Query, seconds: number): Promise<Run> {
   const began = performance.now()
   const cpu = process.cpuUsage()

@@ -1,13 +1,14 @@
 import { INTAKE_KEY } from './programs.ts'
 import { post } from './requests.ts'
 
-// Higher than the id of every seeded game.
+// This id is higher than the ids of all seeded games.
 let lastGameId = 1_000_000_000
 let lastEventNumber = 0
 
 /**
- * Makes a `game_joined` event for a new game. It has three recipients: the creator, who does not play, and two players.
- * @param users how many users the seed has
+ * Makes a `game_joined` event for a new game. The event has three recipients: two players, and the creator of the game,
+ * who does not play.
+ * @param users the number of seeded users
  */
 export function makeEvent(users: number): Record<string, unknown> {
   lastGameId += 1

@@ -5,10 +5,10 @@ import { describeShape, findFaults, type Plan } from './explain/plans.ts'
 import { type Postgres, startPostgres } from './postgres.ts'
 import { seedService } from './seed.ts'
 
-// Large enough that a sequential scan is never the better plan.
+// With this many rows, a sequential scan is never the best plan.
 const SEED = { users: 5_000, notifications: 50_000 }
 
-describe('no statement reads a whole table or sorts more rows than requested', () => {
+describe('the plans of all statements', () => {
   let postgres: Postgres
   let url: string
 
@@ -20,15 +20,15 @@ describe('no statement reads a whole table or sorts more rows than requested', (
   after(() => postgres.stop())
 
   for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
-    test(`with plan_cache_mode ${mode}`, async () => {
+    test(`no statement reads a whole table or sorts too many rows with plan_cache_mode ${mode}`, async () => {
       const plans = await collectJourneyPlans(url, SEED, mode)
-      // Fewer requests would mean that the journey ended early.
+      // With fewer requests, the journey would not cover all functions.
       assert.ok(new Set(plans.map(plan => plan.request)).size > 25)
       assert.deepEqual(plans.flatMap(describeFaults), [])
     })
   }
 
-  test('a sequential scan and a large sort are reported as faults', () => {
+  test('findFaults reports a sequential scan and a sort of too many rows', () => {
     const scan = { 'Node Type': 'Seq Scan', 'Relation Name': 'notification', 'Actual Rows': 1, 'Actual Loops': 1 }
     const sort = { 'Node Type': 'Sort', 'Actual Rows': 10_000, 'Actual Loops': 1, Plans: [scan] }
     assert.deepEqual(findFaults({ root: sort }), ['sorts 10000 rows', 'reads all of notification'])

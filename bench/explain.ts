@@ -1,5 +1,6 @@
-// node bench/explain.ts [--data FOLDER] prints the plan of every statement at 10 000 000 notifications, and marks plans
-// that read a whole table or sort. It uses the database that `growth` made in FOLDER, and makes it if it is missing.
+// node bench/explain.ts [--data FOLDER] prints the plan of every statement in a database with 10 000 000 notifications.
+// It marks plans that read a whole table or sort too many rows. It uses the database that `growth` created in FOLDER.
+// If this database does not exist, the program creates it.
 import { parseArgs } from 'node:util'
 import { collectJourneyPlans } from './explain/journey.ts'
 import { describeShape, findFaults } from './explain/plans.ts'

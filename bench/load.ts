@@ -2,35 +2,36 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Answer, Connection } from './connection.ts'
 
 export type Load = {
-  /** The ports of the programs. Connections are assigned to them in turn. */
+  /** The ports of the programs. The connections are divided equally among these ports. */
   ports: number[]
   connections: number
-  /** How long the load lasts. */
+  /** The duration of the load. By default it is not limited. */
   seconds?: number
-  /** How many requests to send. */
+  /** The number of requests to send. By default it is not limited. */
   count?: number
-  /** Requests per second. Without it each connection sends as soon as it has its answer. */
+  /** Requests per second. Without a rate, each connection sends its next request as soon as it has an answer. */
   rate?: number
-  /** Returns the next request, head and body. */
+  /** Returns the next complete request: head and body. */
   next: () => string
-  /** Inspects an answer. @throws when the answer is wrong */
+  /** Checks an answer. @throws if the answer is wrong */
   check?: (answer: Answer) => void
 }
 
 export type LoadResult = {
   perSecond: number
   requests: number
-  /** Milliseconds of each request, in no order. */
+  /** The latency of each request in milliseconds, in any order. */
   latencies: number[]
-  /** The share of one core that the generator used, 0 to 1. */
+  /** The share of one core that the generator used, from 0 to 1. */
   busy: number
 }
 
 /**
- * Loads a program. Without a rate each connection sends as soon as it has its answer, which measures the throughput.
- * With a rate each request has a due time that does not depend on earlier requests. If no connection is free then, its
- * waiting time counts as latency. So a program that pauses is charged for every request of the pause.
- * @throws Error when an answer is not a 2xx, or `check` throws
+ * Puts a program under load. Without a rate, each connection sends its next request as soon as it has an answer. This
+ * measures the throughput. With a rate, each request has a due time that does not depend on earlier requests. If no
+ * connection is free at the due time, the waiting time counts as latency. So if a program pauses, the latency of every
+ * request that is due in the pause includes the pause.
+ * @throws Error if the status of an answer is not 2xx, or if `check` throws
  */
 export async function load(options: Load): Promise<LoadResult> {
   const { ports, connections, seconds = Number.POSITIVE_INFINITY, count = Number.POSITIVE_INFINITY } = options
@@ -60,7 +61,7 @@ export async function load(options: Load): Promise<LoadResult> {
 
 type Exchange = (connection: Connection, since: number) => Promise<void>
 
-/** In milliseconds of `performance.now()`. */
+/** The start and the end of the load, in milliseconds of `performance.now()`. */
 type Period = { startedAt: number; endsAt: number }
 
 async function runClosedLoop(pool: Connection[], exchange: Exchange, endsAt: number, count: number): Promise<void> {
@@ -78,8 +79,8 @@ async function runClosedLoop(pool: Connection[], exchange: Exchange, endsAt: num
 }
 
 /**
- * Sends the requests that are due, once a millisecond, because timers are no finer. The latency of a request starts at
- * the check that finds it due.
+ * Sends the due requests once per millisecond, because this is the resolution of timers. The latency of a request
+ * starts when this loop finds that the request is due.
  */
 async function runAtRate(pool: Connection[], exchange: Exchange, rate: number, period: Period): Promise<void> {
   const idle = [...pool]

@@ -5,40 +5,40 @@ import type { Program } from './programs.ts'
 
 export type Bench = {
   postgres: Postgres
-  /** Each figure is the median of this many runs. */
+  /** The number of runs. Each figure is the median of these runs. */
   rounds: number
-  /** The length of a run. */
+  /** The duration of a run. */
   seconds: number
-  /** Measures nothing: sends a few requests and checks their answers. */
+  /** Whether to send only a few requests and check the answers, without measuring. */
   smoke: boolean
-  /** The only work to measure of a part with several works. */
+  /** The only workload to measure, in a part with several workloads. */
   just: string | undefined
-  /** Another checkout to compare this one with. */
+  /** The folder of another checkout to compare with this checkout. */
   against: string | undefined
 }
 
-/** A program, or several of one kind, and the requests for it. */
+/** One or several processes of a program, and the requests to send to them. */
 export type Contender = {
   name: string
   programs: Program[]
   next: () => string
-  /** By default CONNECTIONS. */
+  /** The number of connections. The default is CONNECTIONS. */
   connections?: number
-  /** Inspects an answer of the smoke bench. @throws when the answer is wrong */
+  /** Checks the JSON of an answer in the smoke bench. @throws if the answer is wrong */
   check: (answer: any) => void
 }
 
 export type Figures = {
   name: string
   perSecond: number
-  /** CPU microseconds of the programs per request. */
+  /** The CPU time of the programs per request, in microseconds. */
   cpu: number
-  /** CPU microseconds of PostgreSQL per request. */
+  /** The CPU time of PostgreSQL per request, in microseconds. */
   databaseCpu: number
-  /** Milliseconds at the common rate, or NaN. */
+  /** The latency at the common rate in milliseconds. NaN if it was not measured. */
   p50: number
   p99: number
-  /** The share of a core that the generator used in its busiest run, 0 to 1. */
+  /** The highest share of a core that the generator used in a run, from 0 to 1. */
   busy: number
 }
 
@@ -47,21 +47,21 @@ export const CONNECTIONS = 32
 const LEAD_IN_SECONDS = 0.5
 const WARM_UP_SECONDS = 2
 
-/** Latencies vary more from run to run than throughputs do, so their median takes this many times as many runs. */
+/** Latencies vary more from run to run than the throughput does. So they get this many times as many runs. */
 const LATENCY_RUNS_FACTOR = 3
 
 /**
- * Measures contenders in turn (A B C A B C …) and takes the median of each. First it measures their throughput, then
- * their latencies at one common rate.
- * @param paceSetter the contender whose throughput sets the rate, which is half of it; or 'the slowest'; undefined for
- * no latencies
+ * Measures contenders in turn (A B C A B C …) and returns the medians for each contender. It first measures the
+ * throughput of all contenders, then their latencies at a common rate.
+ * @param paceSetter the name of a contender, or 'the slowest'. The rate is half of this contender's throughput. If it
+ * is undefined, no latencies are measured.
  */
 export async function compare(bench: Bench, contenders: Contender[], paceSetter?: string): Promise<Figures[]> {
   if (bench.smoke) {
     for (const contender of contenders) await smoke(contender)
     return contenders.map(({ name }) => ({ name, perSecond: 0, cpu: 0, databaseCpu: 0, p50: 0, p99: 0, busy: 0 }))
   }
-  // Each process must compile its code first.
+  // Before the first run, V8 must compile the code in each process.
   for (const contender of contenders) {
     await run(bench, contender, { seconds: WARM_UP_SECONDS * contender.programs.length })
   }
@@ -87,7 +87,9 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
     return { ...each, p50: medianQuantile(runs, 0.5), p99: medianQuantile(runs, 0.99) }
   })
 
-  /** A contender that cannot keep up with the rate has no percentiles, only a growing queue. */
+  /**
+   * Returns whether a contender can keep up with the rate. Otherwise its queue only grows, and percentiles say nothing.
+   */
   function keepsUp({ name }: Contender): boolean {
     return figures.find(each => each.name === name)!.perSecond > rate * 1.2
   }
@@ -114,7 +116,7 @@ async function run(
   loadOptions: Partial<Load>,
 ): Promise<Run> {
   const ports = programs.map(({ port }) => port)
-  // The program was idle while others were measured. Its caches are cold, and it caches sessions for only 5 s.
+  // While other contenders were measured, this one was idle, so its caches are cold. It caches sessions for only 5 s.
   await load({ ports, connections, next, ...loadOptions, seconds: LEAD_IN_SECONDS * programs.length })
   const cpu = async () =>
     (await Promise.all(programs.map(each => each.cpuSeconds()))).reduce((sum, seconds) => sum + seconds)

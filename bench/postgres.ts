@@ -8,21 +8,21 @@ import { startEmbedded } from '../src/embedded/server.ts'
 import { readTreeCpuSeconds } from './resources.ts'
 
 export type Postgres = {
-  /** Creates an empty database and replaces an existing one. @returns its URL */
+  /** Creates an empty database. If a database with this name exists, it is replaced. @returns the URL */
   createDatabase(name: string): Promise<string>
-  /** Creates a database with the service's schema, as a copy of a migrated template. @returns its URL */
+  /** Creates a database with the tables of the service, as a copy of a migrated template. @returns the URL */
   createMigrated(name: string): Promise<string>
   /** Returns the URL of a database, or undefined if it does not exist. */
   findDatabase(name: string): Promise<string | undefined>
   /** @returns the new URL */
   renameDatabase(name: string, to: string): Promise<string>
-  /** Returns the CPU seconds that all its processes have used so far. */
+  /** Returns the CPU time that all processes of PostgreSQL have used so far, in seconds. */
   cpuSeconds(): Promise<number>
   stop(): Promise<void>
 }
 
-// PostgreSQL is as durable as in production and has so much memory that only commits wait for the disk. Checkpoints are
-// rare, because a checkpoint would slow down the program that is measured at that moment.
+// PostgreSQL flushes commits to the disk as in production. It has enough memory that nothing else waits for the disk.
+// The settings make checkpoints rare, because a checkpoint slows down the program that is being measured.
 const SETTINGS = {
   max_connections: '200',
   shared_buffers: '1GB',
@@ -32,8 +32,8 @@ const SETTINGS = {
 }
 
 /**
- * Starts a PostgreSQL for the bench: the embedded one, or the one in TEST_PG_BIN.
- * @param folder the folder of its data; by default a temporary folder
+ * Starts a PostgreSQL server for the bench: the embedded PostgreSQL, or the programs in the folder TEST_PG_BIN.
+ * @param folder the data folder; the default is a temporary folder
  */
 export async function startPostgres(folder?: string, settings: Record<string, string> = {}): Promise<Postgres> {
   const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'courtside-bench-')))

@@ -1,5 +1,5 @@
-// node bench/profile.ts PART [--rounds N] [--seconds N] runs one part of the bench with the service under Node's
-// profiler and prints where the time goes. BENCH_PROFILE_PROGRAM names another program to profile.
+// node bench/profile.ts PART [--rounds N] [--seconds N] runs one part of the bench while Node profiles the service.
+// Then it prints how the service spent its CPU time. BENCH_PROFILE_PROGRAM names another program to profile instead.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -38,7 +38,7 @@ function print({ nodes, samples, timeDeltas }: Profile): void {
   for (const { id, callFrame } of nodes) {
     const time = selfTimes.get(id) ?? 0
     const callers = [...callChain(id, parents)].map(each => names.get(each)!)
-    // Loading the code at the start is not part of an answer.
+    // Skip the idle time, and the loading of modules during the startup.
     if (/^\((idle|root)\)/.test(names.get(id)!) || callers.some(name => /internal\/modules|bootstrap/.test(name)))
       continue
     busy += time
@@ -46,7 +46,7 @@ function print({ nodes, samples, timeDeltas }: Profile): void {
     add(byFunction, names.get(id)!, time)
     for (const name of new Set(callers)) add(totals, name, time)
   }
-  console.log(`\n${(busy / 1e6).toFixed(1)} s of work`)
+  console.log(`\n${(busy / 1e6).toFixed(1)} s of CPU time`)
   show('by package, without callees', byPackage, 15)
   show('by function, without callees', byFunction, 25)
   show('by function, with callees', totals, 70)

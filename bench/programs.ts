@@ -7,17 +7,17 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { readCpuSeconds, readMemoryMegabytes } from './resources.ts'
 
-/** A program to measure, in a separate process. */
+/** A program to measure. It runs in a separate process. */
 export type Program = {
   name: string
   port: number
-  /** Returns the CPU seconds that it has used so far. */
+  /** Returns the CPU time that the process has used so far, in seconds. */
   cpuSeconds(): Promise<number>
-  /** Returns its resident memory in megabytes. */
+  /** Returns the resident memory of the process in megabytes. */
   memory(): Promise<number>
-  /** Seconds from the start of the process to its first 2xx answer. */
+  /** The time from the start of the process to its first answer with a status of 2xx, in seconds. */
   startSeconds: number
-  /** @param signal SIGTERM by default */
+  /** Ends the process and waits until it has ended. @param signal the default is SIGTERM */
   stop(signal?: NodeJS.Signals): Promise<void>
 }
 
@@ -27,18 +27,18 @@ export const INTAKE_KEY = 'Qe8Rt2Yu6Io0Pa4Sd9Fg3Hj7Kl1Zx5Cv'
 const CHECKOUT = new URL('..', import.meta.url).pathname
 const READY_TIMEOUT_MS = 60_000
 
-// The output of the programs. It stays on the disk if the bench fails.
+// The folder of the programs' output. It is deleted only if the bench succeeds.
 const logs = mkdtempSync(join(tmpdir(), 'courtside-bench-logs-'))
 const running = new Set<ChildProcess>()
 process.once('exit', code => {
-  // SIGTERM, because a service with an embedded PostgreSQL must stop that too.
+  // SIGTERM lets the service stop its embedded PostgreSQL.
   for (const child of running) child.kill('SIGTERM')
   if (code === 0) rmSync(logs, { recursive: true, force: true })
 })
 
 /**
- * Starts the service as it runs in production: it logs every answer to a file, and its clients stand behind a proxy.
- * @param checkout the folder of its code; another checkout allows to compare a change with the code before it
+ * Starts the service as in production: it logs every answer to a file, and its clients are behind a proxy.
+ * @param checkout the folder of its code. With another checkout, the bench can measure the effect of a change.
  */
 export function startService(
   databaseUrl: string,
@@ -49,7 +49,7 @@ export function startService(
     DATABASE_URL: databaseUrl,
     JWT_SECRET,
     INTAKE_KEYS: INTAKE_KEY,
-    // No worker runs, so the mails stay in the outbox. In this way the bench discards them.
+    // Without a worker, the mails stay in the outbox and are never sent.
     ROLE: 'web',
     SMTP_URL: 'smtp://127.0.0.1:9',
     // The load simulates many clients behind a proxy on this machine.
@@ -63,12 +63,12 @@ export function startService(
   return start('courtside', readStartArguments(checkout), '/readyz', settings)
 }
 
-/** Starts the service without any setting, like `npm start`, so it starts an embedded PostgreSQL. */
+/** Starts the service without settings, as `npm start` does. The service then starts an embedded PostgreSQL. */
 export function startEmbeddedService(dataDir: string): Promise<Program> {
   return start('courtside', readStartArguments(CHECKOUT), '/readyz', { DATA_DIR: dataDir })
 }
 
-/** Returns the arguments that `npm start` gives to `node`. */
+/** Returns the arguments that `npm start` passes to `node`. */
 function readStartArguments(checkout: string): string[] {
   const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'))
   const [, ...args] = scripts.start.split(' ') as string[]
@@ -76,7 +76,8 @@ function readStartArguments(checkout: string): string[] {
 }
 
 /**
- * Returns the environment that turns on Node's profiler, if `profile.ts` asks for it. Node writes the profile at exit.
+ * Returns the environment variables that start Node's profiler, if `profile.ts` requests a profile of this program.
+ * Node writes the profile when the process exits.
  */
 function profilerEnvironment(name: string): Record<string, string> {
   const { BENCH_PROFILE_DIR: folder, BENCH_PROFILE_PROGRAM: profiledName = 'courtside' } = process.env
@@ -136,7 +137,7 @@ async function waitUntilReady(child: ChildProcess, url: string, log: string): Pr
   throw new Error(`The program did not become ready. See ${log}.`)
 }
 
-/** Finds a port of this machine that is free at the moment. */
+/** Returns a port of this machine that is currently free. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

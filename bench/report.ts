@@ -1,17 +1,20 @@
 import type { Figures } from './measure.ts'
 
-/** A row of the table of goals. */
+/** A row of the table of goals. `work` describes what was measured. */
 export type Row = { work: string; goal: string; measured: string; reached: boolean }
 
-/** One work and the figures of each program that did it. */
+/** A workload, and the figures of each program for this workload. */
 export type Comparison = { work: string; figures: Figures[] }
 
-/** The result of one part of the bench: the rows of goals, and the figures behind them. */
+/** The result of one part of the bench: rows for the table of goals, rows for the table of figures, and notes. */
 export type Part = { rows: Row[]; comparisons?: Comparison[]; notes?: string[] }
 
 export type Goal = { min: number } | { max: number }
 
-/** Makes a row. It compares the figure and the goal as they are shown, so a row never contradicts its digits. */
+/**
+ * Makes a row for the table of goals. It compares the rounded figure with the goal, because the table shows this
+ * figure.
+ */
 export function goalRow(work: string, value: number, goal: Goal, show = formatNumber): Row {
   const [sign, bound] = 'min' in goal ? ['≥', goal.min] : ['≤', goal.max]
   const measured = show(value)
@@ -37,7 +40,7 @@ function formatFigures({ perSecond, p50, p99, cpu, databaseCpu, busy }: Figures)
 export function markdown(parts: Part[]): string {
   const rows = parts.flatMap(part => part.rows)
   const table = [
-    '| work | goal | measured | reached |',
+    '| workload | goal | measured | reached |',
     '|---|---|---|---|',
     ...rows.map(
       ({ work, goal, measured, reached }) => `| ${work} | ${goal} | ${measured} | ${reached ? 'yes' : '**no**'} |`,
@@ -45,7 +48,7 @@ export function markdown(parts: Part[]): string {
   ]
   const comparisons = parts.flatMap(part => part.comparisons ?? [])
   const detail = [
-    '| work | program | answers/s | p50 ms | p99 ms | CPU µs per answer | PostgreSQL CPU µs | generator busy |',
+    '| workload | program | answers/s | p50 ms | p99 ms | CPU µs/answer | PostgreSQL CPU µs/answer | generator busy |',
     '|---|---|--:|--:|--:|--:|--:|--:|',
     ...comparisons.flatMap(({ work, figures }) =>
       figures.map(each => `| ${[work, each.name, ...formatFigures(each)].join(' | ')} |`),

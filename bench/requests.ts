@@ -1,13 +1,13 @@
-// Callers build requests once if they can, because building them costs the generator CPU time.
+// Build requests before a run if possible, because building them takes CPU time of the generator.
 
-/** Returns a whole GET request. */
+/** Returns a complete GET request. */
 export function get(path: string, token: string): string {
   return `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`
 }
 
 /**
- * Returns a whole POST request.
- * @param token undefined for a request without one
+ * Returns a complete POST request.
+ * @param token the bearer token; undefined for a request without a token
  */
 export function post(
   path: string,
@@ -27,7 +27,7 @@ export function post(
   return `POST ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${text}`
 }
 
-/** Returns the header by which a proxy reports a random client of 10/8. */
+/** Returns the header in which a proxy names its client, with a random address of 10.0.0.0/8. */
 export function randomClientHeader(): Record<string, string> {
   const byte = () => Math.floor(Math.random() * 256)
   return { 'X-Forwarded-For': `10.${byte()}.${byte()}.${byte()}` }

@@ -1,16 +1,16 @@
 import { readdir, readFile } from 'node:fs/promises'
 
-// Reads the resources of processes from Linux's /proc. Its times are in units of 1/USER_HZ, a hundredth of a second on
-// every Linux.
+// This file reads the CPU time and the memory of processes from /proc, so it works only on Linux. The times in /proc
+// have the unit 1/USER_HZ, which is a hundredth of a second.
 const USER_HZ = 100
 
-/** Reads the CPU seconds that a process has used so far, in user and kernel mode. */
+/** Returns the CPU time that a process has used so far, in seconds. It includes the time in the kernel. */
 export async function readCpuSeconds(pid: number): Promise<number> {
   const { own } = await readTimes(pid)
   return own
 }
 
-/** Reads the CPU seconds of a process and of all its children, both living and waited for. */
+/** Returns the CPU time of a process and of all its running and ended children, in seconds. */
 export async function readTreeCpuSeconds(pid: number): Promise<number> {
   const { own, waitedFor } = await readTimes(pid)
   const living = (await listProcesses())
@@ -31,7 +31,7 @@ async function listProcesses() {
   return Promise.all(pids.map(async pid => ({ pid, ...(await readTimes(pid).catch(() => gone)) })))
 }
 
-/** Reads the resident memory of a process in megabytes (10^6 bytes). */
+/** Returns the resident memory of a process in megabytes (10^6 bytes). */
 export async function readMemoryMegabytes(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   return (Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)![1]) * 1024) / 1e6
@@ -39,7 +39,7 @@ export async function readMemoryMegabytes(pid: number): Promise<number> {
 
 async function readTimes(pid: number): Promise<{ parent: number; own: number; waitedFor: number }> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-  // The name in parentheses may contain any character. The fields after it begin with the third, the state.
+  // The second field is the name in parentheses, which may contain any character. The third field follows it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const field = (number: number) => Number(fields[number - 3])
   return { parent: field(4), own: (field(14) + field(15)) / USER_HZ, waitedFor: (field(16) + field(17)) / USER_HZ }

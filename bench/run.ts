@@ -1,6 +1,7 @@
 // npm run bench [-- --only PART] [--just WORK] [--against CHECKOUT] [--rounds N] [--seconds N] [--data FOLDER]
 //   [--write] [--smoke]
-// `growth` runs only when it is named: its ten million rows take minutes and some 10 GB. FOLDER keeps them.
+// `growth` runs only with `--only growth`, because it creates ten million rows. This takes minutes and about 10 GB. The
+// rows stay in FOLDER.
 import { execFile } from 'node:child_process'
 import { totalmem } from 'node:os'
 import { parseArgs, promisify } from 'node:util'
@@ -46,8 +47,8 @@ const { values: options } = parseArgs({
 })
 
 if (options.write && options.only !== undefined && options.only !== 'growth')
-  throw new Error('--write needs all parts, or --only growth')
-// PostgreSQL's manual advises a quarter of the machine's memory for a large server.
+  throw new Error('--write works only with all parts, or with --only growth')
+// The manual of PostgreSQL recommends a quarter of the memory for a machine that runs only PostgreSQL.
 const growthSettings = { shared_buffers: `${Math.round(totalmem() / 4 / 2 ** 20)}MB` }
 const postgres = await startPostgres(options.data, options.only === 'growth' ? growthSettings : {})
 try {
@@ -64,7 +65,7 @@ try {
     options.only === name || (options.only === undefined && (options.smoke || name !== 'growth'))
   const selected = Object.entries(PARTS).filter(([name]) => isWanted(name))
   if (selected.some(([name]) => name === 'reads')) await generatePrismaClient()
-  // The smoke bench measures no times, so two parts may run at once.
+  // The smoke bench measures no times, so two parts can run at the same time.
   const next = selected.values()
   await Promise.all(
     Array.from({ length: options.smoke ? 2 : 1 }, async () => {
@@ -76,15 +77,16 @@ try {
   )
   if (options.write) {
     const place = options.only === 'growth' ? 'growth' : 'measured'
-    await writeDocument(place, parts, `medians of ${bench.rounds} runs of ${bench.seconds} s`)
+    await writeDocument(place, parts, `Each figure is the median of ${bench.rounds} runs of ${bench.seconds} s.`)
   }
-  console.log(options.smoke ? 'The bench runs, and all answers were correct.' : markdown(parts))
+  console.log(options.smoke ? 'The bench works, and all answers were correct.' : markdown(parts))
 } finally {
   await postgres.stop()
 }
 
 /**
- * Generates Prisma's client from the schema. Prisma looks for its engine here but does not use it, so any path will do.
+ * Generates Prisma's client from the schema. Prisma requires the path of a schema engine but does not run the engine.
+ * So the path of any program works.
  */
 async function generatePrismaClient(): Promise<void> {
   const cli = new URL('./node_modules/prisma/build/index.js', import.meta.url).pathname

@@ -10,7 +10,7 @@ export type Seed = { users: number; notifications: number }
 /** A signed-in user. */
 export type Caller = { userId: number; token: string }
 
-/** Returns the columns of a notification of usual length, for the row number `i`. */
+/** Returns the SQL of the columns of a typical notification. The SQL uses the row number `i`. */
 function notificationColumns(users: number): string {
   return `1 + (i - 1) % ${users} as user_id, 'game_joined' as type, 'Un joueur a rejoint la partie' as title,
     'Marie a rejoint la partie du samedi 16 janvier 2027 à 18 h 00 (3/4).' as message,
@@ -20,9 +20,9 @@ function notificationColumns(users: number): string {
 }
 
 /**
- * Fills a migrated database with users 1 to n and their notifications. Users get notifications in turn, so the rows of
- * one user lie far apart, as in production. Every fourth round is unread. Each user has a session. There is an event
- * and a game for every three notifications.
+ * Fills a migrated database with users and their notifications. The ids of the users start at 1. Each user has a
+ * session. In each round, every user gets one notification. So the notifications of a user are far apart in the table,
+ * as in production. Every fourth round is unread. There is one event and one game for every three notifications.
  */
 export async function seedService(url: string, { users, notifications }: Seed): Promise<void> {
   await administer(
@@ -79,7 +79,7 @@ async function seedGames(url: string, users: number, games: number): Promise<voi
       now() - interval '1 day', now() - interval '2 days', now()
     from generate_series(1, ${games}) as i`,
   )
-  // Half of the games are in the future.
+  // Every second game is in the future.
   await administer(
     url,
     `insert into game_schedule (game_id, starts_at, type, due_at)
@@ -93,7 +93,7 @@ async function seedGames(url: string, users: number, games: number): Promise<voi
   )
 }
 
-/** Adds addresses with a code that is waiting or has expired, and their throttle rows. */
+/** Adds addresses with an expired code, and a row of the throttle for each address. */
 async function seedCodes(url: string, addresses: number): Promise<void> {
   await administer(
     url,
@@ -111,7 +111,10 @@ async function seedCodes(url: string, addresses: number): Promise<void> {
   )
 }
 
-/** Creates the table of the usual inbox, as Prisma's migrations do, with the same notifications. */
+/**
+ * Creates the table of the inbox of `express-prisma`, as Prisma's migrations do, and fills it with the same
+ * notifications.
+ */
 export async function seedInbox(url: string, { users, notifications }: Seed): Promise<void> {
   await administer(
     url,
@@ -131,8 +134,8 @@ export async function seedInbox(url: string, { users, notifications }: Seed): Pr
 const tokens = createTokens(deriveKeys([JWT_SECRET]))
 
 /**
- * Makes tokens as the service would issue them.
- * @param users how many of the first users, or the ids of the users
+ * Makes tokens like those of the service.
+ * @param users the number of users, starting with the id 1, or the ids of the users
  */
 export function callers(users: number | number[]): Caller[] {
   const iat = Math.floor(Date.now() / 1000)

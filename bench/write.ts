@@ -7,20 +7,21 @@ const DOCUMENT = new URL('../docs/performance.md', import.meta.url)
 const CHART = new URL('../docs/performance.svg', import.meta.url)
 
 /**
- * Writes the results into `docs/performance.md`, with the machine and the date, and draws the chart.
- * @param place the name in the document's markers
- * @param method how the figures were taken
+ * Writes the results into `docs/performance.md`, together with the date and a description of the machine. Draws the
+ * chart too, unless `place` is `growth`.
+ * @param place the name in the markers around the results
+ * @param method a sentence that says how the figures were measured
  */
 export async function writeDocument(place: 'measured' | 'growth', parts: Part[], method: string): Promise<void> {
   const cores = `${cpus().length} cores (${cpus()[0]!.model})`
-  const machine = `${cores}, ${Math.round(totalmem() / 1e9)} GB, Node ${process.versions.node}`
+  const machine = `${cores}, ${Math.round(totalmem() / 1e9)} GB of memory and Node ${process.versions.node}`
   const picture =
     place === 'measured' ? '![Answers per second, compared with a ceiling and peers](performance.svg)\n\n' : ''
   const date = new Date().toISOString().slice(0, 10)
-  const text = `${picture}Measured on ${date}: ${machine}; ${method}.\n\n${markdown(parts)}`
+  const text = `${picture}Measured on ${date} with ${machine}. ${method}\n\n${markdown(parts)}`
   const document = await readFile(DOCUMENT, 'utf8')
   const markers = new RegExp(`(<!-- ${place} -->).*(<!-- /${place} -->)`, 's')
-  if (!markers.test(document)) throw new Error(`docs/performance.md has no place for ${place}`)
+  if (!markers.test(document)) throw new Error(`docs/performance.md has no markers named ${place}`)
   await writeFile(
     DOCUMENT,
     document.replace(markers, (_, before, after) => `${before}\n${text}\n${after}`),

@@ -16,8 +16,9 @@ import { AUTO_EXPLAIN_SETTINGS, collectPlans, type Plan } from './plans.ts'
 type PlanMode = 'force_custom_plan' | 'force_generic_plan'
 
 /**
- * Runs through all functions of the service once, in this process, and collects the plan of every executed statement.
- * @param mode whether PostgreSQL plans for the given values or for any values; a prepared statement may get either
+ * Calls all functions of the service in this process, and collects the plan of every executed statement.
+ * @param mode whether PostgreSQL makes plans for the given values (custom) or for any values (generic). It may use
+ * either for a prepared statement.
  */
 export async function collectJourneyPlans(url: string, seed: Seed, mode: PlanMode): Promise<Plan[]> {
   const ctx = createExplainedContext(url, mode)
@@ -56,7 +57,7 @@ export async function collectJourneyPlans(url: string, seed: Seed, mode: PlanMod
   return plans
 }
 
-/** Composes the service with connections that send the plan of each statement. */
+/** Builds the context of the service. Its connections send the plan of each statement to the client. */
 function createExplainedContext(url: string, mode: PlanMode): Context {
   const explaining = [...AUTO_EXPLAIN_SETTINGS, `plan_cache_mode=${mode}`, 'jit=off'].map(option => `-c ${option}`)
   const databaseUrl = `${url}?options=${encodeURIComponent([PLANNER_OPTIONS, ...explaining].join(' '))}`
@@ -74,9 +75,9 @@ function createExplainedContext(url: string, mode: PlanMode): Context {
 }
 
 /**
- * Sends a request and returns its JSON.
- * @param name names the request in the plans
- * @throws Error when the status is 500 or more
+ * Sends a request and returns the JSON of the answer.
+ * @param name the name of the request in the collected plans
+ * @throws Error if the status is 500 or higher
  */
 type Call = (
   name: string,
@@ -91,14 +92,14 @@ async function signInSteps(call: Call, { sql, keys }: Pick<Context, 'sql' | 'key
   const requestCode = (name: string, body: unknown) => call(name, 'POST', '/api/v1/auth/request-otp', { body })
   const verifyCode = (name: string, body: unknown) => call(name, 'POST', '/api/v1/auth/verify-otp', { body })
   await requestCode('request-otp, sign-up', signUp)
-  await requestCode('request-otp, unknown', { email: `x${email}` })
-  await requestCode('request-otp, known', { email: 'user99@example.com' })
-  await requestCode('request-otp, too soon', { email })
+  await requestCode('request-otp, unknown address', { email: `x${email}` })
+  await requestCode('request-otp, known address', { email: 'user99@example.com' })
+  await requestCode('request-otp, within the cooldown', { email })
   const [job] = await sql<{ payload: { code_id: string; sealed: string } }>`
     select payload from graphile_worker._private_jobs, sign_in_code
     where email = ${email} and payload->>'code_id' = sign_in_code.id::text`
   const code = keys.open(job!.payload.code_id, job!.payload.sealed)!
-  await verifyCode('verify-otp, wrong', { email, code: code === '0000' ? '0001' : '0000' })
+  await verifyCode('verify-otp, wrong code', { email, code: code === '0000' ? '0001' : '0000' })
   const { access_token: token } = await verifyCode('verify-otp', { email, code })
   await call('me', 'GET', '/api/v1/auth/me', { token })
   await call('level-assessment', 'POST', '/api/v1/auth/level-assessment', { token, body: { game_level_id: 3 } })
@@ -111,13 +112,13 @@ async function inboxSteps(call: Call, { token }: Caller, other: Caller, seed: Se
   const list = '/api/v1/notifications'
   const { data } = await call('page 1', 'GET', list, { token })
   await call('page 50', 'GET', `${list}?page=50`, { token })
-  await call('before an id', 'GET', `${list}?before_id=${data[3].id}`, { token })
+  await call('notifications before an id', 'GET', `${list}?before_id=${data[3].id}`, { token })
   await call('unread count', 'GET', `${list}/unread-count`, { token })
   await call('read', 'POST', `${list}/${data[0].id}/read`, { token })
-  await call("read another user's", 'POST', `${list}/${other.userId}/read`, { token })
-  await call('read an unknown one', 'POST', `${list}/${seed.notifications * 10}/read`, { token })
+  await call("read another user's notification", 'POST', `${list}/${other.userId}/read`, { token })
+  await call('read an unknown notification', 'POST', `${list}/${seed.notifications * 10}/read`, { token })
   const ids = data.map((each: any) => each.id)
-  await call('read-all of some', 'POST', `${list}/read-all`, { token, body: { ids } })
+  await call('read-all with ids', 'POST', `${list}/read-all`, { token, body: { ids } })
   await call('read-all', 'POST', `${list}/read-all`, { token })
   await call('delete', 'DELETE', `${list}/${data[1].id}`, { token })
 }
@@ -127,7 +128,7 @@ async function intakeSteps(call: Call, seed: Seed): Promise<void> {
     call(name, 'POST', '/internal/v1/events', { token: INTAKE_KEY, body, ...(type && { type }) })
   const event: any = makeEvent(seed.users)
   await report('intake, one event', event)
-  await report('intake, a repeat', event)
+  await report('intake, a repeated event', event)
   const moved = { ...event, id: `${event.id}-moved`, data: { ...event.data, starts_at: '2031-01-19T17:00:00Z' } }
   await report('intake, a moved game', { ...moved, type: 'game_updated' })
   await report('intake, a cancelled game', { ...moved, id: `${event.id}-off`, type: 'game_cancelled' })
@@ -135,7 +136,10 @@ async function intakeSteps(call: Call, seed: Seed): Promise<void> {
   await report('intake, a batch of 100', batch, 'application/cloudevents-batch+json')
 }
 
-/** Runs the statements that no request runs: reminders, streams, the export and deletion of an account. */
+/**
+ * Runs the statements that the requests above do not run: reminders, streams, and the export and deletion of an
+ * account.
+ */
 async function runBackgroundWork(
   sql: Parameters<typeof eraseUser>[0],
   setRequest: (name: string) => void,

@@ -26,19 +26,19 @@ export type Plan = {
   root: Node
 }
 
-/** Settings that make PostgreSQL send the plan of each statement of a connection as a notice to the client. */
+/** Settings of a connection. PostgreSQL then sends the plan of each statement to the client as a notice. */
 export const AUTO_EXPLAIN_SETTINGS = [
   'session_preload_libraries=auto_explain',
   'auto_explain.log_min_duration=0',
   'auto_explain.log_analyze=on',
   'auto_explain.log_buffers=on',
   'auto_explain.log_format=json',
-  // Statements inside the queue's functions count too.
+  // The queue runs statements inside SQL functions. These statements are nested.
   'auto_explain.log_nested_statements=on',
   'client_min_messages=log',
 ]
 
-/** Calls `collected` with the plan of each statement that new connections of a pool or a pipeline run. */
+/** Calls `collected` with the plan of each statement that a new connection of the pool or the pipeline runs. */
 export function collectPlans(connections: EventEmitter, collected: (explained: Omit<Plan, 'request'>) => void): void {
   connections.on('connect', (client: pg.Client) => {
     client.on('notice', ({ message }) => {
@@ -51,8 +51,8 @@ export function collectPlans(connections: EventEmitter, collected: (explained: O
   })
 }
 
-// These tables stay small: a fixed handful of rows, the queue's tables with the mails of this moment, and the list of
-// migrations.
+// PostgreSQL may read these tables completely, because they stay small. The tables of the queue contain only the
+// mails that wait to be sent.
 const SMALL_TABLES = [
   'game_level',
   'missed_guess',
@@ -62,10 +62,10 @@ const SMALL_TABLES = [
   '_private_tasks',
 ]
 
-// The rows that a page or a batch needs: a batch of 100 events has 300 recipients. Sorting these is no fault.
+// A batch of 100 events has 300 recipients, so a statement may sort 300 rows.
 const MAX_SORTED_ROWS = 300
 
-/** Lists the faults of a plan: it reads a whole table, sorts more rows than requested, or filters out too many rows. */
+/** Lists the faults of a plan: steps that read a whole table, sort too many rows, or filter out too many rows. */
 export function findFaults({ root }: Pick<Plan, 'root'>): string[] {
   return [...walk(root)].flatMap(node => {
     const name = node['Relation Name']
@@ -84,7 +84,7 @@ function* walk(node: Node): Generator<Node> {
   for (const child of node.Plans ?? []) yield* walk(child)
 }
 
-/** Describes a plan in one line: the node types and tables, from the outside in. */
+/** Describes a plan in one line: the type and table of each node, with its child nodes in parentheses. */
 export function describeShape(node: Node): string {
   const name = node['Relation Name'] ? ` ${node['Relation Name']}` : ''
   const inside = (node.Plans ?? []).map(describeShape).join(', ')

@@ -3,7 +3,9 @@ import { makeEvent } from '../events.ts'
 import { INTAKE_KEY } from '../programs.ts'
 import type { Caller } from '../seed.ts'
 
-/** The writes that the service has acknowledged, and their times in milliseconds of `performance.now()`. */
+/**
+ * The writes that the service has acknowledged, and the times of the answers in milliseconds of `performance.now()`.
+ */
 export type Acknowledged = {
   events: string[]
   reads: Map<number, number>
@@ -14,10 +16,10 @@ export type Acknowledged = {
 const USERS = 100
 
 /**
- * Starts three clients that write without pause and record what the service acknowledged. One reports events, one marks
- * notifications as read, one requests codes. Each waits for an answer before its next request, and does not retry
- * failures.
- * @returns a function that stops them
+ * Starts three clients that send requests without pause and record the acknowledged writes. The first client reports
+ * events, the second marks notifications as read, and the third requests codes. Each client waits for an answer before
+ * its next request, and does not repeat a failed request.
+ * @returns a function that stops the clients
  */
 export function startWriting(address: string, people: Caller[], acknowledged: Acknowledged): () => Promise<void> {
   const stopping = new AbortController()
@@ -33,7 +35,7 @@ export function startWriting(address: string, people: Caller[], acknowledged: Ac
   })
 
   async function reportEvent(): Promise<boolean> {
-    // Few users, so the user of the stream is often a recipient.
+    // With only 20 users, the user of the stream is often a recipient.
     const event = makeEvent(20)
     const answer = await send('/internal/v1/events', INTAKE_KEY, event)
     if (answer.status === 202) acknowledged.events.push(String(event.id))
@@ -43,7 +45,7 @@ export function startWriting(address: string, people: Caller[], acknowledged: Ac
   async function markRead(): Promise<boolean> {
     turn += 1
     const { userId, token } = people[turn % people.length]!
-    // The seed gave each user a hundred notifications in turn. Every fourth round is unread.
+    // The seed has 100 rounds. Each round has one notification for each user, and every fourth round is unread.
     const id = userId + USERS * (3 + 4 * (Math.floor(turn / people.length) % 25))
     const answer = await send(`/api/v1/notifications/${id}/read`, token)
     if (answer.status === 200) acknowledged.reads.set(id, userId)
@@ -68,7 +70,7 @@ export function startWriting(address: string, people: Caller[], acknowledged: Ac
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      // A phone gives up after some time too.
+      // A real client also stops waiting after some time.
       signal: AbortSignal.timeout(5_000),
     })
     await answer.arrayBuffer()
@@ -82,8 +84,8 @@ export function startWriting(address: string, people: Caller[], acknowledged: Ac
 }
 
 /**
- * Reads a user's stream and opens it again when it ends.
- * @returns the arrival times of the notifications, and a function that stops reading
+ * Reads a user's stream, and opens it again whenever it ends.
+ * @returns the arrival times of the notifications, and a function that closes the stream
  */
 export function startListening(address: string, { token }: Caller) {
   const stopping = new AbortController()

@@ -11,11 +11,11 @@ import { freePort } from '../programs.ts'
 import { listChildren } from '../resources.ts'
 
 export type Pair = {
-  /** Names both servers, the primary first. */
+  /** A URL with both servers as hosts. The primary is the first host. */
   url: string
   primaryUrl: string
   standbyUrl: string
-  /** Kills every process of the primary at once, like the loss of a machine. */
+  /** Kills every process of the primary at once, as if the machine had failed. */
   killPrimary(): Promise<void>
   promote(): Promise<void>
   stop(): Promise<void>
@@ -23,8 +23,8 @@ export type Pair = {
 
 /**
  * Starts a primary and a streaming standby on this machine.
- * @param bin the folder of PostgreSQL's programs, `pg_basebackup` among them
- * @param synchronous whether a commit is acknowledged only when the standby has it on its disk
+ * @param bin the folder of PostgreSQL's programs, including `pg_basebackup`
+ * @param synchronous whether the primary acknowledges a commit only after the standby has written it to its disk
  */
 export async function startPair(bin: string, synchronous: boolean): Promise<Pair> {
   const folder = await mkdtemp(join(tmpdir(), 'courtside-failover-'))
@@ -50,8 +50,8 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
   await promisify(execFile)(join(bin, 'pg_basebackup'), [...source, ...backup])
   const standby = await startServer(programs, standbyData, standbyPort, urlFor(standbyPort, 'postgres'))
   await waitUntilStreaming(urlFor(primaryPort))
-  // Set only now, after the standby has copied the settings. It must not wait for a standby when it becomes the
-  // primary.
+  // The standby has copied the settings of the primary before this line. So it does not copy this setting, and does not
+  // wait for another standby after its promotion.
   if (synchronous) {
     await administer(urlFor(primaryPort), `alter system set synchronous_standby_names = '*'`)
     await administer(urlFor(primaryPort), 'select pg_reload_conf()')
@@ -73,7 +73,7 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
       for (const server of [primary, standby]) {
         if (server.exitCode !== null || server.signalCode !== null) continue
         const exited = once(server, 'exit')
-        // SIGQUIT is an "immediate" shutdown. The data is deleted anyway.
+        // SIGQUIT is PostgreSQL's "immediate" shutdown. The lines below delete the data anyway.
         server.kill('SIGQUIT')
         await exited
       }
@@ -103,5 +103,5 @@ async function waitUntilStreaming(primaryUrl: string): Promise<void> {
     if (rows.length > 0) return
     await delay(100)
   }
-  throw new Error('the standby does not stream from the primary')
+  throw new Error('the standby did not start to stream from the primary')
 }

@@ -2,13 +2,13 @@ import pg from 'pg'
 import type { Sql } from '../../src/db/sql.ts'
 import { prepareStatement } from '../../src/db/statement.ts'
 
-/** Runs statements: a pool, or one of its connections inside a transaction. */
+/** Runs statements. It is a pool, or one connection of a pool inside a transaction. */
 type Target = pg.Pool | pg.PoolClient
 
 /**
- * Runs the service's statements directly on `pg`: the same texts as named prepared statements, and plain transactions.
- * The service's `sql` does more (it classifies errors, has savepoints and fails over). The bench measures the cost of
- * that.
+ * Runs the statements of the service directly on `pg`, as named prepared statements and in plain transactions. The
+ * `sql` of the service also classifies errors, sets savepoints and handles failovers. The comparison shows the cost of
+ * this.
  */
 export function createBareSql(databaseUrl: string, max: number, options: string): Sql {
   pg.types.setTypeParser(pg.types.builtins.INT8, Number)

@@ -5,8 +5,8 @@ import type { GameEvent } from '../../src/games/parse-event.ts'
 import { type NewNotification, store } from '../../src/notifications/store.ts'
 
 /**
- * Makes the same inserts as the intake, in a bare transaction: the event, the game, its schedule and the notifications.
- * It checks and looks up nothing, and its texts are constant.
+ * Inserts the same rows as the intake, in a plain transaction: the event, the game, its schedule and the notifications.
+ * It checks nothing and reads nothing. All notifications have the same title and message.
  */
 export function createIntakeCeiling(sql: Sql) {
   return async (body: any): Promise<unknown> => {

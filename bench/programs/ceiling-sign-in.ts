@@ -6,13 +6,13 @@ import type { Sql } from '../../src/db/sql.ts'
 import { deriveKeys } from '../../src/keys.ts'
 
 /**
- * Answers the two requests of a sign-up with the statements of the throttle and the flow, the code's hash and seal, and
- * the token.
+ * Answers the two requests of a sign-up. It runs the statements of the throttle and of the sign-up, hashes and encrypts
+ * the code, and signs the token.
  */
 export function createSignInCeiling(sql: Sql) {
   const keys = deriveKeys([process.env.JWT_SECRET!])
 
-  // This is the statement of the rate limit library that the service uses.
+  // This statement is a copy of the statement of rate-limiter-flexible, which the service uses.
   async function count(key: string): Promise<void> {
     const now = Date.now()
     await sql`

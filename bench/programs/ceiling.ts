@@ -1,5 +1,6 @@
-// The ceiling: node:http and pg with the service's statements and the same JSON. It has no checks, no log, no error
-// handling and only the headers that HTTP requires. It reads the token but does not verify it.
+// The ceiling uses only node:http and pg. It runs the same statements as the service and returns the same JSON. It does
+// not check its input, write a log or handle errors, and it sends only the headers that HTTP requires. It reads the
+// token, but does not verify the signature.
 import { createServer, type IncomingMessage } from 'node:http'
 import { toUser } from '../../src/accounts/schema.ts'
 import * as users from '../../src/accounts/users.ts'
@@ -9,7 +10,7 @@ import { createBareSql } from './bare-sql.ts'
 import { createIntakeCeiling } from './ceiling-intake.ts'
 import { createSignInCeiling } from './ceiling-sign-in.ts'
 
-// Each pool has the number of connections and the settings of the service.
+// Each pool has as many connections as in the service, and the same settings.
 const sql = createBareSql(process.env.DATABASE_URL!, 5, PLANNER_OPTIONS)
 const signIn = createSignInCeiling(createBareSql(process.env.DATABASE_URL!, 5, KEY_LOOKUPS))
 const intake = createIntakeCeiling(createBareSql(process.env.DATABASE_URL!, 2, KEY_LOOKUPS))
@@ -58,5 +59,5 @@ createServer(async (request, response) => {
   response.end(body)
 }).listen(Number(process.env.PORT), '127.0.0.1')
 
-// Node writes a profile only when the process exits by itself.
+// Node writes a profile only if the process calls `exit`, not if a signal kills it.
 process.on('SIGTERM', () => process.exit())

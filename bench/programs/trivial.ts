@@ -1,4 +1,4 @@
-// A server that always gives the same answer. Its throughput is the limit of the load generator.
+// A server that always gives the same answer. The load generator limits its throughput, so this measures the generator.
 import { createServer } from 'node:http'
 
 const body = JSON.stringify({ unread_count: 12 })

@@ -4,7 +4,7 @@ import { startProgram } from '../programs.ts'
 import { formatNumber, type Part } from '../report.ts'
 import { get } from '../requests.ts'
 
-/** Measures the limit of the load generator: it sends the same requests to a server that does nothing. */
+/** Measures the limit of the load generator, with a server that always gives the same answer. */
 export async function generator(bench: Bench): Promise<Part> {
   const trivial = await startProgram('trivial', '')
   try {
@@ -17,9 +17,10 @@ export async function generator(bench: Bench): Promise<Part> {
     )
     const [limit] = figures
     const note = [
-      `The load generator gets ${formatNumber(limit!.perSecond)} answers per second from a server that does nothing.`,
-      `At half of that rate p99 is ${formatNumber(limit!.p99)} ms.`,
-      'The generator limits a row in which it was busy for 85 % or more.',
+      `The load generator gets ${formatNumber(limit!.perSecond)} answers per second`,
+      'from a server that always gives the same answer.',
+      `At half of that rate, p99 is ${formatNumber(limit!.p99)} ms.`,
+      'If the generator was busy for 85 % of the time or more, it limits the figures of that row.',
     ].join(' ')
     return { rows: [], comparisons: [{ work: 'constant answer', figures }], notes: [note] }
   } finally {

@@ -9,7 +9,7 @@ import { seedService } from '../seed.ts'
 const OWNED = 10_000
 const UNREAD = 1_000
 
-/** Measures the time of statements for one of many users, who has 10 000 notifications, 1 000 of them unread. */
+/** Measures the times of statements for a user with 10 000 notifications, of which 1 000 are unread. */
 export async function oneUser(bench: Bench): Promise<Part> {
   const url = await bench.postgres.createMigrated('one_user')
   await seedService(url, { users: 2_000, notifications: bench.smoke ? 20_000 : 200_000 })
@@ -43,12 +43,15 @@ export async function oneUser(bench: Bench): Promise<Part> {
     if (bench.smoke) return { rows: [] }
     return {
       rows: [
-        goalRow('one user with 10 000: unread count', unread, { max: 1 }, ms),
-        goalRow('one user with 10 000: page 1 with its totals', page, { max: 3 }, ms),
-        goalRow('one user with 10 000 unread: read-all', readAll, { max: 500 }, ms),
+        goalRow('a user with 10 000 notifications: unread count', unread, { max: 1 }, ms),
+        goalRow('a user with 10 000 notifications: page 1 with the totals', page, { max: 3 }, ms),
+        goalRow('a user with 10 000 unread notifications: read-all', readAll, { max: 500 }, ms),
       ],
       notes: [
-        'The rows on one user are median times of the statements, measured at the driver. read-all is without its commit.',
+        [
+          'The rows about a user with 10 000 notifications show median times of statements, measured at the driver.',
+          'The time of read-all does not include the commit.',
+        ].join(' '),
       ],
     }
   } finally {
@@ -58,7 +61,7 @@ export async function oneUser(bench: Bench): Promise<Part> {
 
 /**
  * Returns the median time of several runs in milliseconds. Each run is a transaction that is rolled back.
- * @param work may return its time, if only a part of it counts
+ * @param work runs the statements. If only a part of the time counts, it returns the time of this part in milliseconds.
  */
 async function measureTime(sql: Sql, rounds: number, work: (tx: Sql) => Promise<number | undefined>): Promise<number> {
   const times: number[] = []

@@ -8,9 +8,10 @@ import { callers, seedService } from '../seed.ts'
 const SEED = { users: 5_000, notifications: 250_000 }
 
 /**
- * Measures one, two and four web processes on one database, and as many of the ceiling's. Each process gets the same
- * load. Two cores limit their joint throughput, so the rows compare the CPU time of an answer. Four processes and one
- * also run with a fourth of the connections each, to show one load that is divided among four processes.
+ * Measures one, two and four web processes on one database, and the same numbers of processes of the ceiling. Each
+ * process gets the same load. The two cores limit the total throughput, so the rows compare the CPU time per answer.
+ * One and four processes are also measured with a quarter of the connections for each process. Four processes then
+ * share the usual load of one process.
  */
 export async function processes(bench: Bench): Promise<Part> {
   const seed = bench.smoke ? { users: 1_000, notifications: 20_000 } : SEED
@@ -25,7 +26,7 @@ export async function processes(bench: Bench): Promise<Part> {
   const makeContender = (programs: Program[], suffix: string, count: number, each = CONNECTIONS): Contender => ({
     name: [
       `${count === 1 ? 'one process' : `${count} processes`}${suffix}`,
-      ...(each === CONNECTIONS ? [] : [`${each} connections each`]),
+      ...(each === CONNECTIONS ? [] : [`${each} connections${count === 1 ? '' : ' each'}`]),
     ].join(', '),
     programs: programs.slice(0, count),
     next: () => pickRandom(requests),

@@ -9,7 +9,7 @@ import { type Caller, callers, pickNotificationId, seedInbox, seedService } from
 const SEED = { users: 5_000, notifications: 250_000 }
 const SMOKE_SEED = { users: 100, notifications: 5_000 }
 
-/** Measures the usual requests of a phone, with a valid token, against the ceiling and against the usual inbox. */
+/** Measures the most frequent requests of an app. Compares the service with the ceiling and with Express and Prisma. */
 export async function reads(bench: Bench): Promise<Part> {
   const seed = bench.smoke ? SMOKE_SEED : SEED
   const url = await bench.postgres.createMigrated('reads')
@@ -22,7 +22,7 @@ export async function reads(bench: Bench): Promise<Part> {
     startProgram('express-prisma', inboxUrl),
     ...(bench.against ? [startService(url, {}, bench.against)] : []),
   ])
-  // All programs get the same tokens, signed like those of the service.
+  // All programs get the same tokens, which are signed like the tokens of the service.
   const people = callers(bench.smoke ? 100 : 1_000)
   const part: Part = { rows: [], comparisons: [] }
   try {
@@ -90,7 +90,7 @@ function compareWithGoals(work: string, figures: Figures[]) {
   ]
 }
 
-/** Checks that the service and the ceiling give the same answer to one request. */
+/** Checks that the service and the ceiling give the same answer to the same request. */
 async function assertSameAnswers(next: () => string, [own, ceiling]: Program[]): Promise<void> {
   const request = next()
   const [one, other] = await Promise.all(

@@ -9,20 +9,21 @@ import { formatRatio, goalRow, type Part } from '../report.ts'
 import { post, randomClientHeader } from '../requests.ts'
 import { seedService } from '../seed.ts'
 
-/** How a program signs a user up. */
+/** The requests that sign a user up in a program. */
 type SignUpApi = {
   program: Program
   requestCode: (email: string) => string
-  /** Takes the codes that were "mailed" since the last call, by address. */
+  /** Returns the codes that the program has made since the last call. The keys of the map are e-mail addresses. */
   takeCodes: () => Promise<Map<string, string>>
   verifyCode: (email: string, code: string) => string
-  /** @throws AssertionError unless the answer reports a new account */
+  /** Checks the second answer. @throws AssertionError unless the answer contains a new account */
   check: (body: any) => void
 }
 
 /**
- * Measures a sign-up from the address to the token: two requests, without the mail. All users request a code before the
- * first one verifies it, so reading the codes does not count.
+ * Measures the two requests of a sign-up, without the delivery of the mail. All users request their codes before the
+ * first user sends a code. The bench reads the codes between these two phases, so the time for reading them does not
+ * count.
  */
 export async function signUp(bench: Bench): Promise<Part> {
   const url = await bench.postgres.createMigrated('sign_up')
@@ -37,7 +38,7 @@ export async function signUp(bench: Bench): Promise<Part> {
   try {
     const runs = new Map<string, Run[]>(programs.map(({ name }) => [name, []]))
     const count = bench.smoke ? 20 : Math.round(300 * bench.seconds)
-    // The first round warms up.
+    // The first round is the warm-up.
     for (let round = 0; round <= (bench.smoke ? 0 : bench.rounds); round += 1) {
       for (const api of apis) {
         const run = await runRound(bench, api, count)
@@ -123,7 +124,7 @@ function summarize(name: string, runs: Run[]): Figures {
   }
 }
 
-/** Signs up at the service or at the ceiling, which has the same routes and database. */
+/** Returns the requests for the service or the ceiling. Both have the same routes and the same database. */
 function courtsideSignUp(program: Program, url: string): SignUpApi {
   const keys = deriveKeys([JWT_SECRET])
   return {
@@ -133,7 +134,7 @@ function courtsideSignUp(program: Program, url: string): SignUpApi {
       return post('/api/v1/auth/request-otp', body, undefined, randomClientHeader())
     },
     async takeCodes() {
-      // The sealed codes are in the queue. No worker runs, so this statement takes them.
+      // The encrypted codes are in the jobs of the queue. No worker runs, so this statement takes the jobs.
       const rows = await administer(
         url,
         `with taken as (delete from graphile_worker._private_jobs returning payload)

@@ -9,7 +9,8 @@ import { get, pickRandom } from '../requests.ts'
 import { callers, seedService } from '../seed.ts'
 
 /**
- * Measures the start with the embedded PostgreSQL, which is the slower one, and the memory of a process with ROLE=all.
+ * Measures the startup with the embedded PostgreSQL, which takes longer than with an external PostgreSQL. Also measures
+ * the memory of a process with ROLE=all.
  */
 export async function start(bench: Bench): Promise<Part> {
   const rounds = bench.smoke ? 1 : bench.rounds
@@ -29,12 +30,15 @@ export async function start(bench: Bench): Promise<Part> {
   const seconds = (value: number) => `${value.toFixed(2)} s`
   return {
     rows: [
-      goalRow('start to ready, on existing data', median(again), { max: 1 }, seconds),
-      goalRow('start to ready, on an empty folder', median(first), { max: 3 }, seconds),
+      goalRow('startup with existing data', median(again), { max: 1 }, seconds),
+      goalRow('startup with an empty data folder', median(first), { max: 3 }, seconds),
       goalRow('memory after load, one process', memory, { max: 160 }, value => `${Math.round(value)} MB`),
     ],
     notes: [
-      'Starts use the embedded PostgreSQL. They last from the start of the process to the first 200 of `/readyz`.',
+      [
+        'The rows about the startup use the embedded PostgreSQL.',
+        'The time starts with the process and ends when `/readyz` first answers with 200.',
+      ].join(' '),
     ],
   }
 }

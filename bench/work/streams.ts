@@ -12,8 +12,8 @@ const STREAMS = 5_000
 const EVENTS_PER_SECOND = 25
 
 /**
- * Measures the memory of idle streams, and the time until a notification reaches its reader. Each event has three
- * recipients. The time starts before the report of the event, so it includes the commit.
+ * Measures the memory of idle streams, and the time until a notification reaches the client. Each event has three
+ * recipients. The time starts before the bench reports the event, so it includes the commit.
  */
 export async function streams(bench: Bench): Promise<Part> {
   const count = bench.smoke ? 50 : STREAMS
@@ -42,7 +42,7 @@ export async function streams(bench: Bench): Promise<Part> {
     }
     for (const stream of opened) stream.onNotification = onNotification
     for (let index = 0; index < events; index += 1) {
-      // No seeded game has such an id.
+      // These ids are higher than the ids of all seeded games.
       const gameId = 1_000_000 + index
       reportedAt.set(gameId, performance.now())
       const answer = await reporter.send(eventRequest(gameId, index, count))
@@ -51,13 +51,13 @@ export async function streams(bench: Bench): Promise<Part> {
     }
     for (const until = performance.now() + 5_000; latencies.length < events * 3 && performance.now() < until; )
       await delay(10)
-    assert.equal(latencies.length, events * 3, 'each recipient gets one notification')
+    assert.equal(latencies.length, events * 3, 'each recipient must get one notification')
     reporter.close()
     const p99 = quantile(latencies, 0.99)
     return {
       rows: [
         goalRow(`${count} idle streams: additional memory, MB`, addedMegabytes, { max: 300 }),
-        goalRow(`report to reader with ${count} open streams: p99, ms`, p99, { max: 200 }),
+        goalRow(`from the report to the client, with ${count} open streams: p99, ms`, p99, { max: 200 }),
       ],
       notes: [describeStreams(latencies, addedMegabytes / count)],
     }
@@ -72,13 +72,13 @@ function describeStreams(latencies: number[], megabytes: number): string {
     formatNumber,
   )
   return [
-    `Streams: ${latencies.length} notifications arrived ${p50} ms after the report of their event (median),`,
-    `99 % of them within ${p99} ms, the last after ${max} ms.`,
-    `A stream took ${formatNumber(megabytes * 1000)} kB of memory.`,
+    `Streams: ${latencies.length} notifications arrived in a median time of ${p50} ms after the report of their event.`,
+    `99 % of them arrived within ${p99} ms, and the slowest took ${max} ms.`,
+    `Each stream took ${formatNumber(megabytes * 1000)} kB of memory.`,
   ].join(' ')
 }
 
-/** Makes V8 compile the service's code before the measurement. */
+/** Sends requests before the measurement, so V8 has compiled the code of the service. */
 async function warmUp(port: number, people: { token: string }[]): Promise<void> {
   const connection = new Connection(port)
   for (let index = 0; index < 2_000; index += 1) {
@@ -103,7 +103,7 @@ function openStream(port: number, token: string): Stream {
   return stream
 }
 
-/** A player leaves a game of four. The three others are the recipients. */
+/** Makes the request for an event: a player leaves a game of four. The three other players are the recipients. */
 function eventRequest(gameId: number, index: number, users: number): string {
   const [creator, actor, ...others] = [0, 1, 2, 3].map(player => 1 + ((index * 4 + player) % users))
   return post(
