@@ -88,7 +88,8 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
   })
 
   /**
-   * Returns whether a contender can keep up with the rate. Otherwise its queue only grows, and percentiles say nothing.
+   * Returns whether a contender can keep up with the rate. If it cannot, its queue only grows, so its percentiles mean
+   * nothing.
    */
   function keepsUp({ name }: Contender): boolean {
     return figures.find(each => each.name === name)!.perSecond > rate * 1.2

@@ -8,7 +8,7 @@ type Target = pg.Pool | pg.PoolClient
 /**
  * Runs the statements of the service directly on `pg`, as named prepared statements and in plain transactions. The
  * `sql` of the service also classifies errors, sets savepoints and handles failovers. The comparison shows the cost of
- * this.
+ * these features.
  */
 export function createBareSql(databaseUrl: string, max: number, options: string): Sql {
   pg.types.setTypeParser(pg.types.builtins.INT8, Number)

@@ -12,7 +12,7 @@ import { deriveKeys } from '../../src/keys.ts'
 export function createSignInCeiling(sql: Sql) {
   const keys = deriveKeys([process.env.JWT_SECRET!])
 
-  // This statement is a copy of the statement of rate-limiter-flexible, which the service uses.
+  // This statement is copied from rate-limiter-flexible, the library that the service uses.
   async function count(key: string): Promise<void> {
     const now = Date.now()
     await sql`

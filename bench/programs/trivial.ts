@@ -1,4 +1,4 @@
-// A server that always gives the same answer. The load generator limits its throughput, so this measures the generator.
+// A server that always gives the same answer. Only the load generator limits the throughput of this server.
 import { createServer } from 'node:http'
 
 const body = JSON.stringify({ unread_count: 12 })
