@@ -117,7 +117,8 @@ async function run(
   loadOptions: Partial<Load>,
 ): Promise<Run> {
   const ports = programs.map(({ port }) => port)
-  // While other contenders were measured, this one was idle, so its caches are cold. It caches sessions for only 5 s.
+  // While other contenders were measured, this contender was idle, so its caches are cold. Sessions stay cached for only
+  // 5 s.
   await load({ ports, connections, next, ...loadOptions, seconds: LEAD_IN_SECONDS * programs.length })
   const cpu = async () =>
     (await Promise.all(programs.map(each => each.cpuSeconds()))).reduce((sum, seconds) => sum + seconds)
