@@ -29,8 +29,8 @@ export async function resolveDatabase(
 }
 
 /**
- * Runs a command's work on the external database of the settings, or on the embedded database if there is none. If the
- * embedded database is not running, it is started for this work and then stopped.
+ * Runs a command's work on the external database, or on the embedded database if DATABASE_URL is empty. If the embedded
+ * database is not running, it is started for this work and then stopped.
  */
 export async function withDatabaseUrl<T>(work: (url: string, config: Config) => Promise<T>): Promise<T> {
   const config = readConfig(process.env)

@@ -19,7 +19,8 @@ export async function run(args: string[]): Promise<void> {
   // The functions to call at the end, in reverse order. Each step of the startup adds its functions.
   const closers: (() => Promise<unknown>)[] = []
   try {
-    // Loading the service's code blocks the event loop. So it begins when this process only waits for the database.
+    // Loading the service's code blocks the event loop. So the loading begins when this process only waits for the
+    // database.
     const waiting = Promise.withResolvers<void>()
     const [{ intakeKeyPath, ...bootstrap }, { openService }] = await Promise.all([
       resolveDatabase(config, log, closers, waiting.resolve),

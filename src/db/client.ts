@@ -19,9 +19,9 @@ export type ConnectionConfig = pg.ClientConfig & {
 }
 
 /**
- * A client like pg's, for a URL that may name several hosts: `postgres://user:password@one:5432,two/db`. It connects to
- * the first host that answers and is not in recovery. So after a failover, new connections find the new primary. With
- * one host it behaves like pg's client. The pools, the queue and the migrations all use this class.
+ * Extends pg's client to URLs that name several hosts: `postgres://user:password@one:5432,two/db`. The client connects
+ * to the first host that answers and is not in recovery. So after a failover, new connections find the new primary.
+ * With one host, the client behaves like pg's client. The pools, the queue and the migrations all use this class.
  */
 export class Client extends pg.Client {
   readonly #hosts: Host[]

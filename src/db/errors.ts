@@ -12,9 +12,9 @@ function isTransient(error: unknown): boolean {
 }
 
 /**
- * Returns whether the connection must be discarded. Either its server became read-only, so the server is no longer the
- * primary. Or a prepared statement is stale, because a migration changed its columns or another client of a pooler
- * deallocated it.
+ * Returns whether the connection must be discarded. This is so if its server became read-only, because the server is
+ * then no longer the primary. It is also so if a prepared statement is stale: a migration changed its columns, or
+ * another client of a pooler deallocated it.
  */
 export function isStale(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false

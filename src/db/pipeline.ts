@@ -18,7 +18,7 @@ type Connection = {
 }
 
 /**
- * Counts for a set of connections: open connections, idle ones among them, and statements that wait for another
+ * Counts for a set of connections: open connections, idle ones among them, and statements that wait behind another
  * statement.
  */
 export type PoolStats = { total: number; idle: number; waiting: number }

@@ -27,9 +27,10 @@ type Named = { name: string; text: string }
 /** A node in the tree of known statements. `named` is the statement that ends at this node. */
 type TreeNode = { named?: Named; afterValue?: TreeNode; afterFragment: WeakMap<TemplateStringsArray, TreeNode> }
 
-// JavaScript creates one frozen array of strings for each template literal in the source. So these arrays identify a
-// statement: the strings of its template, followed by its values and the strings of its fragments, in their order. The
-// tree below stores statements under these paths. So each text is joined, hashed and named only once per process.
+// JavaScript creates one frozen array of strings for each template literal in the source. So a statement is identified
+// by the strings of its template, followed by its values and the strings of its fragments, in their order. This
+// sequence is the path to the statement's node in the tree. So each text is joined, hashed and named only once per
+// process.
 const roots = new WeakMap<TemplateStringsArray, TreeNode>()
 
 /**

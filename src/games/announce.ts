@@ -45,7 +45,8 @@ async function dropAlreadyAnnounced(
 ): Promise<readonly GameAnnouncement[]> {
   const keys = announcements.flatMap(({ onceKey, game }) => {
     if (onceKey === undefined) return []
-    // After our own reminder, a producer's reminder for the same start is dropped. So our reminder claims both keys.
+    // Our reminder also claims the once-key of the producer's reminder for the same start. So a later reminder from the
+    // producer is dropped.
     return onceKey.kind === 'reminder' ? [onceKey, onceKeys.producerReminderKey(game)] : [onceKey]
   })
   if (keys.length === 0) return announcements

@@ -33,14 +33,15 @@ function subtract(instant: Date, offset: Duration, timeZone: string): Date {
  */
 function fromWallClock(wallTime: number, timeZone: string): Date {
   const utcOffsetAt = (instant: number) => toWallClock(instant, timeZone) - instant
-  // Clocks change at most once within two days. So these are the UTC offsets before and after the change.
+  // Clocks change at most once within two days. So these are the UTC offsets before and after a possible change.
   const [before, after] = [utcOffsetAt(wallTime - DAY_MS), utcOffsetAt(wallTime + DAY_MS)]
   const valid = [before, after].find(utcOffset => utcOffsetAt(wallTime - utcOffset) === utcOffset)
   return new Date(wallTime - (valid ?? before))
 }
 
 /**
- * Returns the wall-clock time of an instant, encoded as if it were a time in UTC. Both are in milliseconds since 1970.
+ * Returns the wall-clock time of an instant, encoded as if it were a time in UTC. The instant and the result are in
+ * milliseconds since 1970.
  */
 function toWallClock(instant: number, timeZone: string): number {
   const wall = wallClock(new Date(instant), timeZone)

@@ -11,7 +11,7 @@ export type RecordedEvent = { digest: string; notifications: number; fresh: bool
  * @returns the stored event for each key: one of `events`, or an event that was stored before
  */
 export async function record(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<string, RecordedEvent>> {
-  // A Map keeps the last value for each key. So the reversed order makes it keep the first event.
+  // A Map keeps the last value for each key. With the events in reverse order, this is the first event.
   const byKey = new Map(events.toReversed().map(event => [event.key, event]))
   const firstEvents = [...byKey.values()]
   const keys = firstEvents.map(event => event.key)

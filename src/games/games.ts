@@ -25,11 +25,11 @@ const GAME_COLUMNS = fragment`
   to_char(filled_at at time zone 'UTC', ${INSTANT_FORMAT}) as filled_at`
 
 /**
- * Locks the games of events until the transaction ends. Locks the games in the order of their ids, so two batches
- * cannot deadlock. Inserts each unknown game in the state that its first event reports. One statement does all of this.
+ * Locks the games of events until the transaction ends, in the order of their ids. So two batches cannot deadlock.
+ * Inserts unknown games in the state that their first event reports. One statement locks and inserts.
  */
 export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<number, Game>> {
-  // A Map keeps the last value for each key. So the reversed order makes it keep the first event of each game.
+  // A Map keeps the last value for each key. With the events in reverse order, this is the first event of each game.
   const firstStates = new Map(events.toReversed().map(event => [event.gameId, projectFirst(event)]))
   const rows = await sql<GameRow>`
     insert into game (id, creator_id, player_ids, starts_at, place, updated_at)
@@ -43,8 +43,8 @@ export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): P
 }
 
 /**
- * Locks games whose due times have passed, the longest overdue first. Skips games that another transaction has locked.
- * Because this statement never waits for a lock, it need not lock games in the order of their ids.
+ * Locks games that have an overdue due time, the longest overdue first. Skips games that another transaction has
+ * locked. This statement never waits for a lock, so it cannot cause a deadlock by its different order of locks.
  * @param limit the maximum number of due times to read
  */
 export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Map<number, Game>> {

@@ -28,7 +28,7 @@ export function producerReminderKey({ id, startsAt }: GameStart): OnceKey {
   return { kind: 'producer_reminder', gameId: id, text: `reminder@${startsAt}` }
 }
 
-/** Returns an event key for an announcement of our schedule, which no reported event causes. */
+/** Returns the event key for an announcement by our schedule. No reported event causes such an announcement. */
 export function toEventKey({ gameId, text }: OnceKey): string {
   return `${gameId} ${text}`
 }

@@ -53,7 +53,7 @@ function isMoved(before: Game, game: Game): boolean {
 }
 
 /**
- * Deletes the reminders of ours that a producer's reminder replaces: all overdue reminders, or the next reminder if
+ * Deletes those of our reminders that a producer's reminder replaces: all overdue reminders, or the next reminder if
  * none is overdue. So the players do not get two reminders for the same reason. Our later reminders stay.
  * @param reminded the games for which the producer has just reported a reminder
  */

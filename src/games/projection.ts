@@ -17,8 +17,7 @@ export type Game = {
 }
 
 /**
- * Returns the state of a game that only this event has reported. Its `eventTime` is null, so every game event counts as
- * newer.
+ * Returns the state of a game as its first event reports it. `eventTime` is null, so every game event counts as newer.
  */
 export function projectFirst(event: GameEvent): Game {
   return {
@@ -35,9 +34,9 @@ export function projectFirst(event: GameEvent): Game {
 
 /**
  * Returns the game after an event. "Score events make a game known but change nothing of one already known". Among the
- * other events, the event with the latest time wins, "among equal times the later arrival". "A cancellation is final
- * whatever its `time`", so no event resets `cancelled`. All other members follow the latest time even in a cancelled
- * game.
+ * other events, the event with the latest `time` determines the state, "among equal times the later arrival". "A
+ * cancellation is final whatever its `time`", so no event resets `cancelled`. All other members follow the latest
+ * `time` even in a cancelled game.
  * @returns `before` itself if nothing changed
  */
 export function applyEvent(before: Game, event: GameEvent): Game {
@@ -62,10 +61,11 @@ function isLate(game: Game, event: GameEvent): boolean {
 const FILLING_TYPES = ['game_joined', 'game_created', 'game_updated', 'game_full']
 
 /**
- * Returns since when the game is full. "`game_full` follows by itself from the join, creation or update that makes four
- * [...]; a producer's own `game_full` for the same filling adds nothing. A leave and a refill is a new fact."
+ * Returns the `fullSince` of a game after an event. "`game_full` follows by itself from the join, creation or update
+ * that makes four [...]; a producer's own `game_full` for the same filling adds nothing. A leave and a refill is a new
+ * fact."
  * @param game the state after the event. Its `fullSince` is not used
- * @returns the new `fullSince`. If this is a new time, the caller announces `game_full`
+ * @returns a time or null. If it is a new time, the caller announces `game_full`
  */
 function findFullSince(before: Game, game: Game, event: GameEvent): string | null {
   // A producer's `game_full` counts even if it lists fewer than four players.
@@ -74,12 +74,11 @@ function findFullSince(before: Game, game: Game, event: GameEvent): string | nul
   if (isLate(before, event)) {
     if (game.playerIds.length < 4) return before.fullSince
     if (isFull) return before.fullSince ?? filledAt
-    // The late event shows that a player left after `game_full` was announced. So the current four players are a
-    // refill.
+    // The late event shows that a player left after `game_full` was announced. So another player refilled the game.
     return before.fullSince !== null && before.fullSince < event.time ? game.eventTime : before.fullSince
   }
   if (!isFull) return null
-  // One of the four players is new. The event for the departure of the former player is late or was never reported.
+  // One of the four players is new. The event in which the former player left is late, or it was never reported.
   const isRefilled = before.playerIds.length === 4 && game.playerIds.some(id => !before.playerIds.includes(id))
   return isRefilled ? filledAt : (before.fullSince ?? filledAt)
 }

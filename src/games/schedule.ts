@@ -75,7 +75,7 @@ function toAnnouncement(game: Game, { type, due_at }: DueRow): GameAnnouncement 
   return { event, type, recipientIds: game.playerIds, game, onceKey }
 }
 
-/** Returns the number of overdue due times, and the seconds since the oldest of them. Normally both are 0. */
+/** Returns the number of overdue rows in the schedule, and the age of the oldest in seconds. Normally both are 0. */
 export async function countOverdue(sql: Sql, now: Date): Promise<{ waiting: number; oldestSeconds: number }> {
   const [row] = await sql<{ waiting: number; oldest: Date | null }>`
     select count(*) as waiting, min(due_at) as oldest from game_schedule where due_at <= ${now}`

@@ -9,12 +9,12 @@ import { WorkerHeartbeat } from './worker-heartbeat.ts'
 
 export type Task = (payload: unknown) => Promise<void>
 
-/** The maximum number of jobs of one name that run at the same time in one process. They mostly wait for a socket. */
+/** The maximum number of jobs of one name that run at the same time in one process. Jobs mostly wait for a socket. */
 const CONCURRENCY = 4
 /** How often the queue polls. Polling finds postponed jobs, and new jobs whose notification was lost. */
 const POLL_MS = 2_000
 const RETRY_MS = 100
-// "finish what runs, close, within 10 s"
+// How long `stop` waits for running jobs: "finish what runs, close, within 10 s".
 const FINISH_MS = 7_000
 
 /**

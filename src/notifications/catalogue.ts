@@ -23,8 +23,8 @@ type Values = Omit<TextValues, 'actorName'>
 type Sentence = Readonly<Record<Language, (values: Values) => string>>
 
 /**
- * The texts of one notification type. A message may contain the actor's name only at its beginning. There the name can
- * be replaced when the actor deletes their account. The types enforce this rule, because a `Sentence` function does not
+ * The texts of one notification type. A message may contain the actor's name only at its beginning. So the name can be
+ * replaced when the actor deletes their account. The types enforce this rule, because a `Sentence` function does not
  * receive the name.
  */
 type Entry = Readonly<{ category: Category; title: Text }> &

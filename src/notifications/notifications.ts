@@ -39,11 +39,11 @@ export async function countUnread(sql: Query, userId: number): Promise<number> {
   return row!.count
 }
 
-// Each statement below that changes an unread count on request of a user sends a NOTIFY on INBOX_CHANNEL.
+// Each statement below that changes an unread count at the request of a user sends a NOTIFY on INBOX_CHANNEL.
 
 /**
- * Marks a notification as read. If the notification is already read, nothing is written, so `read_at` stays. If a
- * concurrent request marked it first, our snapshot contains neither version of the row, so we retry once.
+ * Marks a notification as read. If the notification is already read, nothing is written and `read_at` stays unchanged.
+ * If a concurrent request marked it first, our snapshot contains neither version of the row, so we retry once.
  * @returns the notification, or undefined if the user does not have it
  */
 export async function markRead(
@@ -104,7 +104,7 @@ export async function remove(sql: Sql, userId: number, id: number): Promise<bool
 
 /**
  * Returns whether a notification belongs to another user. No other query behind a route reads rows of other users. A
- * row of the user does not count, because it may have been inserted just now.
+ * row of `userId` does not count, because it may have been inserted just now.
  */
 export async function belongsToOther(sql: Query, userId: number, id: number): Promise<boolean> {
   const [row] = await sql<{ found: boolean }>`

@@ -146,7 +146,7 @@ export class Streams {
 
   /**
    * Ends streams whose session has ended. A session may end between the check of its token and the registration of its
-   * stream, or while the listener has no connection.
+   * stream. A session may also end while the listener has no connection.
    */
   async #dropEndedSessions(syncing: Set<Stream>): Promise<void> {
     if (syncing.size === 0) return
