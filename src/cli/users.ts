@@ -24,7 +24,7 @@ const ACTIONS: Record<string, { description: string; run: Action }> = {
     })),
   },
   'sign-out': {
-    description: 'Ends every session of an account. Its devices also lose their lanes.',
+    description: 'Ends every session of an account. Its devices no longer count as known clients.',
     run: onAccount(async (sql, user) => {
       const ended = await sessions.endAll(sql, user.id, new Date())
       return { result: { ended }, text: `${ended} session(s) ended.` }

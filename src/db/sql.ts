@@ -75,12 +75,12 @@ export function connect(url: string, options: Options = {}): Database {
   // query.
   pool.on('error', () => {})
   pool.on('connect', client => client.on('error', () => {}))
-  const single = createStatements(new Pipeline(config, options.connections ?? 5))
-  return Object.assign(single, {
+  const statements = createStatements(new Pipeline(config, options.connections ?? 5))
+  return Object.assign(statements, {
     begin: <T>(work: (sql: Sql) => Promise<T>) => runTransaction(pool, work),
     pool,
     close: async () => {
-      await Promise.all([single.pipeline.end(), pool.end()])
+      await Promise.all([statements.pipeline.end(), pool.end()])
     },
   })
 }

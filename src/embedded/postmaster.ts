@@ -68,12 +68,12 @@ async function runsOnFolder(cluster: string, lockText: string): Promise<boolean>
   const [pid, folderAtStart] = lockText.split('\n')
   const folderArgument = / -D (.+?) -p \d/.exec(await readCommandLine(Number(pid)))?.[1]
   if (folderArgument === undefined) return false
-  const folder = await stat(folderArgument).catch(() => undefined)
+  const folderStats = await stat(folderArgument).catch(() => undefined)
   // The folder has been moved since the server started. The lock file still contains the old path.
-  if (!folder) return folderArgument === folderAtStart
+  if (!folderStats) return folderArgument === folderAtStart
   // Compares inodes instead of paths, because a symbolic link may lead to the folder.
-  const here = await stat(cluster)
-  return folder.ino === here.ino && folder.dev === here.dev
+  const clusterStats = await stat(cluster)
+  return folderStats.ino === clusterStats.ino && folderStats.dev === clusterStats.dev
 }
 
 /**

@@ -120,8 +120,8 @@ async function becomeOwner(
       return { postmaster, url, ownerLock: await acquireOwnerLock(url, dirname(cluster), log) }
     } catch (error) {
       // If the owner was stopping the server, the next attempt waits for that and starts another server.
-      const now = await findPostmaster(cluster)
-      if ((now?.pid === postmaster.pid && now.status === 'ready') || attempt === 5) throw error
+      const current = await findPostmaster(cluster)
+      if ((current?.pid === postmaster.pid && current.status === 'ready') || attempt === 5) throw error
     }
   }
 }
