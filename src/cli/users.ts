@@ -88,7 +88,8 @@ function onAccount(act: (sql: Database, user: User, options: Parameters<Action>[
 
 /** Asks the operator for confirmation. @throws if the answer is not "yes", or if there is no terminal */
 async function confirm(question: string): Promise<void> {
-  if (!process.stdin.isTTY) throw new UsageError('There is no terminal to confirm at. Use --yes to skip the confirmation.')
+  if (!process.stdin.isTTY)
+    throw new UsageError('There is no terminal to confirm at. Use --yes to skip the confirmation.')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   const answer = await terminal.question(`${question} Type yes: `)
   terminal.close()

@@ -65,9 +65,12 @@ async function requireSameMajor({ major }: Programs, cluster: string): Promise<v
 export async function readPassword(cluster: string): Promise<string> {
   const path = join(cluster, PASSWORD_FILE)
   return readFile(path, 'utf8').catch(cause => {
-    throw new Error(`${path} cannot be read. The file contains the password of the database. Restore it from a backup.`, {
-      cause,
-    })
+    throw new Error(
+      `${path} cannot be read. The file contains the password of the database. Restore it from a backup.`,
+      {
+        cause,
+      },
+    )
   })
 }
 

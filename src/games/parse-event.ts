@@ -28,7 +28,9 @@ export type GameEvent = {
 
 const MAX_AHEAD_MINUTES = 5
 
-const checksByType = new Map([...EVENT_TYPES, undefined].map(type => [type, compileCheck<CloudEvent>(eventSchema(type))]))
+const checksByType = new Map(
+  [...EVENT_TYPES, undefined].map(type => [type, compileCheck<CloudEvent>(eventSchema(type))]),
+)
 
 /**
  * Validates a CloudEvent.

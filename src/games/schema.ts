@@ -86,7 +86,10 @@ const envelope = {
     examples: ['game_joined'],
     rule: { fr: 'Ce type d’événement n’existe pas.', en: 'There is no such type of event.' },
   }),
-  time: instant('2026-01-10T09:00:00Z', 'When the event happened. This time determines the order of the events of a game.'),
+  time: instant(
+    '2026-01-10T09:00:00Z',
+    'When the event happened. This time determines the order of the events of a game.',
+  ),
 }
 
 /** A CloudEvent 1.0 as the OpenAPI document shows it. `eventSchema` adds the rules for `data` of each event type. */
@@ -124,6 +127,10 @@ const RejectedEvent = Type.Object(
 )
 
 export const BatchResult = Type.Object(
-  { results: Type.Array(Type.Union([EventResult, RejectedEvent]), { description: 'One result for each event, in their order.' }) },
+  {
+    results: Type.Array(Type.Union([EventResult, RejectedEvent]), {
+      description: 'One result for each event, in their order.',
+    }),
+  },
   { title: 'BatchResult' },
 )

@@ -33,7 +33,9 @@ function readingRoutes(app: App, { readSql }: NeededContext, streams: Streams): 
       const { page = 1, per_page: perPage = 20, before_id: beforeId } = request.query
       if (beforeId !== undefined && request.query.page !== undefined) {
         throw invalid({
-          before_id: [{ fr: 'before_id et page ne vont pas ensemble.', en: 'before_id and page cannot be used together.' }],
+          before_id: [
+            { fr: 'before_id et page ne vont pas ensemble.', en: 'before_id and page cannot be used together.' },
+          ],
         })
       }
       const { json, total, unreadCount } = await notifications.list(readSql, request.caller.userId, {

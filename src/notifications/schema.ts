@@ -39,7 +39,9 @@ export const PageQuery = Type.Object({
 export const NotificationPath = Type.Object({ id: Id })
 
 export const ReadAllBody = Type.Object({
-  ids: Type.Optional(Type.Array(Id, { maxItems: 100, description: 'The notifications to mark. Without `ids`, all are marked.' })),
+  ids: Type.Optional(
+    Type.Array(Id, { maxItems: 100, description: 'The notifications to mark. Without `ids`, all are marked.' }),
+  ),
 })
 
 /**
