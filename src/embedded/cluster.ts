@@ -65,12 +65,8 @@ async function requireSameMajor({ major }: Programs, cluster: string): Promise<v
 export async function readPassword(cluster: string): Promise<string> {
   const path = join(cluster, PASSWORD_FILE)
   return readFile(path, 'utf8').catch(cause => {
-    throw new Error(
-      `${path} cannot be read. The file contains the password of the database. Restore it from a backup.`,
-      {
-        cause,
-      },
-    )
+    const hint = 'It contains the password of the database. Restore the file from a backup.'
+    throw new Error(`${path} cannot be read. ${hint}`, { cause })
   })
 }
 
