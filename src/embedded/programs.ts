@@ -45,8 +45,8 @@ export function findEmbeddedPrograms(): string {
 
 /**
  * Finds a way to run the programs. PostgreSQL refuses to run as root. So root runs the programs in a user namespace
- * that maps root to nobody. In this namespace root still owns the files, so the checkout may be in a folder that other
- * users cannot enter. If the system refuses namespaces, the programs run as the real user nobody.
+ * that maps root to `nobody`. In this namespace root still owns the files, so the checkout may be in a folder that
+ * other users cannot enter. If the system refuses namespaces, the programs run as the real user `nobody`.
  * @param bin the folder of the programs
  * @throws if no way works. The message says what to do
  */
@@ -114,8 +114,8 @@ function createPrograms(bin: string, wrapper: string[], uid: number | undefined)
 }
 
 /**
- * Lets the user nobody pass through the data folder without listing it. Only their owner can read the secrets in this
- * folder.
+ * Lets the user `nobody` pass through the data folder without listing it. The secrets in this folder stay readable only
+ * by their owner.
  */
 async function allowTraversal(dataFolder: string): Promise<void> {
   await chmod(dataFolder, 0o711)

@@ -1,4 +1,7 @@
-/** One event of the demo story. `actor` and `creator` are numbers of persons. `players` is the number of players. */
+/**
+ * One event of the demo story. `actor` and `creator` are the numbers of two persons. `players` is the number of
+ * players.
+ */
 type Step = { type: string; players: number; actor?: number; creator?: number; sets?: string }
 
 const SETS = '6-4 3-6 7-5'

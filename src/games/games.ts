@@ -44,7 +44,7 @@ export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): P
 
 /**
  * Locks games that have an overdue due time, the longest overdue first. Skips games that another transaction has
- * locked. This statement never waits for a lock, so it cannot cause a deadlock by its different order of locks.
+ * locked. This statement never waits for a lock, so its order of locks cannot cause a deadlock.
  * @param limit the maximum number of due times to read
  */
 export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Map<number, Game>> {
@@ -73,7 +73,7 @@ export async function save(sql: Sql, games: readonly Game[], now: Date): Promise
 
 /**
  * Removes a user from all games. "Deleting a user [...] takes them out of games and event records". Event records
- * contain only hashes, so they stay unchanged. Locks the games in the order of their ids, as the intake does. Call this
+ * contain no user ids, so they stay unchanged. Locks the games in the order of their ids, as the intake does. Call this
  * before any statement that locks rows of the user.
  */
 export async function removePlayer(sql: Sql, userId: number): Promise<void> {
