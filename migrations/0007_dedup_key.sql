@@ -1,12 +1,14 @@
--- The column `fact` becomes `dedup_key`: the deduplication key of a notification. A user gets one notification for each
--- key.
+-- Renames the column `fact` to `dedup_key`. The column contains the deduplication key of a notification. A user gets
+-- one notification for each key.
 --
--- Renaming a column and adding a nullable one change only the catalogue, whatever the size of the table. With a million
--- notifications this file took 7 ms, the time that it locks the table.
+-- The migration only renames a column and adds a nullable column. Both change only the catalogue, so their duration
+-- does not depend on the size of the table. With a million notifications the migration took 7 ms. The table is locked
+-- for this time.
 --
--- Processes of the version before go on inserting into `fact`. For them there is a new, empty column `fact`, and a
--- trigger that moves its value into `dedup_key`. The unique constraint also keeps its name, because their insert names
--- it. A migration of a later version drops the column, the trigger and the function, and renames the constraint.
+-- Processes of the previous version still insert into `fact`. For these processes the migration adds a new, empty
+-- column `fact`, and a trigger that moves its value into `dedup_key`. The unique constraint keeps its name, because the
+-- insert of these processes names it. A migration of a later version will drop the new column, the trigger and the
+-- function, and will rename the constraint.
 alter table notification rename column fact to dedup_key;
 alter table notification add column fact text;
 

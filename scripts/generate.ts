@@ -1,4 +1,4 @@
-// The first part of `npm run generate`: writes docs/openapi.json and the tables of README.md.
+// The first step of `npm run generate`: writes docs/openapi.json and the generated tables of README.md.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe } from '../src/cli/openapi.ts'
 import { updateTables } from './readme-tables.ts'

@@ -1,4 +1,5 @@
-// npm run imports [-- FOLDER]: checks who imports whom in a checkout of the project, by default this one.
+// `npm run imports [-- FOLDER]` checks which file imports which in a checkout of the project. The default is this
+// checkout.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findCircles, type Graph, readGraph } from './imports/graph.ts'
@@ -8,7 +9,7 @@ const root = process.argv[2] ?? new URL('..', import.meta.url).pathname
 const graph = readGraph(root)
 const refusals = [
   ...refuseByRule(graph),
-  ...findCircles(graph).map(circle => `${circle.join('\n  → ')}\n  is a circle; move what both files need to a third.`),
+  ...findCircles(graph).map(circle => `${circle.join('\n  → ')}\n  is a circle. Move the shared code to another file.`),
   ...refuseTwoWays(graph),
   ...refuseNodeHttp(graph),
 ]
@@ -29,7 +30,7 @@ function refuseByRule({ imports }: Graph): string[] {
   )
 }
 
-/** Refuses two folders or root files of src/ that import each other, even where no file does. */
+/** Refuses two folders or root files of src/ that import each other, even if no two of their files do. */
 function refuseTwoWays({ imports }: Graph): string[] {
   const examples = new Map<string, string>()
   for (const { from, to } of imports) {
@@ -43,10 +44,10 @@ function refuseTwoWays({ imports }: Graph): string[] {
   })
 }
 
-/** Types cost nothing, so only imports that load the module are refused. */
+/** Refuses imports of node:http in src/. Type imports are allowed, because they do not load the module. */
 function refuseNodeHttp({ files }: Graph): string[] {
   return files
     .filter(path => path.startsWith('src/'))
     .filter(path => /^import (?!type )[^'"]*'node:http'/m.test(readFileSync(join(root, path), 'utf8')))
-    .map(path => `${path} must not import node:http:\n  src/http/format/status.ts says what that costs.`)
+    .map(path => `${path} must not import node:http:\n  src/http/format/status.ts gives the reason.`)
 }

@@ -3,12 +3,12 @@ import { SETTINGS } from '../src/settings.ts'
 
 type Document = Pick<OpenApiDocument, 'paths'>
 
-/** Returns README.md with its table of settings and its table of endpoints up to date. @throws Error if it lacks a table */
+/** Returns README.md with current tables of settings and endpoints. @throws if README.md lacks one of these tables */
 export function updateTables(readme: string, document: Document): string {
   return [settingsTable(), endpointsTable(document)].reduce(replaceTable, readme)
 }
 
-/** Replaces the table that has the same header row. */
+/** Replaces the table that has the same header row as the new table. */
 function replaceTable(text: string, table: string): string {
   const header = table.slice(0, table.indexOf('\n'))
   const start = text.indexOf(`${header}\n`)
@@ -32,7 +32,7 @@ function endpointsTable({ paths }: Document): string {
   return formatTable(['method', 'path', 'caller', 'purpose'], rows)
 }
 
-/** An endpoint with an optional token lists the empty scheme first. */
+/** Returns the name of the caller. If the token is optional, the empty scheme comes first. */
 function callerName([scheme = {}]: Record<string, string[]>[]): string {
   if ('intakeKey' in scheme) return 'games service'
   return 'bearer' in scheme ? 'user' : 'anyone'

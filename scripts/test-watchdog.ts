@@ -1,5 +1,5 @@
-// Ends the process of a test file that stays alive: a loop or an open handle keeps its process alive after the last test.
-// `npm test` imports this into the runner and each test file.
+// Ends the process of a test file that runs too long. A loop or an open handle can keep such a process alive after its
+// last test. `npm test` imports this file into the runner and into each test file.
 
 const minutes = Number(process.env.TEST_FILE_MINUTES)
 if (process.env.NODE_TEST_CONTEXT) {

@@ -1,7 +1,9 @@
-// npm test [-- files] [--minutes=N] [options of node --test]: starts a throw-away PostgreSQL, migrates a template, runs the
-// tests, stops PostgreSQL. TEST_PG_BIN names the programs of another PostgreSQL, TEST_DATABASE_URL a running server.
-// Nothing hangs: a test or hook ends after TEST_TIMEOUT_MS, unless it sets its own `timeout`; a file ends after N minutes,
-// the whole run after six times N.
+// `npm test [-- files] [--minutes=N] [options of node --test]` starts a temporary PostgreSQL, migrates a template
+// database, runs the tests and stops PostgreSQL. TEST_PG_BIN is the folder with the programs of another PostgreSQL.
+// TEST_DATABASE_URL is the URL of a running server.
+//
+// No test run hangs. A test or hook ends after TEST_TIMEOUT_MS, unless it sets its own `timeout`. A test file ends
+// after N minutes, and the whole run after six times N minutes.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -31,7 +33,7 @@ try {
 }
 process.exit(code)
 
-/** @returns the exit code of the runner, 1 if the run took too long */
+/** Runs the tests. @returns the exit code of the runner, or 1 if the run took too long */
 async function runTests(): Promise<number> {
   const runner = spawn(
     process.execPath,
@@ -48,7 +50,7 @@ async function runTests(): Promise<number> {
   const deadline = setTimeout(
     () => {
       console.error(`The tests did not end within ${6 * minutes} minutes.`)
-      // On SIGTERM the runner stops its test files too.
+      // On SIGTERM the runner also stops its test files.
       runner.kill('SIGTERM')
     },
     6 * minutes * 60_000,

@@ -135,7 +135,7 @@ export interface paths {
         put?: never;
         /**
          * Report events about games and scores
-         * @description A CloudEvent 1.0, or a batch of up to 100. A batch has a result for each event and takes effect in its order. `source` and `id` identify an event. A repeat is a `duplicate` without effect, so it is always safe to send again.
+         * @description The body is a CloudEvent 1.0, or a batch of up to 100 events. The events of a batch take effect in their order, and each has its own result. `source` and `id` identify an event. A repeated event has no effect and gets the status `duplicate`, so it is always safe to send an event again.
          */
         post: operations["reportEvents"];
         delete?: never;
@@ -187,7 +187,7 @@ export interface paths {
         };
         /**
          * Receive new notifications as server-sent events
-         * @description The first event is `sync` with `{unread_count, latest_id}`. It comes again after every gap. A client that does not have `latest_id` yet fetches the list. The other events come as changes commit: `notification` (a Notification) and `unread_count` (`{unread_count}`). A notification may still come after a `sync` that covers it, and ids need not rise. So recognize a notification by its `id`. The heartbeat is a comment every 20 s. The stream ends with the token and with the session. At most 5 streams of a user are open: the next one ends the oldest.
+         * @description The first event is `sync` with `{unread_count, latest_id}`. Another `sync` follows after every gap in the stream. A client that does not have the notification `latest_id` yet fetches the list. When changes commit, the stream sends `notification` events (a Notification) and an `unread_count` event (`{unread_count}`). A notification may still arrive after a `sync` that covers it, and ids may arrive in any order. So identify a notification by its `id`. A comment every 20 s keeps the connection alive. The stream ends when the token expires or the session ends. A user has at most 5 open streams: a further stream ends the oldest one.
          */
         get: operations["streamNotifications"];
         put?: never;
@@ -224,7 +224,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Mark all notifications as read, or those that were on the screen */
+        /** Mark all notifications as read, or only those with the given ids */
         post: operations["readAllNotifications"];
         delete?: never;
         options?: never;
@@ -377,14 +377,14 @@ export interface components {
             /** @example 3 */
             id?: number;
             /**
-             * @description One line.
+             * @description The score, on one line.
              * @example 6-4 6-3
              */
             sets: string;
         };
         /**
          * EventData
-         * @description The state of the game after the event. `score` is required on score events.
+         * @description The state of the game after the event. `score` is required in score events.
          */
         EventData: {
             /** @example 12 */
@@ -392,7 +392,7 @@ export interface components {
             /** @example 42 */
             creator_id: number;
             /**
-             * @description The players, each once.
+             * @description The user ids of the players, without duplicates.
              * @example [
              *       42,
              *       43
@@ -400,23 +400,23 @@ export interface components {
              */
             player_ids: number[];
             /**
-             * @description The user who did it. Required when a player joined or left: that player.
+             * @description The user who caused the event. Required when a player joins or leaves: it is this player.
              * @example 43
              */
             actor_id?: number;
             /**
-             * @description The user who did it for the actor, such as a creator who removes a player.
+             * @description The user who acted for the actor, such as a creator who removes a player.
              * @example 42
              */
             by_id?: number;
             /**
              * Format: date-time
-             * @description When the game starts. Required on game events.
+             * @description The start of the game. Required in game events.
              * @example 2026-01-17T18:00:00+01:00
              */
             starts_at?: string;
             /**
-             * @description One line.
+             * @description The place of the game, on one line.
              * @example Court 2
              */
             place?: string;
@@ -427,7 +427,7 @@ export interface components {
             /** @constant */
             specversion: "1.0";
             /**
-             * @description Together with `source` it identifies the event: a repeat has no effect.
+             * @description Identifies the event together with `source`. A repeated event has no effect.
              * @example join-981
              */
             id: string;
@@ -437,14 +437,14 @@ export interface components {
              */
             source: string;
             /**
-             * @description What happened. `game_created` and `game_updated` send no notification. They only keep the game known.
+             * @description What happened. `game_created` and `game_updated` have no notification of their own. They report the state of the game.
              * @example game_joined
              * @enum {unknown}
              */
             type: "game_joined" | "game_left" | "game_cancelled" | "game_full" | "game_reminder" | "game_started" | "score_submitted" | "score_validated" | "score_contested" | "score_finalized" | "game_created" | "game_updated";
             /**
              * Format: date-time
-             * @description When it happened. The events of a game are ordered by it.
+             * @description When the event happened. This time determines the order of the events of a game.
              * @example 2026-01-10T09:00:00Z
              */
             time: string;
@@ -457,7 +457,7 @@ export interface components {
             /** @enum {unknown} */
             status: "accepted" | "duplicate";
             /**
-             * @description How many notifications the event caused.
+             * @description The number of notifications that the event caused.
              * @example 3
              */
             notifications: number;
@@ -477,7 +477,7 @@ export interface components {
         };
         /** BatchResult */
         BatchResult: {
-            /** @description In the order of the events. */
+            /** @description One result for each event, in their order. */
             results: (components["schemas"]["EventResult"] | components["schemas"]["RejectedEvent"])[];
         };
         /** Notification */
@@ -1572,7 +1572,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description Marks only these. Without `ids` it marks all. */
+                    /** @description The notifications to mark. Without `ids`, all are marked. */
                     ids?: number[];
                 };
             };

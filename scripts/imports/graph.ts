@@ -1,14 +1,20 @@
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
-/** An arrow between two files, as paths from the root of the project. A type-only import does not load the file at run time. */
+/**
+ * An import of one file by another. The paths are relative to the root of the project. A type-only import does not load
+ * the file at run time.
+ */
 export type Import = { from: string; to: string; typeOnly: boolean }
 
 export type Graph = { root: string; files: string[]; imports: Import[] }
 
 const TREES = '{src,client,test,bench,scripts}/**/*.{ts,js,mjs}'
 
-/** Reads every import of one file of the project by another: static, dynamic, `export … from`, types included. */
+/**
+ * Reads every import between two files of the project: static imports, dynamic imports, `export … from`, and type
+ * imports.
+ */
 export function readGraph(root: string): Graph {
   const files = globSync(TREES, { cwd: root, exclude: ['**/node_modules', '**/dist', '**/work-*'] }).sort()
   const known = new Set(files)
@@ -34,8 +40,8 @@ function readTargets(text: string): { path: string; typeOnly: boolean }[] {
 }
 
 /**
- * Finds the files that import each other in a circle.
- * @returns one circle for each group of files, its first file repeated at the end
+ * Finds files that import each other in a circle.
+ * @returns the circles. The first file of each circle is repeated at its end
  */
 export function findCircles({ files, imports }: Graph): string[][] {
   const targets = Map.groupBy(imports, ({ from }) => from)

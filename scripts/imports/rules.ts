@@ -1,9 +1,12 @@
 import type { Import } from './graph.ts'
 
-/** A kind of import that is refused. `because` completes the sentence "A must not import B: …". */
+/** Refuses a kind of import. `because` completes the sentence "A must not import B: …". */
 type Rule = { refuses: (edge: Import) => boolean; because: string }
 
-/** The folders and root files of src/, highest first. A file may import its own level and every lower one. */
+/**
+ * The folders and root files of src/, highest level first. A file may import files of its own level and of all lower
+ * levels.
+ */
 const LEVELS = [
   ['main'],
   ['cli'],
@@ -29,12 +32,12 @@ const FEATURE_IMPORTS: Record<string, string[]> = {
 export const RULES: Rule[] = [
   {
     refuses: ({ from, to }) => isIn('src', from) && isIn('src', to) && !(findLevel(from) >= 0 && findLevel(to) >= 0),
-    because: 'both must have a level in scripts/imports/rules.ts',
+    because: 'both files must have a level in scripts/imports/rules.ts',
   },
   {
     refuses: ({ from, to }) => findLevel(to) >= 0 && findLevel(to) < findLevel(from),
     because:
-      'imports go down: main, cli, service, app and the files that join features, the features, context, the ground',
+      'imports go down: main, cli, service, app and the files that join features, the features, context, other files',
   },
   {
     refuses: ({ from, to }) =>
@@ -76,7 +79,7 @@ export const RULES: Rule[] = [
   },
   {
     refuses: ({ from, to }) => isIn('src', from) && !isIn('src', to) && !isClientUseOfEmit(from, to),
-    because: 'the service stands alone; only `emit` shares code with the client, the grouping of events into batches',
+    because: 'the service stands alone; only `emit` uses code of the client, to group events into batches',
   },
   {
     refuses: ({ from, to }) => isIn('client/src', from) && !isIn('client/src', to),
@@ -93,12 +96,14 @@ export const RULES: Rule[] = [
   },
 ]
 
-/** The folder directly below src/, or the name of a file there. Empty for a file outside src/. */
+/**
+ * Returns the folder directly below src/, or the name of a file there. Returns an empty text for a file outside src/.
+ */
 export function findPlace(path: string): string {
   return /^src\/([^/]+?)(?:\.ts)?(?:\/|$)/.exec(path)?.[1] ?? ''
 }
 
-/** The index in `LEVELS`, 0 the highest; -1 for a place without a level. */
+/** Returns the index in `LEVELS`. The highest level is 0, and a place without a level gets -1. */
 function findLevel(path: string): number {
   return LEVELS.findIndex(places => places.includes(findPlace(path)))
 }

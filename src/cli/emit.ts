@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
-// Imported from the source, so an operator's command works without a build of the client.
+// This import uses the client's source, so the command works without a build of the client.
 import { splitIntoBatches } from '../../client/src/batches.ts'
 import { readConfig } from '../config.ts'
 import { resolveSecrets } from './resolve-database.ts'
 import { print, readArguments } from './usage.ts'
 
-const ABOUT = `Sends events to a running node, in batches. FILE (- is standard input) contains one CloudEvent, an
-array of CloudEvents, or one CloudEvent per line. --url is the node's address; the default comes from HOST and PORT. The
-key is the first of INTAKE_KEYS, or the one in DATA_DIR if that setting is empty. Exits with 1 if the node rejected an
-event.`
+const ABOUT = `Sends events to a running node, in batches. FILE contains one CloudEvent, an array of CloudEvents, or one
+CloudEvent per line. If FILE is -, the command reads standard input. --url is the address of the node. By default, the
+address comes from HOST and PORT. The command uses the first key of INTAKE_KEYS. If INTAKE_KEYS is empty, the command
+uses the key in DATA_DIR. The exit code is 1 if the node rejected an event.`
 
 type Result = { id: string | null; status: string; notifications?: number; message?: string }
 
@@ -38,7 +38,7 @@ function parse(source: string): unknown[] {
   try {
     return [JSON.parse(source)].flat()
   } catch {
-    // Not one JSON document, so one per line.
+    // The source is not a single JSON document, so each line must be one.
     return source
       .split('\n')
       .filter(line => line.trim() !== '')
@@ -52,7 +52,7 @@ function parse(source: string): unknown[] {
   }
 }
 
-/** Sends one batch. @throws when the response does not contain a result for each event */
+/** Sends one batch. @throws if the response contains no results */
 async function send(address: string, key: string, body: string): Promise<Result[]> {
   const response = await fetch(`${address}/internal/v1/events`, {
     method: 'POST',

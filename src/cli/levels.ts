@@ -4,9 +4,10 @@ import * as levels from '../accounts/levels.ts'
 import { withDatabase } from './resolve-database.ts'
 import { print, readArguments, UsageError } from './usage.ts'
 
-const ABOUT = `FILE is a JSON array of {"slug", "name", "description", "position"}. It replaces all levels: a level
-with the same slug is updated, and a level that FILE does not name is removed. If a user has chosen a removed level,
-nothing changes, unless --force clears that choice.`
+const ABOUT = `FILE is a JSON array of {"slug", "name", "description", "position"}. The import
+replaces all levels. It updates each level whose slug is in FILE, adds new levels, and removes all other levels. If a
+user has chosen a level that is not in FILE, the import changes nothing. With --force, it removes the level and clears
+the choices of its users.`
 
 /** `courtside levels list|import` */
 export async function run([action = '', ...args]: string[]): Promise<void> {

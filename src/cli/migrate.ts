@@ -4,7 +4,7 @@ import { print, readArguments } from './usage.ts'
 
 /** `courtside migrate` */
 export async function run(args: string[]): Promise<void> {
-  const parsed = readArguments(args, 'migrate [--json]', 'Brings the database to the newest schema.')
+  const parsed = readArguments(args, 'migrate [--json]', 'Migrates the database to the newest schema.')
   if (!parsed) return
   const applied = await withDatabaseUrl(migrate)
   const text = applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'The schema is current.'

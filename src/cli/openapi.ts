@@ -13,7 +13,8 @@ export async function run(args: string[]): Promise<void> {
 }
 
 /**
- * Returns the document of the app with default settings. It needs no database: no statement runs, so no pool connects.
+ * Returns the OpenAPI document of a service with default settings. It needs no database, because no statement runs and
+ * so no pool connects.
  */
 export async function describe(): Promise<OpenApiDocument> {
   const bootstrap = {

@@ -3,8 +3,8 @@ import { withDatabase } from './resolve-database.ts'
 import { print, readArguments } from './usage.ts'
 
 const ABOUT = `Deletes rows that are past their retention: notifications (RETENTION_READ_DAYS, RETENTION_DAYS), codes,
-sessions, throttle counters and event records. A worker does the same once a day. The command can run beside the
-service.`
+sessions, throttle counters and event records. A worker does the same once a day. The command can run while the
+service is running.`
 
 /** `courtside prune` */
 export async function run(args: string[]): Promise<void> {

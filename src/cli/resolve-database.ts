@@ -7,10 +7,10 @@ import { findRunningEmbedded, startEmbedded } from '../embedded/server.ts'
 import { loadOrCreateSecret } from '../secrets.ts'
 
 /**
- * Finds the database and the secrets. Without a DATABASE_URL it starts the embedded PostgreSQL; for secrets that the
- * settings do not contain it uses those in the data folder.
- * @param closers receives the function that stops a database started here
- * @param onWaiting called when the function only waits for the database
+ * Finds the database and the secrets. Without DATABASE_URL, starts the embedded PostgreSQL. Secrets that are missing
+ * from the settings come from the data folder.
+ * @param closers receives the function that stops the embedded PostgreSQL, if this function starts it
+ * @param onWaiting is called when this function only waits for the database
  */
 export async function resolveDatabase(
   config: Config,
@@ -29,8 +29,8 @@ export async function resolveDatabase(
 }
 
 /**
- * Runs a command's work on the database of the settings: the external one, or the embedded one. If the embedded
- * database does not run, it is started for this work and then stopped.
+ * Runs a command's work on the external database, or on the embedded database if DATABASE_URL is empty. If the embedded
+ * database is not running, it is started for this work and then stopped.
  */
 export async function withDatabaseUrl<T>(work: (url: string, config: Config) => Promise<T>): Promise<T> {
   const config = readConfig(process.env)
@@ -44,7 +44,7 @@ export async function withDatabaseUrl<T>(work: (url: string, config: Config) => 
   }
 }
 
-/** Does the same with a connection to the database. */
+/** Runs a command's work as `withDatabaseUrl` does, but passes a connection to the database instead of its URL. */
 export async function withDatabase<T>(work: (sql: Database, config: Config) => Promise<T>): Promise<T> {
   return withDatabaseUrl(async (url, config) => {
     const sql = connect(url, { max: 1, name: 'courtside-command' })
@@ -57,8 +57,9 @@ export async function withDatabase<T>(work: (sql: Database, config: Config) => P
 }
 
 /**
- * Returns the secrets of the settings. For those that are empty it uses secrets in the data folder, created on first
- * use.
+ * Resolves the secrets of the settings. For an empty setting, uses the secret in the data folder, which is created on
+ * first use.
+ * @returns the secrets, and the path of the intake key if it is in the data folder
  */
 export async function resolveSecrets({ jwtSecrets, intakeKeys, dataDir }: Config) {
   const jwt = jwtSecrets.length > 0 ? jwtSecrets : [(await loadOrCreateSecret(dataDir, 'jwt-secret')).secret]

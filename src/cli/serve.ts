@@ -5,7 +5,9 @@ import { resolveDatabase } from './resolve-database.ts'
 import { showAddresses } from './show-addresses.ts'
 import { readArguments } from './usage.ts'
 
-/** "SIGTERM: stop accepting, finish what runs, close, within 10 s." This leaves a second for the exit itself. */
+/**
+ * "SIGTERM: stop accepting, finish what runs, close, within 10 s." This limit leaves one second for the exit itself.
+ */
 const CLOSE_TIMEOUT_MS = 9_000
 
 /** `courtside serve`: runs until SIGTERM or SIGINT. */
@@ -14,10 +16,11 @@ export async function run(args: string[]): Promise<void> {
   const config = readConfig(process.env)
   const log = await createLog(config.logLevel)
   const stopRequested = waitForStopSignal()
-  // What to close at the end, in reverse order. Each step of the start adds its own.
+  // The functions to call at the end, in reverse order. Each step of the startup adds its functions.
   const closers: (() => Promise<unknown>)[] = []
   try {
-    // Loading the service's code blocks the event loop, so it starts once the database does its own work.
+    // Loading the service's code blocks the event loop. So the loading begins when this process only waits for the
+    // database.
     const waiting = Promise.withResolvers<void>()
     const [{ intakeKeyPath, ...bootstrap }, { openService }] = await Promise.all([
       resolveDatabase(config, log, closers, waiting.resolve),
@@ -42,8 +45,8 @@ function exitAfterTimeout(): NodeJS.Timeout {
 
 /**
  * Resolves at the first SIGTERM or SIGINT. A second signal ends the process at once. The time limit starts with the
- * first signal, so it also ends a process that is still starting and waits for a database or for another process's
- * migration.
+ * first signal. So it also ends a process that is still starting, for example one that waits for a database or for a
+ * migration by another process.
  */
 function waitForStopSignal(): Promise<unknown> {
   const first = Promise.race(['SIGTERM', 'SIGINT'].map(signal => once(process, signal)))

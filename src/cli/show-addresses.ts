@@ -4,8 +4,8 @@ import type { Config } from '../config.ts'
 import { SETTINGS } from '../settings.ts'
 
 /**
- * Prints the addresses of the service: in plain lines on a terminal, otherwise in one line of the log. Only a terminal
- * gets the intake key itself. The log gets the path of the key's file, because logs are stored and sent elsewhere.
+ * Shows the addresses of the service. On a terminal, prints plain lines that include the intake key. Otherwise writes
+ * one log line with the path of the key's file instead of the key, because logs are stored and sent elsewhere.
  */
 export function showAddresses(
   log: FastifyBaseLogger,

@@ -1,14 +1,14 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 
-/** The command line was wrong. The message contains the usage. Exit code 64, EX_USAGE of sysexits.h. */
+/** Reports a wrong command line. The message contains the usage. The exit code is 64, as EX_USAGE in sysexits.h. */
 export class UsageError extends Error {}
 
 /**
- * Reads the arguments of a command. All commands accept `--json` and `--help`.
- * @param usage the command line after `npm run courtside --`; words in capitals stand for arguments
+ * Reads the arguments of a command. All commands accept `--json` and `--help`. If `--help` is given, prints the help.
+ * @param usage the command line after `npm run courtside --`. Words in capitals stand for arguments
  * @param description a paragraph that `--help` prints below the usage
- * @param more the command's other options
- * @returns undefined if `--help` was given; the help has then been printed
+ * @param more the other options of the command
+ * @returns the arguments, or undefined if `--help` was given
  * @throws UsageError if an option is unknown or the number of arguments is wrong
  */
 export function readArguments(

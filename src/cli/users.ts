@@ -9,7 +9,7 @@ import { eraseUser, exportUser } from '../personal-data.ts'
 import { withDatabase } from './resolve-database.ts'
 import { print, readArguments, UsageError } from './usage.ts'
 
-/** A result for `--json`, and the same as text. */
+/** The result of an action, as a value for `--json` and as text. */
 type Result = { result: unknown; text: string }
 type Action = (sql: Database, email: string, options: { yes?: boolean | undefined }) => Promise<Result>
 
@@ -24,7 +24,7 @@ const ACTIONS: Record<string, { description: string; run: Action }> = {
     })),
   },
   'sign-out': {
-    description: 'Ends every session of an account. Its devices also lose their lanes.',
+    description: 'Ends every session of an account. Its devices no longer count as known clients.',
     run: onAccount(async (sql, user) => {
       const ended = await sessions.endAll(sql, user.id, new Date())
       return { result: { ended }, text: `${ended} session(s) ended.` }
@@ -32,7 +32,8 @@ const ACTIONS: Record<string, { description: string; run: Action }> = {
   },
   unlock: {
     description:
-      'Clears the wrong guesses and waits of an e-mail address, so it can request a code at once. It needs no account.',
+      'Clears the wrong guesses and waits of an e-mail address, so a code can be requested at once. The address does ' +
+      'not need an account.',
     run: async (sql, email) => {
       const isKnown = (await codes.unlock(sql, email)) || (await users.findByEmail(sql, email)) !== undefined
       if (!isKnown) throw new Error(`There is no account with the e-mail ${email}, and no code was requested for it.`)
@@ -74,7 +75,9 @@ export async function run([name = '', ...args]: string[]): Promise<void> {
 
 type User = ReturnType<typeof toUser>
 
-/** Returns an action on the account of an e-mail address. The action throws if there is no such account. */
+/**
+ * Returns an action that runs `act` on the account of an e-mail address. The action throws if there is no such account.
+ */
 function onAccount(act: (sql: Database, user: User, options: Parameters<Action>[2]) => Promise<Result>): Action {
   return async (sql, email, options) => {
     const row = await users.findByEmail(sql, email)
@@ -83,9 +86,10 @@ function onAccount(act: (sql: Database, user: User, options: Parameters<Action>[
   }
 }
 
-/** Asks the operator to confirm. @throws unless the answer is yes, or if there is no terminal to ask at */
+/** Asks the operator for confirmation. @throws if the answer is not "yes", or if there is no terminal */
 async function confirm(question: string): Promise<void> {
-  if (!process.stdin.isTTY) throw new UsageError('There is no terminal to ask at. --yes deletes without confirmation.')
+  if (!process.stdin.isTTY)
+    throw new UsageError('There is no terminal to confirm at. Use --yes to skip the confirmation.')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   const answer = await terminal.question(`${question} Type yes: `)
   terminal.close()

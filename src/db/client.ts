@@ -7,21 +7,21 @@ const PROBE_TIMEOUT_MS = 2_000
 
 export type ConnectionConfig = pg.ClientConfig & {
   /**
-   * How long to wait for a reply before the connection is dropped. A machine that lost its power closes no connection,
-   * and TCP alone would wait for a quarter of an hour.
+   * How long to wait for a reply before the connection is closed. A machine that loses power does not close its
+   * connections, and TCP itself would wait for a quarter of an hour.
    */
   maxSilenceMs?: number
   /**
-   * The zone in which PostgreSQL writes instants. A statement sets it, because a URL may bring its own `options`, and a
-   * pooler may drop them.
+   * The time zone in which PostgreSQL writes instants. A statement sets the zone, because a URL may contain other
+   * `options`, and a pooler may ignore `options`.
    */
   timeZone?: 'UTC'
 }
 
 /**
- * pg's client, for a URL that may name several hosts: `postgres://user:password@one:5432,two/db`. It connects to the
- * first host that answers and is not in recovery, so after a failover new connections find the new primary. With one
- * host it behaves as pg's own client. Pools, queue and migrations all use this class.
+ * Extends pg's client to URLs that name several hosts: `postgres://user:password@one:5432,two/db`. The client connects
+ * to the first host that answers and is not in recovery. So after a failover, new connections find the new primary.
+ * With one host, the client behaves like pg's client. The pools, the queue and the migrations all use this class.
  */
 export class Client extends pg.Client {
   readonly #hosts: Host[]
@@ -48,15 +48,15 @@ export class Client extends pg.Client {
     await super.connect()
     const { maxSilenceMs, timeZone } = this.#config
     if (maxSilenceMs !== undefined) this.#destroyWhenSilent(maxSilenceMs)
-    // It is sent ahead of all other statements, so nothing waits for it. If it fails, they fail too.
+    // This statement is sent before all others, so no caller waits for its reply. If it fails, the others fail too.
     if (timeZone) sendQuery(this, { text: `set time zone '${timeZone}'` }).catch(() => {})
     return this
   }
 
   /**
-   * Destroys the socket when the server owes a reply and sends nothing for this long. pg's `query_timeout` would do,
-   * but it costs a timer for each statement (see `sendQuery`). The socket's own timeout would not: each statement that
-   * we send restarts it.
+   * Destroys the socket if a reply is due and the server sends nothing for `ms` milliseconds. pg's `query_timeout`
+   * would do the same, but it needs a timer for each statement (see `sendQuery`). The socket's own timeout does not
+   * help, because each statement that we send restarts it.
    */
   #destroyWhenSilent(ms: number): void {
     const socket = this.connection.stream as Socket
@@ -66,7 +66,7 @@ export class Client extends pg.Client {
       const { readyForQuery } = this as unknown as { readyForQuery: boolean }
       silentChecks = readyForQuery || socket.bytesRead !== bytesBefore ? 0 : silentChecks + 1
       bytesBefore = socket.bytesRead
-      if (silentChecks > 10) socket.destroy(unreachableError('the server owes a reply and is silent', 'ETIMEDOUT'))
+      if (silentChecks > 10) socket.destroy(unreachableError('the server has stopped replying', 'ETIMEDOUT'))
     }, ms / 10).unref()
     this.once('end', () => clearInterval(timer))
   }
@@ -96,9 +96,9 @@ export class Client extends pg.Client {
 }
 
 /**
- * Runs a statement. It uses pg's callback form, because pg's promises and its `query_timeout` make each statement with
- * all its rows survive V8's young generation. A collection then took some 20 ms under load, and takes half a
- * millisecond without them (measured with `--trace-gc`).
+ * Runs a statement with pg's callback interface. With pg's promises or its `query_timeout`, each statement and its rows
+ * survive V8's young generation. A garbage collection under load then takes about 20 ms. With callbacks it takes half a
+ * millisecond (measured with `--trace-gc`).
  */
 export async function sendQuery(client: pg.ClientBase, statement: pg.QueryConfig): Promise<pg.QueryResult> {
   try {

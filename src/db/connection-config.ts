@@ -2,35 +2,39 @@ import pg from 'pg'
 import type { ConnectionConfig } from './client.ts'
 
 /**
- * Every statement reads a few rows by an index. PostgreSQL's default costs are those of a spinning disk; with them it
- * would scan a whole table of some thousand games. If the URL brings its own `options`, those replace ours.
+ * The planner options for statements that read a few rows by an index. PostgreSQL's default costs suit a spinning disk.
+ * With these defaults PostgreSQL would scan a whole table of some thousand games. If the URL contains `options`, they
+ * replace ours.
  */
 export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
 
 /**
- * For connections on which every statement looks rows up by key. PostgreSQL plans each statement once, for any values,
- * and uses indexes even while a table is small. By default it would plan some statements again on every execution,
- * which takes longer than running them, and would keep plans for others that were best while the tables were empty.
+ * The planner options for connections on which every statement looks up rows by key. PostgreSQL then plans each
+ * statement only once, for any values, and uses indexes even while a table is small.
+ *
+ * By default PostgreSQL would plan some statements again at every execution, which takes longer than the execution. For
+ * other statements it would keep plans that were best while the tables were empty.
  */
 export const KEY_LOOKUPS = [
   PLANNER_OPTIONS,
   ...['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'],
-  // Disabled plan nodes get a huge cost, which would trigger JIT compilation where a plan cannot avoid them.
+  // PostgreSQL gives disabled plan nodes a huge cost. If a plan cannot avoid them, this cost would trigger JIT
+  // compilation.
   'jit=off',
 ].join(' -c ')
 
 export type ConnectionOptions = {
   /** The `application_name` that PostgreSQL shows. */
   name?: string
-  /** How PostgreSQL plans: PLANNER_OPTIONS or KEY_LOOKUPS. */
+  /** The planner options: PLANNER_OPTIONS or KEY_LOOKUPS. */
   planner?: string
-  /** How long to wait for a reply. Longer than `statement_timeout`, which the server enforces. */
+  /** How long to wait for a reply. The value must be longer than `statement_timeout`, which the server enforces. */
   maxSilenceMs?: number
 }
 
 /**
  * Returns the settings of a connection for statements.
- * @param url a PostgreSQL URL; several hosts are tried in order
+ * @param url a PostgreSQL URL. If it names several hosts, they are tried in order
  */
 export function connectionConfig(
   url: string,
@@ -43,19 +47,19 @@ export function connectionConfig(
     connectionTimeoutMillis: 5_000,
     options: planner,
     timeZone: 'UTC',
-    // The client of a statement that runs this long has given up. The statement must not keep its locks.
+    // After this time the HTTP client has given up, so the statement must not keep its locks.
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,
     maxSilenceMs,
     keepAlive: true,
-    // Sends a statement without waiting for the replies to those before it.
+    // Sends each statement without waiting for the replies to earlier statements.
     pipeline: true,
   }
 }
 
 const INT8_ARRAY = 1016
 
-// An int8 becomes a number. A value that a number cannot hold exactly throws instead of being rounded.
+// An int8 becomes a number. If a number cannot hold the value exactly, the parser throws instead of rounding.
 const types = {
   getTypeParser(oid: number, format?: string): (value: string) => unknown {
     if (oid === pg.types.builtins.INT8 && format !== 'binary') return safeInteger
@@ -66,7 +70,7 @@ const types = {
 
 function safeInteger(text: string): number {
   const value = Number(text)
-  if (!Number.isSafeInteger(value)) throw new RangeError('an int8 beyond 2^53-1 came out of the database')
+  if (!Number.isSafeInteger(value)) throw new RangeError('the database returned an int8 beyond 2^53-1')
   return value
 }
 

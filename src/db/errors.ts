@@ -1,20 +1,20 @@
 import pg from 'pg'
 import { unavailable } from '../errors.ts'
 
-/** Rethrows a database error that a second try may avoid as `unavailable` (503), any other unchanged. */
+/** Rethrows a database error. If a second try may succeed, the error becomes `unavailable` (503). */
 export function rethrowAsUnavailable(error: unknown): never {
   throw isUnreachable(error) || isTransient(error) || isStale(error) ? unavailable(error) : error
 }
 
-/** Whether a deadlock, a serialization failure or a timeout ended the statement. Another try may work. */
+/** Returns whether a deadlock, a serialization failure or a timeout ended the statement. A second try may succeed. */
 function isTransient(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(40P01|40001|55P03|57014)$/.test(error.code ?? '')
 }
 
 /**
- * Whether to discard the connection. Either its server became read-only, so it is no longer the primary, or its
- * prepared statements are stale: a migration changed the columns that one returns, or another client of a pooler
- * deallocated them.
+ * Returns whether the connection must be discarded. This is so if its server became read-only, because the server is
+ * then no longer the primary. It is also so if a prepared statement is stale: a migration changed its columns, or
+ * another client of a pooler deallocated it.
  */
 export function isStale(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false
@@ -22,7 +22,7 @@ export function isStale(error: unknown): boolean {
   return returnsOtherColumns || /^(25006|26000|42P05)$/.test(error.code ?? '')
 }
 
-/** The beginnings of the messages with which pg and its pool report connection errors. These errors carry no code. */
+/** The beginnings of the messages with which pg and its pool report connection errors. These errors have no `code`. */
 const CONNECTION_ERROR_MESSAGES = [
   'Connection terminated',
   'timeout expired',
@@ -34,8 +34,8 @@ const CONNECTION_ERROR_MESSAGES = [
 ]
 
 /**
- * Whether the connection failed, or the server shut down or failed over: SQLSTATE 08…, 57P0., 53300, 25006, and socket
- * errors.
+ * Returns whether the connection failed, or the server shut down or failed over. These errors have the SQLSTATE 08…,
+ * 57P0., 53300 or 25006, or they are socket errors.
  */
 export function isUnreachable(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return /^(08...|57P0.|53300|25006)$/.test(error.code ?? '')
@@ -44,7 +44,7 @@ export function isUnreachable(error: unknown): boolean {
   return /^(ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOST|ENET|ENOENT|EADDRNOTAVAIL)/.test(code)
 }
 
-/** Returns an error that `isUnreachable` recognizes. @param code the code that a socket would give */
+/** Returns an error that `isUnreachable` recognizes. @param code the code of the corresponding socket error */
 export function unreachableError(message: string, code: 'ETIMEDOUT' | 'EHOSTUNREACH' | 'ECONNABORTED'): Error {
   return Object.assign(new Error(message), { code })
 }

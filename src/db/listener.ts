@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { Client } from './client.ts'
 
-// A dead link that sends no error is noticed within CHECK_INTERVAL_MS + REPLY_TIMEOUT_MS, 3.5 s.
+// A connection that dies without an error is detected within CHECK_INTERVAL_MS + REPLY_TIMEOUT_MS, 3.5 s.
 const CHECK_INTERVAL_MS = 1_500
 const REPLY_TIMEOUT_MS = 2_000
 const CONNECT_TIMEOUT_MS = 3_000
@@ -14,9 +14,10 @@ const RECONNECT_DELAYS_MS = [50, 100, 250, 500, 1_000]
 export type Listener = ReturnType<typeof createListener>
 
 /**
- * The one connection on which a process receives notifications (NOTIFY) of other processes. It reconnects by itself.
- * Notifications sent while it is disconnected are lost, so re-read state in `onUp`: a transaction that committed before
- * `onUp` is visible by then, and the notification of one that commits later arrives.
+ * Creates the one connection on which a process receives notifications (NOTIFY) from PostgreSQL. The listener
+ * reconnects by itself. Notifications that are sent while it is disconnected are lost, so read the state again in
+ * `onUp`. If a transaction commits before `onUp`, its changes are visible in `onUp`. If it commits later, its
+ * notification arrives.
  */
 export function createListener(url: string, log: FastifyBaseLogger) {
   const handlers = new Map<string, ((payload: string) => void)[]>()
@@ -24,6 +25,8 @@ export function createListener(url: string, log: FastifyBaseLogger) {
   const downHandlers: (() => void)[] = []
   const stopping = new AbortController()
   let up = false
+  /** The number of failed or lost connections since the last successful one. */
+  let failures = 0
   let finished: Promise<void> | undefined
 
   function setIsUp(next: boolean): void {
@@ -32,41 +35,45 @@ export function createListener(url: string, log: FastifyBaseLogger) {
     for (const handle of up ? upHandlers : downHandlers) handle()
   }
 
+  /** Listens until the connection is lost or the listener closes, then throws. */
+  async function listen(client: Client, ended: AbortSignal): Promise<void> {
+    for (const channel of handlers.keys()) await client.query(`listen "${channel}"`)
+    if (failures > 0) log.info('listening to the database again')
+    failures = 0
+    setIsUp(true)
+    await checkUntilLost(client, ended)
+  }
+
   async function run(): Promise<void> {
-    for (let failures = 0; !stopping.signal.aborted; failures += 1) {
+    while (!stopping.signal.aborted) {
       const lost = new AbortController()
       const client = createClient(url, lost)
       client.on('notification', ({ channel, payload = '' }) => {
         for (const handle of handlers.get(channel) ?? []) handle(payload)
       })
       try {
-        // If a client ends while it connects, pg never settles the promise of `connect`.
+        // If a client ends while it connects, pg never settles the promise of `connect`. So `lost` also ends the wait.
         await Promise.race([client.connect(), once(stopping.signal, 'abort', { signal: lost.signal })])
-        if (!stopping.signal.aborted) {
-          for (const channel of handlers.keys()) await client.query(`listen "${channel}"`)
-          if (failures > 0) log.info('listening to the database again')
-          failures = 0
-          setIsUp(true)
-          await checkUntilLost(client, AbortSignal.any([lost.signal, stopping.signal]))
-        }
+        if (!stopping.signal.aborted) await listen(client, AbortSignal.any([lost.signal, stopping.signal]))
       } catch (error) {
-        // Logged once for each outage, not at every attempt.
+        // Logs one warning per outage, not one per attempt.
         if (!stopping.signal.aborted && failures === 0) log.warn({ err: error }, 'the listening connection is lost')
       }
       setIsUp(false)
       lost.abort()
       await closeConnection(client)
       await pause(RECONNECT_DELAYS_MS[Math.min(failures, RECONNECT_DELAYS_MS.length - 1)]!, stopping.signal)
+      failures += 1
     }
   }
 
   return {
-    /** Adds a handler for a channel. Call it before `start`. The handler must not throw. */
+    /** Adds a handler for a channel. Call this before `start`. The handler must not throw. */
     on(channel: string, handler: (payload: string) => void): void {
       handlers.set(channel, [...(handlers.get(channel) ?? []), handler])
     },
     onUp: (handler: () => void) => upHandlers.push(handler),
-    /** The handler is called as soon as the connection is known to be lost, and when it is closed. */
+    /** Adds a handler that is called when the connection is found to be lost, and when the listener closes. */
     onDown: (handler: () => void) => downHandlers.push(handler),
     isUp: () => up,
     start(): void {
@@ -93,8 +100,8 @@ function createClient(url: string, lost: AbortController): Client {
 }
 
 /**
- * Queries the server from time to time, because nothing else reports a dead link or a primary that became a standby.
- * @throws when the connection is lost or `ended` is aborted
+ * Queries the server regularly, because nothing else reports a dead connection or a primary that became a standby.
+ * @throws if the connection is lost, if the server is a standby, or if `ended` is aborted
  */
 async function checkUntilLost(client: Client, ended: AbortSignal): Promise<void> {
   for (;;) {
@@ -105,7 +112,7 @@ async function checkUntilLost(client: Client, ended: AbortSignal): Promise<void>
   }
 }
 
-/** Ends a connection in any state. Over a dead link it waits only CLOSE_GRACE_MS for pg to close. */
+/** Closes a connection in any state. Waits at most CLOSE_GRACE_MS for pg, because a dead connection sends no reply. */
 async function closeConnection(client: Client): Promise<void> {
   await Promise.race([client.end().catch(() => {}), delay(CLOSE_GRACE_MS)])
   ;(client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()

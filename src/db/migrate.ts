@@ -6,34 +6,36 @@ import type { Query } from './sql.ts'
 
 const folder = new URL('../../migrations/', import.meta.url)
 
-// Any constant works, as long as every Courtside process uses the same one.
+// Any number works, as long as every Courtside process uses the same number.
 const LOCK_KEY = 4_217_336_001
 
-/** The first version with `nulls not distinct`, which our tables need. */
+/** The first PostgreSQL version with `nulls not distinct`, which our tables need. */
 const MIN_MAJOR = 15
 
-// While a migration waits for a lock, later statements wait behind it. So the migration gives up after LOCK_TIMEOUT_MS
-// and retries for a minute. The timeout is below PostgreSQL's `deadlock_timeout` of 1 s; otherwise the deadlock check
-// could cancel a statement of a process that serves.
+// While a migration waits for a lock, later statements wait behind it. So the migration stops waiting after
+// LOCK_TIMEOUT_MS, and tries again for a minute. The timeout must be shorter than PostgreSQL's `deadlock_timeout` of 1
+// s. Otherwise the deadlock check could cancel a statement of a process that serves requests.
 const LOCK_TIMEOUT_MS = 500
 const RETRY_DELAY_MS = 1_000
 const MAX_ATTEMPTS = 40
 
 /**
- * The queue library has its own schema. The `migration` table records the library's version, the one in package.json.
+ * The name under which the `migration` table records the schema of the queue library. The library creates and migrates
+ * its own schema. The name contains the library's version from package.json.
  */
 export const QUEUE_MIGRATION = 'graphile-worker@0.18.0'
 
 /**
- * Brings a database to the newest schema: our files in order, each in its own transaction, then the queue's schema.
- * Several processes may call it at once: an advisory lock makes the others wait, and they then find nothing to do.
+ * Migrates a database to the newest schema: first our files in their order, each in its own transaction, then the
+ * schema of the queue library. Several processes may call this function at the same time. An advisory lock makes them
+ * wait for the first process, and then they find nothing to do.
  * @returns the names of the files that this call applied
- * @throws if PostgreSQL is too old; if the database is newer, so it has a migration that this program does not know; if
- *   a migration fails, or cannot get its locks within a minute
+ * @throws if PostgreSQL is too old, if the database has a migration that this program does not know, or if a migration
+ *   fails or cannot get its locks within a minute
  */
 export async function migrate(url: string): Promise<string[]> {
   const client = new Client({ connectionString: url, application_name: 'courtside-migrate' })
-  // A lost connection also rejects the running statement, which reports it.
+  // Without this listener a lost connection would end the process. The running statement reports the error.
   client.on('error', () => {})
   await client.connect()
   try {
@@ -44,7 +46,7 @@ export async function migrate(url: string): Promise<string[]> {
     const { files, queue } = await readPending(client)
     for (const name of files) await applyFile(client, name)
     if (queue) {
-      // Our lock still holds, so only one process at a time migrates the queue.
+      // This process still holds the advisory lock, so no other process migrates the queue at the same time.
       await migrateQueue(url)
       await client.query('insert into migration (name) values ($1)', [QUEUE_MIGRATION])
     }
@@ -64,7 +66,7 @@ async function requireSupportedVersion(client: pg.Client): Promise<void> {
 }
 
 async function migrateQueue(url: string): Promise<void> {
-  // Loaded only when it is needed: a start with a current schema is ready sooner.
+  // The library is loaded only when it is needed, so a service with a current schema starts faster.
   const { Logger, runMigrations } = await import('graphile-worker')
   const quiet = new Logger(() => () => {})
   const pool = new pg.Pool({ connectionString: url, Client: Client as unknown as typeof pg.Client, max: 1 })
@@ -73,13 +75,13 @@ async function migrateQueue(url: string): Promise<void> {
   await runMigrations({ pgPool: pool, logger: quiet }).finally(() => pool.end())
 }
 
-/** Whether the database has every migration that this program knows. One statement, for `/readyz`. */
+/** Returns whether the database has every migration that this program knows. Runs one statement, for `/readyz`. */
 export async function isMigrated(sql: Query): Promise<boolean> {
   const { files } = compareMigrations(await readApplied(sql), await listFiles())
   return files.length === 0
 }
 
-/** Whether `migrate` would do nothing and throw nothing. One statement, without a lock. */
+/** Returns whether `migrate` would have nothing to do and would not throw. Runs one statement and takes no lock. */
 export async function isCurrent(sql: Query): Promise<boolean> {
   const { files, queue, unknown } = compareMigrations(await readApplied(sql), await listFiles())
   return files.length === 0 && !queue && unknown.length === 0
@@ -89,7 +91,7 @@ async function readApplied(sql: Query): Promise<string[]> {
   try {
     return (await sql<{ name: string }>`select name from migration`).map(row => row.name)
   } catch (error) {
-    // undefined_table: no migration has run.
+    // The error undefined_table means that no migration has run yet.
     if ((error as { code?: string }).code === '42P01') return []
     throw error
   }
@@ -107,7 +109,7 @@ async function readPending(client: pg.Client): Promise<{ files: string[]; queue:
   return rest
 }
 
-/** Returns what is still to apply, and which applied migrations this program does not know. */
+/** Returns the migrations that are still to be applied, and the applied migrations that this program does not know. */
 function compareMigrations(applied: string[], files: string[]) {
   const appliedNames = new Set(applied)
   return {
@@ -117,7 +119,10 @@ function compareMigrations(applied: string[], files: string[]) {
   }
 }
 
-/** Whether a recorded version of the queue is later than ours. Earlier versions stay recorded. */
+/**
+ * Returns whether a recorded version of the queue is later than ours. The records of earlier versions stay in the
+ * table.
+ */
 function isNewerQueueMigration(name: string): boolean {
   return name.localeCompare(QUEUE_MIGRATION, 'en', { numeric: true }) > 0
 }
@@ -139,7 +144,7 @@ async function applyFile(client: pg.Client, name: string): Promise<void> {
         await delay(RETRY_DELAY_MS)
         continue
       }
-      const reason = isLocked ? 'could not lock a table that another transaction (a dump?) uses' : 'failed'
+      const reason = isLocked ? 'could not lock a table that another transaction uses (perhaps a dump)' : 'failed'
       throw new Error(`Migration ${name} ${reason}; it was rolled back.`, { cause })
     }
   }
@@ -147,7 +152,7 @@ async function applyFile(client: pg.Client, name: string): Promise<void> {
 
 let knownFiles: Promise<string[]> | undefined
 
-/** Returns the files of the first call: a newer program may be unpacked over this one while it runs. */
+/** Lists the migration files once per process, because a newer program may be unpacked over the running one. */
 function listFiles(): Promise<string[]> {
   knownFiles ??= readdir(folder).then(names => names.filter(name => name.endsWith('.sql')).sort())
   return knownFiles

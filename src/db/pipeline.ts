@@ -4,7 +4,7 @@ import { Client, type ConnectionConfig, sendQuery } from './client.ts'
 import { isStale, unreachableError } from './errors.ts'
 
 /**
- * A connection that has owed a reply for this long gets no more statements. A transaction waits as long for a
+ * After waiting this long for a reply, a connection gets no more statements. A transaction waits equally long for a
  * connection.
  */
 const STUCK_MS = 5_000
@@ -13,23 +13,24 @@ type Connection = {
   client: Client | undefined
   connected: Promise<unknown>
   statementsInFlight: number
-  /**
-   * Since when the connection owes its next reply, by `performance.now()`. Meaningless while no statement is in flight.
-   */
+  /** When the wait for the next reply began, by `performance.now()`. Meaningless while no statement is in flight. */
   waitingSinceMs: number
 }
 
-/** Of a set of connections: how many are open, how many of these are idle, and how many statements wait. */
+/**
+ * Counts for a set of connections: open connections, idle ones among them, and statements that wait behind another
+ * statement.
+ */
 export type PoolStats = { total: number; idle: number; waiting: number }
 
 /**
- * A few connections for single statements, each of which is a transaction. Statements do not queue for a free
- * connection: each goes to the connection with the fewest statements in flight. The statements of one turn of the event
- * loop leave in one write, and PostgreSQL reads them at once, which about halves the cost for both.
+ * Runs single statements on a few connections. Each statement is its own transaction. Statements do not queue for a
+ * free connection. Each goes to the connection with the fewest statements in flight. The statements from one turn of
+ * the event loop are sent together, and PostgreSQL reads them together. This about halves the cost on both sides.
  *
- * Replies come in the order of the statements, so a statement that waits for a lock holds up those behind it. Therefore
- * a connection that has owed a reply for 5 s gets no more statements. When all connections are stuck like this, `query`
- * throws.
+ * Replies arrive in the order of the statements. So a statement that waits for a lock delays the statements behind it.
+ * Therefore a connection that has waited 5 s for a reply gets no more statements. If all connections are stuck like
+ * this, `query` throws.
  *
  * Emits `connect` with each new client, as pg's pool does.
  */
@@ -58,7 +59,9 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
     }
   }
 
-  /** Runs a statement. @throws what `pg.Client#query` throws, and an unreachable error when no connection is usable */
+  /**
+   * Runs a statement. @throws the errors of `pg.Client#query`, and an unreachable error if all connections are stuck
+   */
   async query(statement: pg.QueryConfig): Promise<pg.QueryResult> {
     if (this.#isEnded) throw unreachableError('the pipeline has ended', 'ECONNABORTED')
     const connection = this.#choose()
@@ -78,10 +81,10 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
     }
   }
 
-  /** Closes the connections once all statements have their replies. */
+  /** Waits for the replies to all statements, then closes the connections. */
   async end(): Promise<void> {
     this.#isEnded = true
-    // A connection that could not be opened needs no closing.
+    // A connection that could not be opened need not be closed.
     await Promise.allSettled(this.#connections.map(({ client, connected }) => connected.then(() => client?.end())))
   }
 
@@ -92,12 +95,12 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
       ({ statementsInFlight, waitingSinceMs }) => statementsInFlight === 0 || waitingSinceMs > stuckBefore,
     )
     if (usable.length === 0) throw unreachableError('no connection has replied for 5 s', 'ETIMEDOUT')
-    return usable.reduce((least, each) => (each.statementsInFlight < least.statementsInFlight ? each : least))
+    return usable.reduce((least, other) => (other.statementsInFlight < least.statementsInFlight ? other : least))
   }
 
   /**
-   * Opens a client for a connection. When it is lost or cannot connect, it is retired, and the next statement opens
-   * another.
+   * Opens a client for a connection. If the client cannot connect or loses its connection, it is retired, and the next
+   * statement opens another client.
    */
   #open(connection: Connection): Client {
     const client = new Client(this.#config)
@@ -111,14 +114,14 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   }
 }
 
-/** Sends nothing more on a client, which ends once it has the replies to what was sent. */
+/** Stops using a client. The client ends when it has the replies to all statements that were sent. */
 function retire(connection: Connection, client: Client): void {
   if (connection.client !== client) return
   connection.client = undefined
   void client.end()
 }
 
-/** Collects what is written in this turn of the event loop and sends it in one piece. */
+/** Collects the writes of this turn of the event loop and sends them in one piece. */
 function corkUntilNextTick({ connection: { stream } }: Client): void {
   if (stream.writableCorked > 0) return
   stream.cork()

@@ -1,15 +1,16 @@
 export type Host = { host: string; port: number }
 
-// As in `URL`, a user or password may contain `:` and `,` but must percent-encode `@`, `/` and `?`.
+// As in `URL`, a user name or password may contain `:` and `,` but must percent-encode `@`, `/` and `?`.
 const POSTGRES_URL = /^(postgres(?:ql)?:\/\/(?:[^\s@/?]*@)?)([^\s/?]*)((?:[/?]\S*)?)$/i
-// A name, an IPv4 address, an IPv6 address in brackets, or nothing: then `?host=` may name the folder of a socket.
+// A host is a name, an IPv4 address or an IPv6 address in brackets. If it is empty, `?host=` may name the folder of a
+// socket.
 const HOST = /^(?:\[([\da-f:.]+)\]|([^\s:,/?@[\]]*))(?::(\d{1,5}))?$/i
 
 /**
- * Reads a PostgreSQL URL that may name several hosts, which neither `URL` nor pg accepts:
- * `postgres://user:password@one:5432,two/db`.
- * @returns the hosts in their order, and the same URL with the first host alone, which pg can read
- * @throws a sentence without its subject, as the parsers of `settings.ts` do
+ * Parses a PostgreSQL URL that may name several hosts: `postgres://user:password@one:5432,two/db`. Neither `URL` nor pg
+ * can parse such a URL.
+ * @returns the hosts in their order, and the same URL with only the first host, which pg can parse
+ * @throws an error whose message has no subject, like the errors of the parsers in `settings.ts`
  */
 export function parsePostgresUrl(url: string): { hosts: Host[]; firstHostUrl: string } {
   const [, before, list, after] = POSTGRES_URL.exec(url) ?? []

@@ -7,9 +7,9 @@ import { Pipeline } from './pipeline.ts'
 import { prepareStatement } from './statement.ts'
 
 /**
- * Runs one statement and resolves to its rows: sql`select … ${value}`. It sends a named prepared statement and the
- * values as parameters. int8 comes back as a number, timestamptz as a Date, json parsed. Throws AppError `unavailable`
- * when the database cannot be reached or a second try may work, otherwise pg's DatabaseError.
+ * Runs one statement and resolves to its rows: sql`select … ${value}`. Sends a named prepared statement and its
+ * parameters. In the rows, an int8 is a number, a timestamptz is a Date, and JSON is parsed. Throws AppError
+ * `unavailable` if the database cannot be reached or a second try may succeed. Otherwise throws pg's DatabaseError.
  */
 export type Query = <Row = Record<string, unknown>>(
   strings: TemplateStringsArray,
@@ -18,38 +18,38 @@ export type Query = <Row = Record<string, unknown>>(
 
 export interface Sql extends Query {
   /**
-   * Runs `work` in a transaction, or in a savepoint when it is called inside a transaction. A throw rolls back only
-   * that transaction or savepoint. Statements that do not need each other's rows may be sent together (`Promise.all`):
-   * PostgreSQL runs them in their order.
+   * Runs `work` in a transaction. Inside a transaction, runs `work` in a savepoint. If `work` throws, only this
+   * transaction or savepoint is rolled back. Independent statements may be sent together with `Promise.all`. PostgreSQL
+   * runs them in the order in which they were sent.
    */
   begin<T>(work: (sql: Sql) => Promise<T>): Promise<T>
 }
 
 /** Runs single statements, each in its own transaction. */
 export interface Statements extends Query {
-  /** For a library that has its own statements (the throttle). */
+  /** For the library of the throttle, which writes its own statements. */
   pipeline: Pipeline
   close(): Promise<void>
 }
 
 export interface Database extends Sql, Statements {
-  /** For transactions, and for the queue library, which has its own statements. */
+  /** For transactions, and for the queue library, which writes its own statements. */
   pool: pg.Pool
 }
 
 type Options = ConnectionOptions & {
-  /** How many connections for single statements. */
+  /** The number of connections for single statements. */
   connections?: number
-  /** How many connections for transactions. */
+  /** The maximum number of connections for transactions. */
   max?: number
 }
 
 type Queryable = { query(statement: pg.QueryConfig): Promise<pg.QueryResult> }
 
 /**
- * Connects for statements that only read, and therefore wait for no lock.
- * @param url a PostgreSQL URL; several hosts are tried in order
- * @param options.connections with two (the default), a slow statement holds up at most half of the others
+ * Creates connections for statements that only read and therefore never wait for a lock.
+ * @param url a PostgreSQL URL. If it names several hosts, they are tried in order
+ * @param options.connections 2 by default, so a slow statement delays at most half of the other statements
  */
 export function connectReads(url: string, options: Options = {}): Statements {
   return createStatements(
@@ -58,9 +58,9 @@ export function connectReads(url: string, options: Options = {}): Statements {
 }
 
 /**
- * Connects for all other statements and for transactions. A connection opens when it is first needed.
- * @param url a PostgreSQL URL; several hosts are tried in order
- * @param options.connections on two cores, five (the default) give a steadier p99 than ten
+ * Creates connections for all other statements and for transactions. A connection opens when it is first needed.
+ * @param url a PostgreSQL URL. If it names several hosts, they are tried in order
+ * @param options.connections 5 by default. On two cores, 5 connections give a steadier p99 latency than 10
  */
 export function connect(url: string, options: Options = {}): Database {
   const config = connectionConfig(url, options)
@@ -68,18 +68,19 @@ export function connect(url: string, options: Options = {}): Database {
     ...config,
     Client: Client as unknown as typeof pg.Client,
     max: options.max ?? 5,
-    // Fresh connections are slow and have no prepared statements, so the pool keeps idle ones.
+    // The pool keeps idle connections. A new connection takes time to open and has no prepared statements.
     idleTimeoutMillis: 0,
   })
-  // The next query replaces a lost connection. Without these listeners a lost connection would end the process.
+  // Without these listeners a lost connection would end the process. The pool replaces a lost connection at the next
+  // query.
   pool.on('error', () => {})
   pool.on('connect', client => client.on('error', () => {}))
-  const single = createStatements(new Pipeline(config, options.connections ?? 5))
-  return Object.assign(single, {
+  const statements = createStatements(new Pipeline(config, options.connections ?? 5))
+  return Object.assign(statements, {
     begin: <T>(work: (sql: Sql) => Promise<T>) => runTransaction(pool, work),
     pool,
     close: async () => {
-      await Promise.all([single.pipeline.end(), pool.end()])
+      await Promise.all([statements.pipeline.end(), pool.end()])
     },
   })
 }
@@ -98,8 +99,8 @@ async function runTransaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>):
     await query({ text: 'commit' }).catch(rethrowAsUnavailable)
     return result
   } catch (error) {
-    // The server is silent, or read-only and no longer the primary. Its connection is useless; closing it ends the
-    // transaction.
+    // The server does not reply, or it is read-only and no longer the primary. The connection is closed, which also
+    // ends the transaction.
     if (error instanceof AppError && error.code === 'unavailable') connectionError = error
     else {
       await query({ text: 'rollback' }).catch((rollbackError: Error) => {
@@ -113,9 +114,9 @@ async function runTransaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>):
 }
 
 /**
- * Runs the work of a transaction or savepoint. When one of several concurrent statements fails, the rest of the work
- * may still be running. A statement that it sends after the rollback throws, because it would run outside a transaction
- * or in another one.
+ * Runs the work of a transaction or savepoint. If one of several concurrent statements fails, other parts of the work
+ * may still be running after the rollback. A statement from these parts throws, because it would run outside the
+ * transaction or in another one.
  */
 async function runWork<T>(connection: Queryable, work: (sql: Sql) => Promise<T>, depth = 1): Promise<T> {
   let isOver = false
@@ -143,7 +144,7 @@ async function runWork<T>(connection: Queryable, work: (sql: Sql) => Promise<T>,
   }
 }
 
-/** Returns a tagged template that runs its statements on `target`. */
+/** Returns a template tag that runs statements on `target`. */
 function createQuery(target: Queryable): Query {
   return (async (strings: TemplateStringsArray, ...values: unknown[]) => {
     const result = await target.query(prepareStatement(strings, values)).catch(rethrowAsUnavailable)

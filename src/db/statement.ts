@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** A part of a statement, with its values. */
+/** A part of an SQL statement, with its values. */
 export class Fragment {
   readonly strings: TemplateStringsArray
   readonly values: readonly unknown[]
@@ -12,9 +12,9 @@ export class Fragment {
 }
 
 /**
- * Makes a part that several statements share, or that some calls of a statement leave out:
- * sql`select ${COLUMNS} from game where id = ${id} ${onlyOpen ? fragment`and not cancelled` : NOTHING}`.
- * The statement takes over the text of the part, and binds the values of the part as its own.
+ * Creates a part of a statement. Several statements may share a part, and a statement may contain a part only in some
+ * calls: sql`select ${COLUMNS} from game where id = ${id} ${onlyOpen ? fragment`and not cancelled` : NOTHING}`.
+ * The text of the part becomes a piece of the statement's text, and its values become parameters of the statement.
  */
 export function fragment(strings: TemplateStringsArray, ...values: unknown[]): Fragment {
   return new Fragment(strings, values)
@@ -24,54 +24,58 @@ export const NOTHING = fragment``
 
 type Named = { name: string; text: string }
 
-/** A place in the tree of known statements: `named` is the statement that ends there. */
-type Site = { named?: Named; afterValue?: Site; afterFragment: WeakMap<TemplateStringsArray, Site> }
+/** A node in the tree of known statements. `named` is the statement that ends at this node. */
+type TreeNode = { named?: Named; afterValue?: TreeNode; afterFragment: WeakMap<TemplateStringsArray, TreeNode> }
 
-// The strings of a template are one frozen object per call site. So a statement is known by the strings of its
-// template, and by where its values and the strings of its fragments stand. Each text is joined, hashed and named once
-// per process.
-const templates = new WeakMap<TemplateStringsArray, Site>()
+// JavaScript creates one frozen array of strings for each template literal in the source. So a statement is identified
+// by the strings of its template, followed by its values and the strings of its fragments, in their order. This
+// sequence is the path to the statement's node in the tree. So each text is joined, hashed and named only once per
+// process.
+const roots = new WeakMap<TemplateStringsArray, TreeNode>()
 
 /**
- * Returns the text of a template with `$1`, `$2` … for its values, these values, and the name of the prepared
- * statement.
+ * Returns the prepared statement for a template: its name, its text with `$1`, `$2` … in place of the values, and the
+ * values.
  */
 export function prepareStatement(strings: TemplateStringsArray, values: unknown[]): Named & { values: unknown[] } {
-  let site = findSite(templates, strings)
+  let node = findNode(roots, strings)
   let bound = values
   if (values.some(isFragment)) {
     bound = []
-    site = follow(site, values, bound)
+    node = follow(node, values, bound)
   }
-  site.named ??= nameStatement(strings, values)
-  return { name: site.named.name, text: site.named.text, values: bound }
+  node.named ??= nameStatement(strings, values)
+  return { name: node.named.name, text: node.named.text, values: bound }
 }
 
-/** Walks from `site` along values and fragments, and collects the values into `bound`. */
-function follow(site: Site, values: readonly unknown[], bound: unknown[]): Site {
-  let current = site
+/**
+ * Follows values and fragments from `node` down the tree. Appends the values to `bound`.
+ * @returns the last node
+ */
+function follow(node: TreeNode, values: readonly unknown[], bound: unknown[]): TreeNode {
+  let current = node
   for (const value of values) {
     if (isFragment(value)) {
-      current = follow(findSite(current.afterFragment, value.strings), value.values, bound)
+      current = follow(findNode(current.afterFragment, value.strings), value.values, bound)
     } else {
       bound.push(value)
-      current.afterValue ??= createSite()
+      current.afterValue ??= createNode()
       current = current.afterValue
     }
   }
   return current
 }
 
-function findSite(sites: WeakMap<TemplateStringsArray, Site>, strings: TemplateStringsArray): Site {
-  let site = sites.get(strings)
-  if (!site) {
-    site = createSite()
-    sites.set(strings, site)
+function findNode(nodes: WeakMap<TemplateStringsArray, TreeNode>, strings: TemplateStringsArray): TreeNode {
+  let node = nodes.get(strings)
+  if (!node) {
+    node = createNode()
+    nodes.set(strings, node)
   }
-  return site
+  return node
 }
 
-function createSite(): Site {
+function createNode(): TreeNode {
   return { afterFragment: new WeakMap() }
 }
 
@@ -82,7 +86,7 @@ function nameStatement(strings: TemplateStringsArray, values: readonly unknown[]
   return { name: createHash('sha256').update(text).digest('base64url').slice(0, 22), text }
 }
 
-/** Returns the texts between the values, with the texts of fragments joined in. */
+/** Returns the texts between the values. The texts of fragments are merged into them. */
 function joinParts(strings: TemplateStringsArray, values: readonly unknown[]): string[] {
   const parts = [strings[0]!]
   values.forEach((value, index) => {

@@ -6,15 +6,15 @@ import type { Programs } from './programs.ts'
 
 export const SUPERUSER = 'courtside'
 
-// The file is inside the cluster's folder, so the password moves with the data.
+// The file is in the cluster's folder, so the password stays with the data when the folder is moved.
 const PASSWORD_FILE = 'courtside-password'
 
 /**
- * Creates a cluster (PostgreSQL's data folder) at this path, unless it exists. It is built under another name and then
- * renamed, so an interruption leaves no half-built cluster.
+ * Creates a cluster (a PostgreSQL data folder) at this path, unless the folder exists. The cluster is created in a
+ * draft folder and then renamed, so an interruption leaves no incomplete cluster.
  * @param locale initdb's options for the locale
- * @param onWaiting called when initdb runs
- * @throws when a cluster of another major version exists
+ * @param onWaiting is called while initdb runs
+ * @throws if a cluster of another major PostgreSQL version exists
  */
 export async function createCluster(
   programs: Programs,
@@ -27,20 +27,20 @@ export async function createCluster(
   if (await exists(cluster)) return requireSameMajor(programs, cluster)
   const draft = await mkdtemp(`${draftPrefix(cluster)}${process.pid}-`)
   try {
-    const made = join(draft, 'cluster')
+    const draftCluster = join(draft, 'cluster')
     const password = join(draft, PASSWORD_FILE)
     await writeFile(password, newSecret(), { mode: 0o600, flush: true })
     await programs.giveToDatabaseUser(draft)
-    const finished = programs.run('initdb', [
-      ...['--pgdata', made, '--username', SUPERUSER, '--pwfile', password],
+    const initdbEnd = programs.run('initdb', [
+      ...['--pgdata', draftCluster, '--username', SUPERUSER, '--pwfile', password],
       ...['--auth', 'scram-sha-256', '--encoding', 'UTF8', ...locale, '--no-instructions'],
     ])
     onWaiting()
-    await finished
-    await rename(password, join(made, PASSWORD_FILE))
-    await syncFolder(made)
-    await rename(made, cluster).catch(error => {
-      // Another process created it first.
+    await initdbEnd
+    await rename(password, join(draftCluster, PASSWORD_FILE))
+    await syncFolder(draftCluster)
+    await rename(draftCluster, cluster).catch(error => {
+      // Another process has created the cluster first.
       if (!['ENOTEMPTY', 'EEXIST'].includes(error.code)) throw error
     })
     await syncFolder(dirname(cluster))
@@ -49,24 +49,24 @@ export async function createCluster(
   }
 }
 
-/** Checks the version, because PostgreSQL reports a wrong one only in its log. */
+/** Checks the version, because PostgreSQL reports an unsuitable version only in its log. */
 async function requireSameMajor({ major }: Programs, cluster: string): Promise<void> {
-  // PostgreSQL itself reports a missing file.
+  // If the file is missing, PostgreSQL reports that itself.
   const version = await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(() => undefined)
   if (version === undefined || Number(version) === major) return
   throw new Error(
-    `PostgreSQL ${version.trim()} wrote the data in ${cluster}. This version of Courtside brings ${major}, which cannot ` +
-      'read it. Start a version that brings the same one; docs/operations.md says how to move the data.',
+    `PostgreSQL ${version.trim()} wrote the data in ${cluster}. This version of Courtside brings ${major}, which ` +
+      `cannot read them. Start a version of Courtside that brings PostgreSQL ${version.trim()}. docs/operations.md says ` +
+      'how to move the data to a newer version.',
   )
 }
 
-/** Returns the superuser's password. @throws when its file is missing from the cluster */
+/** Returns the superuser's password. @throws if the password file cannot be read */
 export async function readPassword(cluster: string): Promise<string> {
   const path = join(cluster, PASSWORD_FILE)
   return readFile(path, 'utf8').catch(cause => {
-    throw new Error(`${path} cannot be read. It holds the password of the database. Restore the file from a backup.`, {
-      cause,
-    })
+    const hint = 'It contains the password of the database. Restore the file from a backup.'
+    throw new Error(`${path} cannot be read. ${hint}`, { cause })
   })
 }
 
@@ -75,7 +75,8 @@ async function removeStaleDrafts(cluster: string): Promise<void> {
   const prefix = basename(draftPrefix(cluster))
   for (const name of await readdir(dirname(cluster))) {
     if (!name.startsWith(prefix) || (await isAlive(Number.parseInt(name.slice(prefix.length), 10)))) continue
-    // An initdb that outlived its parent may still write here. The next start removes the rest.
+    // An initdb process that outlived its parent may still write here. The remaining files are removed at the next
+    // startup.
     await rm(join(dirname(cluster), name), { recursive: true, force: true }).catch(() => {})
   }
 }
@@ -84,7 +85,7 @@ function draftPrefix(cluster: string): string {
   return `${cluster}-draft-`
 }
 
-/** Flushes a folder to disk. Without it, a power cut may undo the rename of a file into the folder. */
+/** Flushes a folder to disk. Otherwise a power failure could undo the rename of a file into this folder. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder)
   await handle.sync().finally(() => handle.close())

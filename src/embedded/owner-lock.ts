@@ -3,26 +3,26 @@ import type { FastifyBaseLogger } from 'fastify'
 import pg from 'pg'
 import { isAlive } from './postmaster.ts'
 
-// Any constant works, as long as every Courtside process uses the same one.
+// Any number works, as long as every Courtside process uses the same number.
 const LOCK_KEY = 4_217_336_003
 const APPLICATION_NAME_PREFIX = 'courtside-owner-'
 // PostgreSQL ends the session of a killed owner within this time.
 const OWNER_EXIT_MS = 5_000
 
-/** The right to stop the embedded database. One process has it. */
+/** The right to stop the embedded database. Only one process has this right. */
 export type OwnerLock = {
   /**
-   * Stops watching the lock; the end of the server then frees it.
+   * Stops reacquiring a lost lock. PostgreSQL frees the lock when the server stops.
    * @returns whether this process still owns the server
    */
   release(): boolean
 }
 
 /**
- * Takes the advisory lock that makes this process the owner of an embedded database. It also creates the database
- * `courtside` if that is missing. The lock belongs to a session, so PostgreSQL frees it when the process ends, even by
- * SIGKILL.
- * @throws when another running process holds the lock
+ * Takes the advisory lock that makes this process the owner of an embedded database. Also creates the database
+ * `courtside` if it is missing. The lock belongs to a session, so PostgreSQL frees the lock when the process ends, even
+ * after SIGKILL.
+ * @throws if another running process holds the lock
  */
 export async function acquireOwnerLock(url: string, folder: string, log: FastifyBaseLogger): Promise<OwnerLock> {
   let isReleased = false
@@ -33,7 +33,8 @@ export async function acquireOwnerLock(url: string, folder: string, log: Fastify
   }
 
   /**
-   * Takes the lock again after the session is lost while this process runs, as when the server recovers from a crash.
+   * Takes the lock again if its session ends while this process runs, for example when the server recovers from a
+   * crash.
    */
   async function reacquire(): Promise<void> {
     for (let attempt = 1; !isReleased; attempt += 1) {
@@ -66,7 +67,11 @@ class FolderInUseError extends Error {
   }
 }
 
-/** Takes the lock in a new session. @returns that session @throws FolderInUseError */
+/**
+ * Takes the lock in a new session.
+ * @returns the session
+ * @throws FolderInUseError if another process holds the lock
+ */
 async function takeLock(url: string, folder: string): Promise<pg.Client> {
   const client = await openSession(url)
   try {
@@ -103,7 +108,7 @@ async function openSession(url: string): Promise<pg.Client> {
   try {
     await admin.query('create database courtside')
   } catch (error) {
-    // Another process created it first.
+    // Another process has created the database first.
     if (!['42P04', '23505'].includes((error as pg.DatabaseError).code ?? '')) throw error
   } finally {
     await admin.end()
@@ -113,7 +118,7 @@ async function openSession(url: string): Promise<pg.Client> {
 
 async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url, application_name: `${APPLICATION_NAME_PREFIX}${process.pid}` })
-  // Each error also ends the session, and `end` is handled.
+  // Without this listener an error would end the process. An `end` event follows each error.
   client.on('error', () => {})
   await client.connect()
   return client

@@ -4,46 +4,47 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
-/** A running PostgreSQL server, read from its lock file. */
+/** A running PostgreSQL server, as its lock file describes it. */
 export type Postmaster = { pid: number; port: number; status: string }
 
 const lockFile = (cluster: string) => join(cluster, 'postmaster.pid')
 
-/** Returns the server that runs on a cluster's folder, or undefined. */
+/** Returns the server that runs on a cluster's folder, or undefined if none runs. */
 export async function findPostmaster(cluster: string): Promise<Postmaster | undefined> {
   const text = await readFile(lockFile(cluster), 'utf8').catch(() => undefined)
   if (!text || !(await runsOnFolder(cluster, text))) return undefined
-  // Since PostgreSQL 10 the lines are pid, folder, start time, port, socket folder, address, shared memory, status.
+  // Since PostgreSQL 10 the lines contain pid, folder, start time, port, socket folder, address, shared memory, status.
   const lines = text.split('\n').map(line => line.trim())
   return { pid: Number(lines[0]), port: Number(lines[3]), status: lines[7] ?? 'starting' }
 }
 
 /**
- * Removes a lock file whose process is not a server of this folder. PostgreSQL itself ignores a pid that is free, but
- * it treats a reused pid or a zombie as a running server and refuses to start.
+ * Removes a lock file if its process is not a server on this folder. PostgreSQL itself ignores the file if no process
+ * has the pid. But if an unrelated process or a zombie has the pid, PostgreSQL refuses to start.
  */
 export async function removeStaleLockFile(cluster: string): Promise<void> {
   const path = lockFile(cluster)
   const text = await readFile(path, 'utf8').catch(() => undefined)
   if (!text || (await runsOnFolder(cluster, text))) return
-  // Renames the file before removing it. If another process's new server replaced it meanwhile, the file is put back.
-  const aside = `${path}.${process.pid}`
-  await rename(path, aside).catch(() => {})
-  const moved = await readFile(aside, 'utf8').catch(() => text)
-  await (moved === text ? rm(aside, { force: true }) : rename(aside, path))
+  // Renames the file before removing it. If a new server has replaced the file in the meantime, the file is moved back.
+  const renamedPath = `${path}.${process.pid}`
+  await rename(path, renamedPath).catch(() => {})
+  const renamedText = await readFile(renamedPath, 'utf8').catch(() => text)
+  await (renamedText === text ? rm(renamedPath, { force: true }) : rename(renamedPath, path))
 }
 
-/** Stops a server within 9 s, by harder signals the longer it takes. */
+/** Stops a server within 9 s. Sends stronger signals if the server does not stop. */
 export async function stopPostmaster(cluster: string, { pid }: Postmaster): Promise<void> {
   const steps = [
-    // Fast shutdown: ends the sessions, loses nothing.
+    // Fast shutdown: ends the sessions and loses no data.
     { signal: 'SIGINT', waitMs: 3_000 },
-    // Immediate shutdown: the next start recovers as after a crash. After 5 s the server kills children that still run.
+    // Immediate shutdown: the next startup recovers as after a crash. After 5 s the server kills its remaining
+    // children.
     { signal: 'SIGQUIT', waitMs: 5_500 },
     { signal: 'SIGKILL', waitMs: 500 },
   ] as const
   if ((await findPostmaster(cluster))?.pid !== pid) return
-  // The process ends a little later than its lock file disappears, so wait for the process.
+  // The lock file disappears shortly before the process ends, so the code below waits for the process.
   const command = await readCommandLine(pid)
   const isRunning = async () => (await readCommandLine(pid)) === command
   for (const { signal, waitMs } of steps) {
@@ -57,25 +58,27 @@ export async function stopPostmaster(cluster: string, { pid }: Postmaster): Prom
   }
 }
 
-/** Whether a process with this pid runs. A zombie does not. */
+/** Returns whether a process with this pid runs. A zombie does not count as running. */
 export async function isAlive(pid: number): Promise<boolean> {
   return (await readCommandLine(pid)) !== ''
 }
 
-/** Whether the process in a lock file is a PostgreSQL server on this folder. */
+/** Returns whether the process in a lock file is a PostgreSQL server on this folder. */
 async function runsOnFolder(cluster: string, lockText: string): Promise<boolean> {
   const [pid, folderAtStart] = lockText.split('\n')
   const folderArgument = / -D (.+?) -p \d/.exec(await readCommandLine(Number(pid)))?.[1]
   if (folderArgument === undefined) return false
-  const folder = await stat(folderArgument).catch(() => undefined)
-  // The folder was moved while the server ran in it.
-  if (!folder) return folderArgument === folderAtStart
-  // Compares the inode instead of the path, because a symbolic link may lead to the folder.
-  const here = await stat(cluster)
-  return folder.ino === here.ino && folder.dev === here.dev
+  const folderStats = await stat(folderArgument).catch(() => undefined)
+  // The folder has been moved since the server started. The lock file still contains the old path.
+  if (!folderStats) return folderArgument === folderAtStart
+  // Compares inodes instead of paths, because a symbolic link may lead to the folder.
+  const clusterStats = await stat(cluster)
+  return folderStats.ino === clusterStats.ino && folderStats.dev === clusterStats.dev
 }
 
-/** Returns the program and arguments of a process, separated by spaces; empty when no such process runs. */
+/**
+ * Returns the program and arguments of a process, separated by spaces. Returns an empty text if no such process runs.
+ */
 async function readCommandLine(pid: number): Promise<string> {
   if (!(pid > 0)) return ''
   if (process.platform === 'linux') {

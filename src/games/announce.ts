@@ -9,22 +9,22 @@ import type { GameEvent } from './parse-event.ts'
 import { replaceByProducerReminder } from './plan-reminders.ts'
 import { type Game, isScoreEvent } from './projection.ts'
 
-/** A notification to send about a game: the event, the notification type and the recipients. */
+/** An announcement about a game, with its event, its notification type and its recipients. */
 export type GameAnnouncement = {
   event: Pick<GameEvent, 'key' | 'type' | 'gameId' | 'actorId' | 'startsAt' | 'score'>
   type: NotificationType
   recipientIds: readonly number[]
-  /** The game after the event. After a late event this is newer than the state in the event. */
+  /** The state after the event. If the event arrived late, the event itself reports an older state. */
   game: Game
-  /** Only for what is announced at most once per game. */
+  /** The once-key of a reminder or a start. Other announcements have none. */
   onceKey?: OnceKey
 }
 
 /**
- * Announces events of locked games, except those whose once-key was claimed before. The intake and the schedule both
- * announce by this function.
- * @param besideInsert see `announce` of the notifications
- * @returns the announcements that were new, and what `announce` returns about them
+ * Sends announcements about locked games, except announcements whose once-key was claimed before. The intake and the
+ * schedule both call this function.
+ * @param besideInsert see `announce` in notifications/announce.ts
+ * @returns the result of `announce`, and in `fresh` the announcements that were sent
  */
 export async function announceOnce(
   tx: Sql,
@@ -37,7 +37,7 @@ export async function announceOnce(
   return { ...announced, fresh: new Set(fresh) }
 }
 
-/** Claims the once-keys, and leaves out the announcements whose key was claimed before. */
+/** Claims the once-keys. Returns all announcements except those whose once-key was claimed before. */
 async function dropAlreadyAnnounced(
   tx: Sql,
   announcements: readonly GameAnnouncement[],
@@ -45,19 +45,20 @@ async function dropAlreadyAnnounced(
 ): Promise<readonly GameAnnouncement[]> {
   const keys = announcements.flatMap(({ onceKey, game }) => {
     if (onceKey === undefined) return []
-    // After our reminder, the producer's reminder for the same start adds nothing.
+    // Our reminder also claims the once-key of the producer's reminder for the same start. So a later reminder from the
+    // producer is dropped.
     return onceKey.kind === 'reminder' ? [onceKey, onceKeys.producerReminderKey(game)] : [onceKey]
   })
   if (keys.length === 0) return announcements
   const claimed = await onceKeys.claim(tx, keys, now)
   const fresh = announcements.filter(({ onceKey }) => onceKey === undefined || claimed.has(onceKey))
-  const reminded = fresh.filter(({ onceKey }) => onceKey?.kind === 'producer_reminder').map(({ game }) => game)
-  if (reminded.length > 0) await replaceByProducerReminder(tx, reminded, now)
+  const remindedGames = fresh.filter(({ onceKey }) => onceKey?.kind === 'producer_reminder').map(({ game }) => game)
+  if (remindedGames.length > 0) await replaceByProducerReminder(tx, remindedGames, now)
   return fresh
 }
 
 function toAnnouncement({ event, type, recipientIds, game }: GameAnnouncement): Announcement {
-  // A score event may lack the start. Or a later event may have changed the start that the score event reports.
+  // A score event may omit the start, or report a start that a later event has changed.
   const startsAt = isScoreEvent(event) ? (game.startsAt ?? event.startsAt) : game.startsAt
   return {
     type,

@@ -18,17 +18,18 @@ const PlayedStep = Type.Object({
 })
 
 /**
- * `POST /dev/play` reports one step of the demo story about the signed-in user, as a games service would. The route
- * exists only beside the development mailbox, and only for local requests. So the page needs no intake key. A page of
- * another origin cannot call it, because it does not have the token. `round` tells one repetition of the story from the
- * next.
+ * Registers `POST /dev/play`, which reports one step of the demo story about the signed-in user. The route reports the
+ * step as a games service would, but the page needs no intake key. `round` numbers the repetitions of the story.
+ *
+ * The route exists only together with the development mailbox, and only for local requests. A page from another origin
+ * cannot call the route, because it has no access token.
  */
 export async function demoRoutes(
   plugin: FastifyInstance,
   { sql, now, config }: Pick<Context, 'sql' | 'now' | 'config'>,
 ): Promise<void> {
   const app = plugin as unknown as App
-  // This hook runs before the guard of the route. So every other caller gets a 404, signed in or not.
+  // This hook runs before the route's guard. So a request from another machine gets a 404, with or without a token.
   app.addHook('onRequest', async request => {
     if (!isLocalRequest(request)) throw notFound()
   })

@@ -1,19 +1,22 @@
-/** One event of the demo story. `actor` and `creator` are indexes of people, `players` is how many of them play. */
+/**
+ * One event of the demo story. `actor` and `creator` are the numbers of two persons. `players` is the number of
+ * players.
+ */
 type Step = { type: string; players: number; actor?: number; creator?: number; sets?: string }
 
 const SETS = '6-4 3-6 7-5'
 
 /**
- * The story of a game that the development panel plays. It has an event for each of the ten notification types. Person
- * 0 is the signed-in user, persons 1 to 3 have no account, and the first `players` persons play. Person 1 created the
- * last game, because a creator gets no notification of their own cancellation.
+ * The events that the development panel reports, in their order. Together they cause each of the ten notification
+ * types. Person 0 is the signed-in user. Persons 1 to 3 have no account. The first `players` persons play. Person 1
+ * creates and cancels the last game, because the person who cancels a game gets no notification about it.
  */
 const STORY: readonly Step[] = [
   { type: 'game_joined', players: 2, actor: 1 },
   { type: 'game_joined', players: 3, actor: 2 },
   { type: 'game_left', players: 2, actor: 2 },
   { type: 'game_joined', players: 3, actor: 2 },
-  // With the fourth player the service itself announces `game_full`.
+  // When the fourth player joins, the service also announces `game_full`.
   { type: 'game_joined', players: 4, actor: 3 },
   { type: 'game_reminder', players: 4 },
   { type: 'game_started', players: 4 },
@@ -26,13 +29,16 @@ const STORY: readonly Step[] = [
 
 export const STORY_LENGTH = STORY.length
 
-/** Game ids above those of a real producer. Each user has a million of them, two for each round. */
+/**
+ * The first id for demo games. It is far above the ids of a real producer. Each user has a million game ids, two for
+ * each round.
+ */
 const FIRST_GAME_ID = 1_000_000_000_000
 const FIRST_STRANGER_ID = 9_000_000_000_000_000
 
 /**
- * Returns the CloudEvent of one step of the story, as a games service would report it.
- * @param round which repetition of the story, 0 to 499 999
+ * Returns the CloudEvent for one step of the story, as a games service would report it.
+ * @param round the number of the repetition, 0 to 499 999
  */
 export function demoEvent(userId: number, round: number, step: number, now: Date) {
   const { type, players, actor, creator = 0, sets } = STORY[step]!

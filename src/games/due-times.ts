@@ -6,8 +6,8 @@ export type DueTime = { type: 'game_reminder' | 'game_started'; dueAt: Date }
 const DAY_MS = 86_400_000
 
 /**
- * Returns when to remind the players of a game and when to announce its start. Offsets of equal length ("1d,24h")
- * return the same due time twice.
+ * Returns the due times of a game's reminders and of its start. Two offsets can give the same due time, as "1d" and
+ * "24h" usually do.
  */
 export function dueTimes(startsAt: Date, offsets: readonly Duration[], timeZone: string): DueTime[] {
   const reminders = offsets.map(offset => ({
@@ -18,7 +18,8 @@ export function dueTimes(startsAt: Date, offsets: readonly Duration[], timeZone:
 }
 
 /**
- * "A day's offset is the same wall-clock time, over a clock change too"; hours, minutes and seconds are elapsed time.
+ * Subtracts an offset. "A day's offset is the same wall-clock time, over a clock change too". Offsets in hours, minutes
+ * or seconds are elapsed time.
  */
 function subtract(instant: Date, offset: Duration, timeZone: string): Date {
   if ('ms' in offset) return new Date(instant.getTime() - offset.ms)
@@ -26,18 +27,22 @@ function subtract(instant: Date, offset: Duration, timeZone: string): Date {
 }
 
 /**
- * Returns the instant of a wall-clock time. A time that a clock change skips is one hour later (02:30 becomes 03:30).
- * Of a time that occurs twice, it returns the first. RFC 5545 has these rules, and Temporal calls them "compatible".
+ * Returns the instant of a wall-clock time. If a clock change skips the time, the instant is one hour later: 02:30
+ * becomes 03:30. If the time occurs twice, the instant is the first occurrence. RFC 5545 has the same rules. Temporal
+ * calls them "compatible".
  */
 function fromWallClock(wallTime: number, timeZone: string): Date {
-  const offsetAt = (instant: number) => toWallClock(instant, timeZone) - instant
-  // Clocks change at most once in two days. So these are the offsets before and after the change.
-  const [earlier, later] = [offsetAt(wallTime - DAY_MS), offsetAt(wallTime + DAY_MS)]
-  const valid = [earlier, later].find(offset => offsetAt(wallTime - offset) === offset)
-  return new Date(wallTime - (valid ?? earlier))
+  const utcOffsetAt = (instant: number) => toWallClock(instant, timeZone) - instant
+  // Clocks change at most once within two days. So these are the UTC offsets before and after a possible change.
+  const [before, after] = [utcOffsetAt(wallTime - DAY_MS), utcOffsetAt(wallTime + DAY_MS)]
+  const valid = [before, after].find(utcOffset => utcOffsetAt(wallTime - utcOffset) === utcOffset)
+  return new Date(wallTime - (valid ?? before))
 }
 
-/** Returns the wall-clock time of an instant, encoded as if it were UTC. Both are in milliseconds since 1970. */
+/**
+ * Returns the wall-clock time of an instant, encoded as if it were a time in UTC. The instant and the result are in
+ * milliseconds since 1970.
+ */
 function toWallClock(instant: number, timeZone: string): number {
   const wall = wallClock(new Date(instant), timeZone)
   const milliseconds = ((instant % 1000) + 1000) % 1000

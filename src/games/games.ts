@@ -14,7 +14,7 @@ type GameRow = {
   cancelled: boolean
 }
 
-// The spelling of `canonicalInstant`, to the microsecond. So the order of the texts is the order of time.
+// The format of `canonicalInstant`, to the microsecond. Instants in this format can be compared as texts.
 const INSTANT_FORMAT = fragment`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`
 
 /** The columns of a `GameRow`. */
@@ -25,11 +25,11 @@ const GAME_COLUMNS = fragment`
   to_char(filled_at at time zone 'UTC', ${INSTANT_FORMAT}) as filled_at`
 
 /**
- * Locks the games of events until the transaction ends, in the order of their ids, so two batches cannot deadlock. A
- * game that is not known yet is inserted with the state of its first event. One statement does both.
+ * Locks the games of events until the transaction ends, in the order of their ids. So two batches cannot deadlock.
+ * Inserts unknown games in the state that their first event reports. One statement locks and inserts.
  */
 export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<number, Game>> {
-  // A map keeps the last value of a key. Reversed, it keeps the first event of each game.
+  // A Map keeps the last value for each key. With the events in reverse order, this is the first event of each game.
   const firstStates = new Map(events.toReversed().map(event => [event.gameId, projectFirst(event)]))
   const rows = await sql<GameRow>`
     insert into game (id, creator_id, player_ids, starts_at, place, updated_at)
@@ -43,9 +43,9 @@ export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): P
 }
 
 /**
- * Locks games that have a due time before `now`, the longest overdue first, and skips games that another transaction
- * has locked. It never waits for a lock, so its order may differ from that of the intake.
- * @param limit the maximum of due times to look at
+ * Locks games that have an overdue due time, the longest overdue first. Skips games that another transaction has
+ * locked. This statement never waits for a lock, so its order of locks cannot cause a deadlock.
+ * @param limit the maximum number of due times to read
  */
 export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Map<number, Game>> {
   const rows = await sql<GameRow>`
@@ -58,7 +58,7 @@ export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Map<n
   return new Map(rows.map(row => [row.id, toGame(row)]))
 }
 
-/** Writes the new state of locked games. */
+/** Saves the new states of locked games. */
 export async function save(sql: Sql, games: readonly Game[], now: Date): Promise<void> {
   if (games.length === 0) return
   await sql`
@@ -72,9 +72,9 @@ export async function save(sql: Sql, games: readonly Game[], now: Date): Promise
 }
 
 /**
- * "Deleting a user [...] takes them out of games and event records". An event record holds only hashes, so it needs no
- * change. This locks the games in the order of their ids, as the intake does. Call it before anything that locks rows
- * of the user.
+ * Removes a user from all games. "Deleting a user [...] takes them out of games and event records". Event records
+ * contain no user ids, so they stay unchanged. Locks the games in the order of their ids, as the intake does. Call this
+ * before any statement that locks rows of the user.
  */
 export async function removePlayer(sql: Sql, userId: number): Promise<void> {
   await sql`
@@ -116,7 +116,7 @@ function toJson(games: Iterable<Game>): string {
   return JSON.stringify(rows)
 }
 
-/** Returns the games that a user plays in or created, for `users export`. */
+/** Returns the games that a user created or plays in, for `users export`. */
 export async function exportUserData(sql: Sql, userId: number) {
   return sql`
     select id, creator_id = ${userId} as created, player_ids @> array[${userId}]::bigint[] as plays, starts_at, place,

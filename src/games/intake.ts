@@ -7,18 +7,19 @@ import { planReminders, type ReminderSettings } from './plan-reminders.ts'
 import { applyEvent } from './projection.ts'
 import { announcementsFor } from './recipients.ts'
 
-/** The outcome of a reported event. A duplicate has the `notifications` of the first report. */
+/** The outcome of a reported event. For a duplicate, `notifications` is the number from the first report. */
 export type EventOutcome = { status: 'accepted' | 'duplicate'; notifications: number } | { status: 'mismatch' }
 
 /**
- * Takes in events in one transaction: records the events, locks and updates their games, and announces them. Each step
- * is one statement for all events, and independent steps run concurrently. There is no savepoint per event, because
- * nothing can fail for one event alone: a mismatch is known before the event has changed anything.
+ * Ingests events in one transaction: records them, locks and updates their games, and announces them. Each step is one
+ * statement for all events, and independent steps run concurrently. Events need no savepoints, because no step can fail
+ * for a single event only. A mismatch is found before the event changes anything.
  *
- * Every transaction locks in the same order, events by key, then games by id, then users by id. So no two requests
- * deadlock.
+ * Every transaction takes its locks in the same order: events by key, then games by id, then users by id. So requests
+ * cannot deadlock.
  *
- * @returns an outcome for each event, in their order, and how many recipients were skipped because they have no account
+ * @returns an outcome for each event, in the order of `events`, and the number of recipients who were skipped because
+ *   they have no account
  */
 export async function ingestEvents(sql: Sql, events: readonly GameEvent[], settings: ReminderSettings) {
   return sql.begin(async tx => {
@@ -39,7 +40,7 @@ function firstOfEachKey(events: readonly GameEvent[]): GameEvent[] {
   return [...Map.groupBy(events, event => event.key).values()].map(([first]) => first!)
 }
 
-/** Applies new events to their games, in the order given, and announces them. */
+/** Applies new events to their games in the given order, and announces the events. */
 async function applyEvents(tx: Sql, events: readonly GameEvent[], settings: ReminderSettings) {
   if (events.length === 0) return { counts: new Map<string, number>(), skipped: 0 }
   const known = await games.lock(tx, events, settings.now)
@@ -52,7 +53,7 @@ async function applyEvents(tx: Sql, events: readonly GameEvent[], settings: Remi
     announcements.push(...announcementsFor(before, after, event))
   }
   const changed = [...current.values()].filter(game => game !== known.get(game.id))
-  // The order matters: a producer's reminder must find the rows of `planReminders`.
+  // The order matters: for a producer's reminder, `announceOnce` deletes rows that `planReminders` inserts.
   const [, , announced] = await Promise.all([
     games.save(tx, changed, settings.now),
     planReminders(tx, known, changed, settings),

@@ -2,9 +2,9 @@ import type { Sql } from '../db/sql.ts'
 import type { Game } from './projection.ts'
 
 /**
- * The deduplication key of a start or a reminder. The service announces each key once, even if the schedule and the
- * producer both report it. The table `game_notice` stores the text. The texts must not change: stored rows and older
- * processes have them.
+ * The deduplication key of a reminder or a start. The service announces each key at most once, even if both our
+ * schedule and the producer cause the announcement. The table `game_notice` stores `text`. The formats of `text` must
+ * not change, because stored rows and older processes use them.
  */
 export type OnceKey = Readonly<{
   kind: 'start' | 'reminder' | 'producer_reminder'
@@ -18,24 +18,24 @@ export function startedKey({ id, startsAt }: GameStart): OnceKey {
   return { kind: 'start', gameId: id, text: `started@${startsAt}` }
 }
 
-/** Returns the key of one of our reminders. A game has several for the same start, each with its own due time. */
+/** Returns the once-key of one of our reminders. A start can have several reminders, each with its own due time. */
 export function reminderKey({ id, startsAt }: GameStart, dueAt: Date): OnceKey {
   return { kind: 'reminder', gameId: id, text: `reminder@${startsAt} due ${dueAt.toISOString()}` }
 }
 
-/** Returns the key of a reminder that the producer reports. A game has one for each start. */
+/** Returns the once-key of a producer's reminder. Each start has only one such key. */
 export function producerReminderKey({ id, startsAt }: GameStart): OnceKey {
   return { kind: 'producer_reminder', gameId: id, text: `reminder@${startsAt}` }
 }
 
-/** Returns a key in the form of an event key, for what our schedule announces without a reported event. */
+/** Returns the event key for an announcement by our schedule. No reported event causes such an announcement. */
 export function toEventKey({ gameId, text }: OnceKey): string {
   return `${gameId} ${text}`
 }
 
 /**
- * Records keys of locked games as announced.
- * @returns the keys that were not recorded before. Of equal keys in `keys` it returns the first
+ * Records once-keys of locked games.
+ * @returns the keys that were not recorded before. If `keys` contains equal keys, only the first of them is returned
  */
 export async function claim(sql: Sql, keys: readonly OnceKey[], now: Date): Promise<Set<OnceKey>> {
   const rows = await sql<{ game_id: number; notice: string }>`

@@ -4,12 +4,14 @@ import { canonicalInstant } from '../http/format/timestamp.ts'
 import { compileCheck, trim } from '../http/validation.ts'
 import { type CloudEvent, EVENT_TYPES, type EventType, eventSchema } from './schema.ts'
 
-/** A reported event after validation. Instants are in the spelling of `canonicalInstant`, so they compare as texts. */
+/**
+ * A reported event after validation. Instants have the format of `canonicalInstant`, so they can be compared as texts.
+ */
 export type GameEvent = {
   id: string
-  /** A hash of `source` and `id`: the identity of the event. */
+  /** A hash of `source` and `id`. The key identifies the event. */
   key: string
-  /** A hash of the content. */
+  /** A hash of the event's content. */
   digest: string
   type: EventType
   time: string
@@ -17,7 +19,7 @@ export type GameEvent = {
   creatorId: number
   playerIds: readonly number[]
   actorId?: number | undefined
-  /** The user who did it for the actor. */
+  /** The user who acted for the actor, such as a creator who removes a player. */
   byId?: number | undefined
   startsAt?: string | undefined
   place?: string | undefined
@@ -26,15 +28,17 @@ export type GameEvent = {
 
 const MAX_AHEAD_MINUTES = 5
 
-const checks = new Map([...EVENT_TYPES, undefined].map(type => [type, compileCheck<CloudEvent>(eventSchema(type))]))
+const checksByType = new Map(
+  [...EVENT_TYPES, undefined].map(type => [type, compileCheck<CloudEvent>(eventSchema(type))]),
+)
 
 /**
  * Validates a CloudEvent.
- * @returns the event, or an error that names the invalid fields. It does not throw, because a batch has an answer for
- * each item
+ * @returns the event, or an error that names the invalid fields. The error is not thrown, because a batch has a result
+ *   for each item
  */
 export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
-  const checked = checks.get(readType(input))!(input)
+  const checked = checksByType.get(readType(input))!(input)
   if ('fields' in checked) return invalid(checked.fields)
   const event = checked.value
   const time = canonicalInstant(event.time)!
@@ -50,13 +54,14 @@ export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
   }
   const { data, type, id, source } = event
   const startsAt = data.starts_at === undefined ? undefined : canonicalInstant(data.starts_at)!
-  const sorted = data.player_ids.toSorted((one, other) => one - other)
+  const sortedPlayerIds = data.player_ids.toSorted((one, other) => one - other)
   return {
     id,
-    // Neither contains NUL, so no two pairs join to the same text.
+    // Neither `source` nor `id` contains NUL, so different pairs give different texts.
     key: hash(`${source}\0${id}`),
-    // A hash of the parsed values, not of the bytes. Blanks, time zones and the order of keys or players do not matter.
-    digest: hash(JSON.stringify({ type, time, data: { ...data, starts_at: startsAt, player_ids: sorted } })),
+    // Hashes the parsed values instead of the bytes. So white space, time zones, and the order of JSON members or
+    // players make no difference.
+    digest: hash(JSON.stringify({ type, time, data: { ...data, starts_at: startsAt, player_ids: sortedPlayerIds } })),
     type: type as EventType,
     time,
     gameId: data.game_id,
@@ -70,11 +75,11 @@ export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
   }
 }
 
-/** Returns the error for an event whose `source` and `id` belong to an event with other content. */
+/** Returns the error for an event that has the `source` and `id` of an earlier event, but other content. */
 export function eventMismatch(): AppError {
   const text = {
     fr: 'Cet identifiant a déjà servi pour un autre contenu.',
-    en: 'This id has been used for another content.',
+    en: 'This id has already been used for an event with other content.',
   }
   return invalid({ id: [text] }, 'event_mismatch')
 }

@@ -5,14 +5,15 @@ import { dueTimes } from './due-times.ts'
 import * as onceKeys from './once-key.ts'
 import type { Game } from './projection.ts'
 
-/** The local time, and how long before a game its players are reminded. */
+/** The local time, and how long before a game its players get reminders. */
 export type ReminderSettings = LocalTime & { reminderOffsets: readonly Duration[] }
 
 /**
- * Updates the schedule of locked games in the event's transaction: deletes the rows of an earlier start or of a
- * cancelled game, and adds the due times that are after `now`. The rows of a game with the same start stay. So a due
- * row that no worker has announced yet is kept, and so is a row that was planned under an earlier REMINDER_OFFSETS.
- * @param known the games before the events
+ * Updates the schedule of locked games in the transaction of their events. Deletes rows for an earlier start and rows
+ * of cancelled games. Inserts the due times that are after `now`. Rows for an unchanged start stay. Examples are an
+ * overdue row that no worker has announced yet, and a row that was planned with an earlier REMINDER_OFFSETS.
+ * @param known the states of the games before the events, by game id
+ * @param changed the new states of the games that the events changed
  */
 export async function planReminders(
   sql: Sql,
@@ -43,14 +44,18 @@ export async function planReminders(
     on conflict on constraint game_schedule_pkey do nothing`
 }
 
-/** Only a game event gives a game a schedule. So the first game event after a score event counts as a move. */
+/**
+ * Returns whether a game needs a new schedule. A game that was known only from score events has no schedule, so its
+ * first game event counts as a move.
+ */
 function isMoved(before: Game, game: Game): boolean {
   return before.eventTime === null || before.startsAt !== game.startsAt || before.cancelled !== game.cancelled
 }
 
 /**
- * Replaces our reminders by a reminder that the producer has just reported: all of ours that are overdue, or our next
- * one if none is. So the players get one reminder for one reason, and our later reminders stay.
+ * Deletes those of our reminders that a producer's reminder replaces: all overdue reminders, or the next reminder if
+ * none is overdue. So the players do not get two reminders for the same reason. Our later reminders stay.
+ * @param reminded the games for which the producer has just reported a reminder
  */
 export async function replaceByProducerReminder(sql: Sql, reminded: readonly Game[], now: Date): Promise<void> {
   const replaced = await sql<{ game_id: number; starts_at: Date; due_at: Date }>`
@@ -67,8 +72,8 @@ export async function replaceByProducerReminder(sql: Sql, reminded: readonly Gam
       and game_schedule.due_at <= greatest(next.due_at, ${now})
     returning game_schedule.game_id, game_schedule.starts_at, game_schedule.due_at`
   if (replaced.length === 0) return
-  // If the game moves away and back to this start, `planReminders` adds these due times again. The claimed keys keep
-  // them from being announced then.
+  // If the game moves away and then back to this start, `planReminders` inserts these due times again. Because their
+  // once-keys are claimed here, the schedule then drops them.
   const keys = reminded.flatMap(game =>
     replaced
       .filter(row => row.game_id === game.id && row.starts_at.getTime() === Date.parse(game.startsAt!))

@@ -1,22 +1,23 @@
 import type { GameEvent } from './parse-event.ts'
 
-/** The state of a game after the events so far. Instants are in the spelling of `canonicalInstant`. */
+/** The state of a game after the events so far. Instants have the format of `canonicalInstant`. */
 export type Game = {
   id: number
   creatorId: number | null
   playerIds: readonly number[]
   startsAt: string | null
   place: string | null
-  /** The `time` of the newest event applied. Null if the service knows the game only from a score event. */
+  /** The `time` of the newest applied event. Null if the service knows the game only from score events. */
   eventTime: string | null
-  /** The `time` of the event that announced the current four as full. Null if that is not announced. */
+  /**
+   * The `time` of the event that completed the current four players. Null unless `game_full` was announced for them.
+   */
   fullSince: string | null
   cancelled: boolean
 }
 
 /**
- * Returns the first state of a game, before any game event is applied: its `eventTime` is null, so each game event is
- * newer.
+ * Returns the state of a game as its first event reports it. `eventTime` is null, so every game event counts as newer.
  */
 export function projectFirst(event: GameEvent): Game {
   return {
@@ -32,11 +33,11 @@ export function projectFirst(event: GameEvent): Game {
 }
 
 /**
- * Returns the game after an event. "Score events make a game known but change nothing of one already known". Of the
- * other events the one with the latest time wins, "among equal times the later arrival". "A cancellation is final
- * whatever its `time`": nothing unsets the flag. Apart from the flag the state still follows the latest time, so the
- * order of arrival does not matter.
- * @returns the same object if nothing changed
+ * Returns the game after an event. "Score events make a game known but change nothing of one already known". Among the
+ * other events, the event with the latest `time` determines the state, "among equal times the later arrival". "A
+ * cancellation is final whatever its `time`", so no event resets `cancelled`. All other members follow the latest
+ * `time` even in a cancelled game.
+ * @returns `before` itself if nothing changed
  */
 export function applyEvent(before: Game, event: GameEvent): Game {
   if (isScoreEvent(event)) return before
@@ -52,31 +53,32 @@ export function isScoreEvent(event: Pick<GameEvent, 'type'>): boolean {
   return event.type.startsWith('score_')
 }
 
-/** Returns whether a newer event was applied before. */
+/** Returns whether the game already has the state of a newer event. */
 function isLate(game: Game, event: GameEvent): boolean {
   return game.eventTime !== null && event.time < game.eventTime
 }
 
-const TYPES_THAT_FILL = ['game_joined', 'game_created', 'game_updated', 'game_full']
+const FILLING_TYPES = ['game_joined', 'game_created', 'game_updated', 'game_full']
 
 /**
- * Decides whether the game is full. "`game_full` follows by itself from the join, creation or update that makes four
- * [...]; a producer's own `game_full` for the same filling adds nothing. A leave and a refill is a new fact."
- * @param game the state after the event, `fullSince` aside
- * @returns the new `fullSince`. If it is neither null nor the old one, `game_full` is to be announced
+ * Returns the `fullSince` of a game after an event. "`game_full` follows by itself from the join, creation or update
+ * that makes four [...]; a producer's own `game_full` for the same filling adds nothing. A leave and a refill is a new
+ * fact."
+ * @param game the state after the event. Its `fullSince` is not used
+ * @returns a time or null. If it is a new time, the caller announces `game_full`
  */
 function findFullSince(before: Game, game: Game, event: GameEvent): string | null {
-  // A producer's `game_full` counts even if it does not name four players.
+  // A producer's `game_full` counts even if it lists fewer than four players.
   const isFull = event.playerIds.length === 4 || event.type === 'game_full'
-  const filledAt = isFull && TYPES_THAT_FILL.includes(event.type) ? event.time : null
+  const filledAt = isFull && FILLING_TYPES.includes(event.type) ? event.time : null
   if (isLate(before, event)) {
     if (game.playerIds.length < 4) return before.fullSince
     if (isFull) return before.fullSince ?? filledAt
-    // There were fewer than four between the announced four and the current four. So the current four are a refill.
+    // The late event shows that a player left after `game_full` was announced. So another player refilled the game.
     return before.fullSince !== null && before.fullSince < event.time ? game.eventTime : before.fullSince
   }
   if (!isFull) return null
-  // Another player is among the four. The leave in between is late, or the producer never reported it.
+  // One of the four players is new. The event in which the former player left is late, or it was never reported.
   const isRefilled = before.playerIds.length === 4 && game.playerIds.some(id => !before.playerIds.includes(id))
   return isRefilled ? filledAt : (before.fullSince ?? filledAt)
 }

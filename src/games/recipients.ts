@@ -4,7 +4,7 @@ import { producerReminderKey, startedKey } from './once-key.ts'
 import type { GameEvent } from './parse-event.ts'
 import { type Game, isScoreEvent } from './projection.ts'
 
-/** Returns the announcements that follow from an event: each type at most once, each recipient once per type. */
+/** Returns the announcements that an event causes. Each type occurs at most once, with each recipient at most once. */
 export function announcementsFor(before: Game, game: Game, event: GameEvent): GameAnnouncement[] {
   // "no later fact revives the game or notifies of it (scores aside)"
   if (before.cancelled && !isScoreEvent(event)) return []
@@ -19,7 +19,7 @@ export function announcementsFor(before: Game, game: Game, event: GameEvent): Ga
       break
     case 'game_reminder':
     case 'game_started':
-      // If the game has moved since, it does not start at this time.
+      // An event for an earlier start of a game that has moved is not announced.
       if (event.startsAt === game.startsAt) {
         const onceKey = event.type === 'game_started' ? startedKey(game) : producerReminderKey(game)
         add(event.type, unique(game.playerIds), { onceKey })
@@ -32,13 +32,14 @@ export function announcementsFor(before: Game, game: Game, event: GameEvent): Ga
   return announcements
 }
 
-type OwnType = Exclude<NotificationType, 'game_full' | 'game_reminder' | 'game_started'>
+/** The notification types whose recipients `findRecipients` looks up. */
+type TypeInTable = Exclude<NotificationType, 'game_full' | 'game_reminder' | 'game_started'>
 
 /**
- * Returns the recipients of the specification's Events table. A late join or leave is for the current players. The
- * compiler asks for a case for each new type.
+ * Returns the recipients according to the specification's Events table. A late join or leave is announced to the
+ * current players. The compiler reports an error if a type has no case.
  */
-function findRecipients(event: GameEvent & { type: OwnType }, before: Game, game: Game): number[] {
+function findRecipients(event: GameEvent & { type: TypeInTable }, before: Game, game: Game): number[] {
   const { actorId, byId, playerIds } = event
   switch (event.type) {
     case 'game_joined':
@@ -58,7 +59,10 @@ function findRecipients(event: GameEvent & { type: OwnType }, before: Game, game
   }
 }
 
-/** Returns each id once. A null is a creator who deleted their account, an undefined an actor that the event omits. */
+/**
+ * Returns each id once, without the excluded ids. A null is a creator who deleted their account. An undefined is an
+ * actor whom the event omits.
+ */
 function unique(ids: readonly (number | null | undefined)[], ...excluded: (number | undefined)[]): number[] {
   return [...new Set(ids)].filter(id => id !== null && id !== undefined).filter(id => !excluded.includes(id))
 }

@@ -19,7 +19,7 @@ const BODY: BodyRule = {
   batch: { type: BATCH_TYPE, maxBytes: 1024 * 1024 },
 }
 
-/** @param ctx.sql connections for the intake alone, so its transactions do not hold up the requests of users */
+/** @param ctx.sql connections that only the intake uses, so its transactions do not delay the requests of users */
 export function intakeRoutes(
   app: App,
   { sql, now, config, metrics }: Pick<Context, 'sql' | 'now' | 'config' | 'metrics'>,
@@ -28,16 +28,16 @@ export function intakeRoutes(
     method: 'POST',
     url: '/internal/v1/events',
     config: { access: 'producer', body: BODY },
-    // Each event type requires more than the schema of the OpenAPI document says. So the handler validates.
+    // Each event type has stricter rules than the schema in the OpenAPI document. So the handler validates the body.
     validatorCompiler: () => value => ({ value }),
     schema: {
       tags: ['Events'],
       operationId: 'reportEvents',
       summary: 'Report events about games and scores',
       description:
-        'A CloudEvent 1.0, or a batch of up to 100. A batch has a result for each event and takes effect in its ' +
-        'order. `source` and `id` identify an event. A repeat is a `duplicate` without effect, so it is always safe ' +
-        'to send again.',
+        'The body is a CloudEvent 1.0, or a batch of up to 100 events. The events of a batch take effect in their ' +
+        'order, and each has its own result. `source` and `id` identify an event. A repeated event has no effect and ' +
+        'gets the status `duplicate`, so it is always safe to send an event again.',
       body: {
         content: {
           'application/cloudevents+json': { schema: CloudEvent },
@@ -82,9 +82,9 @@ export function intakeRoutes(
 }
 
 /**
- * Returns a result for each item of a batch, in their order.
- * @param parsed the items after validation
- * @param outcomes an outcome for each event among `parsed`
+ * Returns a result for each item of a batch, in the order of the items.
+ * @param parsed the event or the validation error for each item
+ * @param outcomes the outcomes of the events in `parsed`, in their order
  */
 function toResults(
   items: readonly unknown[],
@@ -121,7 +121,10 @@ function parseItem(item: unknown, now: Date): GameEvent | AppError {
   return forbiddenCharacterError(item) ?? parseEvent(item, now)
 }
 
-/** Returns the size of an item as compact JSON. If it nests too deeply for `JSON.stringify`, returns Infinity. */
+/**
+ * Returns the size of an item as compact JSON, in bytes. Returns Infinity if the item is nested too deeply for
+ * `JSON.stringify`.
+ */
 function countBytes(item: unknown): number {
   try {
     return Buffer.byteLength(JSON.stringify(item))

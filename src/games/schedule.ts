@@ -11,32 +11,32 @@ import type { Game } from './projection.ts'
 /** "a start at most 15 min late" */
 const START_GRACE_MS = 15 * 60_000
 
-/** The maximum of due times in one transaction, which locks their games for some milliseconds. */
+/** The maximum number of due times in one transaction. The transaction locks their games for some milliseconds. */
 const BATCH_SIZE = 50
 
 const POLL_MS = 1_000
 
 /**
- * The outcome of one due time. A dropped one was too late, or its game was cancelled or moved, or it was announced
- * before. The metric `reminders_total` has the outcome as a label.
+ * The outcome of one due time. A due time is dropped if it is too late, if its game was cancelled or moved, or if it
+ * was announced before. The outcome is a label of the metric `reminders_total`.
  */
 export type Fired = { type: DueTime['type']; outcome: 'told' | 'dropped'; lateSeconds: number }
 
 type DueRow = { game_id: number; type: DueTime['type']; due_at: Date; is_current: boolean }
 
 /**
- * Announces a batch of due times and deletes them from the schedule, in one transaction that locks their games. So it
- * never announces a cancelled or moved game or the same thing twice, and after a crash the rows are still on the
- * schedule. It skips games that another transaction has locked. The next batch looks at them again.
- * @returns the outcomes; an empty array when nothing is left to do now
+ * Announces a batch of due times and deletes them from the schedule, in one transaction that locks their games. The
+ * locks prevent duplicate announcements, and announcements about a cancelled or moved game. After a crash the rows are
+ * still in the schedule. Games that another transaction has locked are left for the next batch.
+ * @returns the outcomes. The array is empty if no due time can be handled now
  */
 export async function fireDue(sql: Sql, localTime: LocalTime): Promise<Fired[]> {
   const { now } = localTime
   return sql.begin(async tx => {
     const locked = await games.lockDue(tx, now, BATCH_SIZE)
     if (locked.size === 0) return []
-    // The snapshot of `lockDue` may be older than the lock. This second statement sees the state of the game under the
-    // lock.
+    // The snapshot of `lockDue` may be older than its locks. This second statement sees the current state of the locked
+    // games.
     const due = await tx<DueRow>`
       delete from game_schedule using game
       where game.id = game_id and game_id = any(${[...locked.keys()]}::bigint[]) and due_at <= ${now}
@@ -54,7 +54,10 @@ export async function fireDue(sql: Sql, localTime: LocalTime): Promise<Fired[]> 
   })
 }
 
-/** "of several overdue reminders the last, and only before the start; a start at most 15 min late" */
+/**
+ * Returns whether a due time may be announced: "of several overdue reminders the last, and only before the start; a
+ * start at most 15 min late".
+ */
 function isTimely(row: DueRow, rowsOfGame: readonly DueRow[], { startsAt }: Game, now: Date): boolean {
   if (!row.is_current) return false
   const start = Date.parse(startsAt!)
@@ -65,14 +68,14 @@ function isTimely(row: DueRow, rowsOfGame: readonly DueRow[], { startsAt }: Game
   return !isSuperseded && now.getTime() < start
 }
 
-/** Returns an announcement as for a reported event. Its event key is made of the once-key. */
+/** Returns the announcement for a due time. No event was reported, so the event key is made from the once-key. */
 function toAnnouncement(game: Game, { type, due_at }: DueRow): GameAnnouncement {
   const onceKey = type === 'game_started' ? startedKey(game) : reminderKey(game, due_at)
   const event = { key: toEventKey(onceKey), type, gameId: game.id }
   return { event, type, recipientIds: game.playerIds, game, onceKey }
 }
 
-/** Returns how many reminders and starts are past their due time, and the age of the oldest. Normally both are 0. */
+/** Returns the number of overdue rows in the schedule, and the age of the oldest in seconds. Normally both are 0. */
 export async function countOverdue(sql: Sql, now: Date): Promise<{ waiting: number; oldestSeconds: number }> {
   const [row] = await sql<{ waiting: number; oldest: Date | null }>`
     select count(*) as waiting, min(due_at) as oldest from game_schedule where due_at <= ${now}`
@@ -80,10 +83,11 @@ export async function countOverdue(sql: Sql, now: Date): Promise<{ waiting: numb
 }
 
 /**
- * Polls for due reminders and starts every second. Any number of workers may run it.
- * @param localTime called for each batch, because a text says "today" or "tomorrow"
- * @param observe called for each due time that fired
- * @returns `stop`, which waits for the current batch
+ * Polls for due reminders and starts every second. Any number of workers may call this function.
+ * @param localTime returns the current local time. It is called for each batch, because texts contain "today" and
+ *   "tomorrow"
+ * @param observe is called with the outcome of each due time
+ * @returns `stop`, which ends the polling and waits for the current batch
  */
 export function startSchedule(
   sql: Sql,
@@ -100,7 +104,7 @@ export function startSchedule(
       isFailing = false
       return fired
     } catch (error) {
-      // Logs once per outage instead of every second.
+      // Logs one error per outage instead of one per second.
       if (!isFailing) log.error({ err: error }, 'cannot read the schedule; retrying every second')
       isFailing = true
       return []

@@ -3,7 +3,7 @@ import { Type } from '../http/type.ts'
 import { ONE_LINE } from '../http/validation.ts'
 import { NOTIFICATION_TYPES } from '../notifications/catalogue.ts'
 
-/** The notification types, and two event types that "notify nobody but keep the game known". */
+/** All notification types, and two event types that "notify nobody but keep the game known". */
 export const EVENT_TYPES = [...NOTIFICATION_TYPES, 'game_created', 'game_updated'] as const
 
 export type EventType = (typeof EVENT_TYPES)[number]
@@ -40,12 +40,12 @@ const line = (field: string, maxLength: number, example: string, description: st
   })
 
 const Score = Type.Object(
-  { id: Type.Optional(id(3)), sets: line('data.score.sets', 100, '6-4 6-3', 'One line.') },
+  { id: Type.Optional(id(3)), sets: line('data.score.sets', 100, '6-4 6-3', 'The score, on one line.') },
   { title: 'Score' },
 )
 
-const ACTOR = id(43, 'The user who did it. Required when a player joined or left: that player.')
-const STARTS_AT = instant('2026-01-17T18:00:00+01:00', 'When the game starts. Required on game events.')
+const ACTOR = id(43, 'The user who caused the event. Required when a player joins or leaves: it is this player.')
+const STARTS_AT = instant('2026-01-17T18:00:00+01:00', 'The start of the game. Required in game events.')
 
 const state = {
   game_id: id(12),
@@ -53,21 +53,21 @@ const state = {
   player_ids: Type.Array(id(42), {
     maxItems: 4,
     uniqueItems: true,
-    description: 'The players, each once.',
+    description: 'The user ids of the players, without duplicates.',
     examples: [[42, 43]],
   }),
   actor_id: Type.Optional(ACTOR),
-  by_id: Type.Optional(id(42, 'The user who did it for the actor, such as a creator who removes a player.')),
+  by_id: Type.Optional(id(42, 'The user who acted for the actor, such as a creator who removes a player.')),
   starts_at: Type.Optional(STARTS_AT),
-  place: Type.Optional(line('data.place', 120, 'Court 2', 'One line.')),
+  place: Type.Optional(line('data.place', 120, 'Court 2', 'The place of the game, on one line.')),
 }
 
 const EventData = Type.Object(
   { ...state, score: Type.Optional(Score) },
-  { title: 'EventData', description: 'The state of the game after the event. `score` is required on score events.' },
+  { title: 'EventData', description: 'The state of the game after the event. `score` is required in score events.' },
 )
 const GameData = Type.Object({ ...state, starts_at: STARTS_AT })
-const MoveData = Type.Object({ ...state, starts_at: STARTS_AT, actor_id: ACTOR })
+const PlayerMoveData = Type.Object({ ...state, starts_at: STARTS_AT, actor_id: ACTOR })
 const ScoreData = Type.Object({ ...state, score: Score })
 
 const verbatim = (description: string, example: string) =>
@@ -77,34 +77,38 @@ const envelope = {
   specversion: Type.Literal('1.0', {
     rule: { fr: 'Le champ specversion doit être « 1.0 ».', en: 'The specversion field must be "1.0".' },
   }),
-  id: verbatim('Together with `source` it identifies the event: a repeat has no effect.', 'join-981'),
+  id: verbatim('Identifies the event together with `source`. A repeated event has no effect.', 'join-981'),
   source: verbatim('The service that reports the event.', '/games'),
   type: Type.Enum([...EVENT_TYPES], {
     description:
-      'What happened. `game_created` and `game_updated` send no notification. They only keep the game known.',
+      'What happened. `game_created` and `game_updated` have no notification of their own. They report the state of ' +
+      'the game.',
     examples: ['game_joined'],
     rule: { fr: 'Ce type d’événement n’existe pas.', en: 'There is no such type of event.' },
   }),
-  time: instant('2026-01-10T09:00:00Z', 'When it happened. The events of a game are ordered by it.'),
+  time: instant(
+    '2026-01-10T09:00:00Z',
+    'When the event happened. This time determines the order of the events of a game.',
+  ),
 }
 
-/** A CloudEvent 1.0 as the OpenAPI document shows it. `eventSchema` adds what each type requires of `data`. */
+/** A CloudEvent 1.0 as the OpenAPI document shows it. `eventSchema` adds the rules for `data` of each event type. */
 export const CloudEvent = Type.Object({ ...envelope, data: EventData }, { title: 'CloudEvent' })
 
-/** Returns the schema for events of a type. For an unknown type it is the schema that all types share. */
+/** Returns the schema for events of a type. For an unknown type, returns the schema that all types share. */
 export function eventSchema(type: EventType | undefined) {
   if (type === undefined) return CloudEvent
-  const moves = type === 'game_joined' || type === 'game_left'
+  const isPlayerMove = type === 'game_joined' || type === 'game_left'
   return Type.Object({
     ...envelope,
-    data: type.startsWith('score_') ? ScoreData : moves ? MoveData : GameData,
+    data: type.startsWith('score_') ? ScoreData : isPlayerMove ? PlayerMoveData : GameData,
   })
 }
 
-/** An event after validation. */
+/** A CloudEvent after validation. */
 export type CloudEvent = Static<typeof CloudEvent>
 
-const count = Type.Integer({ description: 'How many notifications the event caused.', examples: [3] })
+const count = Type.Integer({ description: 'The number of notifications that the event caused.', examples: [3] })
 
 export const EventResult = Type.Object(
   { id: Type.String({ examples: ['join-981'] }), status: Type.Enum(['accepted', 'duplicate']), notifications: count },
@@ -123,6 +127,10 @@ const RejectedEvent = Type.Object(
 )
 
 export const BatchResult = Type.Object(
-  { results: Type.Array(Type.Union([EventResult, RejectedEvent]), { description: 'In the order of the events.' }) },
+  {
+    results: Type.Array(Type.Union([EventResult, RejectedEvent]), {
+      description: 'One result for each event, in their order.',
+    }),
+  },
   { title: 'BatchResult' },
 )

@@ -9,22 +9,22 @@ import { WorkerHeartbeat } from './worker-heartbeat.ts'
 
 export type Task = (payload: unknown) => Promise<void>
 
-/** Jobs of one name that run at once in one process. They mostly wait for a socket. */
+/** The maximum number of jobs of one name that run at the same time in one process. Jobs mostly wait for a socket. */
 const CONCURRENCY = 4
-/** The net under LISTEN, and how soon after its time a job that was put off is seen. */
+/** How often the queue polls. Polling finds postponed jobs, and new jobs whose notification was lost. */
 const POLL_MS = 2_000
 const RETRY_MS = 100
-// "finish what runs, close, within 10 s"
+// How long `stop` waits for running jobs: "finish what runs, close, within 10 s".
 const FINISH_MS = 7_000
 
 /**
- * Runs jobs, at least once each, until stopped. Each name has a pool of its own, so that a silent mail server holds up
- * mails and nothing else. A failed job is tried again after some 3, 7, and then every 20 s; whoever wrote the task decides
- * when it is too late.
- * @param url the database's
- * @param tasks by the names under which their jobs are added
- * @returns `stop`: takes no new jobs, lets the running ones finish for 7 s, and closes its connections. What isn't
- *   finished then is left to the next worker, like the jobs of a killed one.
+ * Runs jobs until the worker is stopped. Each job runs at least once. Each job name has its own pool, so a silent mail
+ * server delays only mails. A failed job is retried after about 3 s, then 7 s, and then every 20 s. The task decides
+ * when a retry is too late.
+ * @param url the URL of the database
+ * @param tasks the tasks by job name
+ * @returns `stop`, which takes no new jobs, lets running jobs finish for up to 7 s, and closes the connections. Another
+ *   worker later runs the unfinished jobs again, as it does after the death of a worker
  */
 export async function startWorker(
   url: string,
@@ -32,7 +32,8 @@ export async function startWorker(
   { log }: { log: FastifyBaseLogger },
 ): Promise<{ stop(): Promise<void> }> {
   const names = Object.keys(tasks)
-  // One connection a pool listens, two show that we are alive (for a moment), and three work.
+  // Each pool listens on one connection. The heartbeat uses one connection, and for a moment two. Three connections run
+  // statements.
   const database = connect(url, { max: names.length + 5, name: 'courtside-worker' })
   const pools = new Map<string, WorkerPool>()
   const presence = new WorkerHeartbeat(database.pool, log)
@@ -51,7 +52,7 @@ export async function startWorker(
       pools.delete(name)
       presence.leave(pool.id)
       if (stopped) return
-      log.error({ task: name }, 'the queue gave up unexpectedly and is started again')
+      log.error({ task: name }, 'the queue stopped unexpectedly and is started again')
       setTimeout(() => stopped ?? start(name), 1_000)
     }
     pool.promise.then(over, over)
@@ -79,23 +80,24 @@ function options(log: FastifyBaseLogger) {
     noHandleSignals: true,
     concurrency: CONCURRENCY,
     pollInterval: POLL_MS,
-    // Only the sentence: what comes with it holds whole jobs.
+    // Logs only the message, because the metadata of the message contains whole jobs.
     logger: new Logger(() => (_level, message) => log.debug({ from: 'queue' }, message)),
-    // Batches, if only of what falls into one tick: by themselves the library's completions are awaited by nobody, so that
-    // one that fails ends the process, and a stop doesn't wait for it.
+    // A delay of 0 batches the completions of one tick. Without batches the library does not wait for its completions.
+    // Then a failed completion would end the process, and `gracefulShutdown` would not wait for running completions.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
   }
 }
 
 /**
- * The pool as the library sees it. It has to be told of no lost connection: after one it sleeps for minutes or gives up, and
- * a mail that was sent but couldn't be ticked off would be sent again. So a statement waits until the database is
- * back, and until our lock is held. Every one of the library's statements stands by itself and may be repeated.
+ * Returns the pool that the library uses. This pool hides lost connections from the library, which would otherwise
+ * sleep for minutes or stop. A mail that was sent but not marked as completed would also be sent again. So each
+ * statement waits until the database is back and this process holds its locks. Every statement of the library is
+ * independent and can be repeated.
  */
 function retryingPool(pool: pg.Pool, presence: WorkerHeartbeat, stopping: () => boolean): pg.Pool {
   async function query(config: pg.QueryConfig): Promise<Pick<pg.QueryResult, 'rows'>> {
     for (;;) {
-      // While stopping, only what ticks a job off, or puts it off, is still worth waiting for.
+      // While the worker stops, only statements that complete or fail a job are still needed.
       if (stopping() && !/^(complete|fail)_job/.test(config.name ?? '')) return { rows: [] }
       if (presence.closed) throw new Error('the worker has stopped')
       try {
@@ -106,7 +108,7 @@ function retryingPool(pool: pg.Pool, presence: WorkerHeartbeat, stopping: () => 
       await delay(RETRY_MS)
     }
   }
-  // With a callback it asks for the connection that listens; that one it knows how to replace.
+  // With a callback, the library asks for its listening connection. The library can replace this connection itself.
   const connect = (callback?: Parameters<pg.Pool['connect']>[0]) =>
     callback ? pool.connect(callback) : Promise.resolve({ query, release() {} })
   return { connect, query, options: pool.options } as unknown as pg.Pool
@@ -114,7 +116,10 @@ function retryingPool(pool: pg.Pool, presence: WorkerHeartbeat, stopping: () => 
 
 type TaskDependencies = { log: FastifyBaseLogger; presence: WorkerHeartbeat; patient: pg.Pool }
 
-/** A task as the library calls it: what it throws is stripped to its kind, since it is kept in the job's row. */
+/**
+ * Wraps a task for the library. The wrapper replaces an error by a short reason, because the library stores the error
+ * in the job's row.
+ */
 function wrapTask(name: string, task: Task, { log, presence, patient }: TaskDependencies) {
   return async (payload: unknown, { job }: JobHelpers): Promise<void> => {
     presence.begin(String(job.id))
@@ -123,8 +128,8 @@ function wrapTask(name: string, task: Task, { log, presence, patient }: TaskDepe
     } catch (error) {
       const fault = describeError(error)
       log.warn({ task: name, job: job.id, attempt: job.attempts, ...fault }, 'a job failed and will be tried again')
-      // The library waits e^attempts seconds. That is too long for a code that lives 15 min, so it is held at 20 s; a job
-      // that fails for a day is a fault of ours, and may run out of attempts.
+      // The library waits e^attempts seconds before a retry. Sign-in codes are valid for only 15 min, so the wait is
+      // limited to 20 s. If a job still fails after a day, the cause is a bug, so the attempts may then run out.
       await patient.query({
         text: `update graphile_worker._private_jobs set attempts = least(attempts, 3)
           where id = $1 and created_at > now() - interval '1 day'`,

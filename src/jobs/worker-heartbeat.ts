@@ -2,13 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 
-// A killed worker's session ends at once, and its jobs are freed when its lock has been seen missing for 5 s: 7 s after its
-// death at most. A live one that lost its connection has those 5 s to take the lock again.
+// PostgreSQL ends the session of a killed worker at once. The worker's jobs are freed when its lock has been missing
+// for 5 s, so at most 7 s after its death. A live worker that lost its connection can take its lock again within these
+// 5 s.
 const LOOK_MS = 1_000
 const GRACE_MS = 5_000
 const RECONNECT_MS = 250
 
-// Any constant will do, as long as every Courtside process takes the same one.
+// Any number works, as long as every Courtside process uses the same number.
 const KEY = (worker: string) => `hashtextextended(${worker}, 4217336002)`
 
 const ALIVE = `select (classid::bigint << 32) | objid::bigint from pg_locks
@@ -18,19 +19,22 @@ const ALIVE = `select (classid::bigint << 32) | objid::bigint from pg_locks
 type LockedJob = { id: string; worker: string; alive: boolean }
 
 /**
- * Shows that workers are alive, and frees the jobs of those that are not. graphile-worker by itself keeps the jobs of a
- * killed worker locked for four hours.
+ * Shows that the workers of this process are alive, and frees the jobs of dead workers. graphile-worker itself would
+ * keep the jobs of a killed worker locked for four hours.
  *
- * Every worker's id (what `locked_by` holds) is an advisory lock of one session, held for the worker's life and gone with
- * it. The lock is a shared one: after a lost connection it is taken again at once, even while the server still believes
- * in the old session. Whoever looks calls a worker gone only when its lock stays missing, and starts counting anew when its
- * own connection was lost: a database that restarts takes everybody's locks, and they all need the time to return.
+ * Each worker holds an advisory lock. The key of the lock is a hash of the worker's id, which `locked_by` contains. The
+ * lock belongs to a session, so it ends when the worker dies. The lock is shared. So after a lost connection the worker
+ * can take it again at once, even if the server has not ended the old session yet.
+ *
+ * A worker counts as gone only if its lock stays missing for GRACE_MS. A process starts this count again after it has
+ * lost its own connection. When the database restarts, all workers lose their locks, and each needs time to take its
+ * lock again.
  */
 export class WorkerHeartbeat {
   readonly #pool: pg.Pool
   readonly #log: FastifyBaseLogger
   readonly #workers = new Set<string>()
-  /** Jobs that tasks of ours were called with and that may still be locked. */
+  /** The ids of jobs that our tasks have received and that may still be locked. */
   readonly #begun = new Set<string>()
   #held = false
   #closed = false
@@ -46,7 +50,7 @@ export class WorkerHeartbeat {
     this.#ran = this.#run()
   }
 
-  /** Whether all our workers' locks are held; no job is to be taken otherwise. */
+  /** Whether this process holds the locks of all its workers. If not, the workers must not take jobs. */
   get held(): boolean {
     return this.#held
   }
@@ -70,7 +74,7 @@ export class WorkerHeartbeat {
     this.#begun.add(jobId)
   }
 
-  /** Gives the locks back. */
+  /** Releases the locks. */
   async close(): Promise<void> {
     this.#held = false
     this.#closed = true
@@ -86,12 +90,12 @@ export class WorkerHeartbeat {
         client = await this.#pool.connect()
         client.once('end', () => this.#wake.abort())
         await this.#watch(client, () => {
-          // Only now, when the new session holds the locks too.
+          // Releases the previous session only now, because the new session holds the locks too.
           previous?.release(true)
           previous = undefined
         })
       } catch (error) {
-        // Told once an outage, not at every attempt.
+        // Logs one warning per outage, not one per attempt.
         const level = this.#held ? 'warn' : 'debug'
         this.#held = false
         this.#log[level]({ reason: (error as { code?: string }).code }, 'the worker lost its lock and takes it again')
@@ -106,7 +110,8 @@ export class WorkerHeartbeat {
   }
 
   async #watch(client: pg.PoolClient, locked: () => void): Promise<void> {
-    // A machine that lost its power says no goodbye; the server finds out by itself in some 5 s.
+    // A machine that loses power does not close its connections. With these settings the server detects this in about 5
+    // s.
     await client.query(`select set_config('tcp_keepalives_idle', '2', false),
       set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '3', false)`)
     const locks = new Set<string>()
@@ -144,7 +149,7 @@ export class WorkerHeartbeat {
 
     const missing = new Set<string>()
     for (const { id, worker, alive } of rows) {
-      // A job that is ours but that we never got: the connection broke between its being locked and our hearing of it.
+      // Our worker has locked this job, but no task has received it. The connection broke before the reply arrived.
       if (this.#workers.has(worker)) {
         if (!this.#begun.has(id)) missing.add(`job ${id}`)
       } else if (!alive) missing.add(`worker ${worker}`)
@@ -159,7 +164,7 @@ export class WorkerHeartbeat {
 
   async #free(client: pg.PoolClient, gone: ['job' | 'worker', string][]): Promise<void> {
     const named = (kind: string) => gone.filter(([of]) => of === kind).map(([, name]) => name)
-    // Looked at once more in the same statement, for a worker that is back just now.
+    // The statement checks the locks again, because a worker may have taken its lock just now.
     await client.query(
       timed(
         `select graphile_worker.force_unlock_workers(array(
@@ -174,7 +179,8 @@ export class WorkerHeartbeat {
         [named('job'), [...this.#workers]],
       ),
     )
-    // What the library itself says of a new job; nobody hears of a freed one otherwise, before the next poll.
+    // The library sends the same notification for a new job. Without it, workers would notice freed jobs only at the
+    // next poll.
     await client.query(timed(`select pg_notify('jobs:insert', '{"count": 10}')`))
     this.#log.warn({ gone: gone.length }, 'freed the jobs of workers that are gone')
   }
@@ -184,7 +190,7 @@ export class WorkerHeartbeat {
   }
 }
 
-/** A statement that is given up when no answer comes: the session may be dead without our having been told. */
+/** Returns a statement with a timeout. The session may be dead although no error was reported. */
 function timed(text: string, values: unknown[] = []): pg.QueryConfig & { query_timeout: number } {
   return { text, values, query_timeout: 4_000 }
 }

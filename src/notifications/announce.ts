@@ -5,32 +5,36 @@ import { type NotificationType, type RenderedText, render, type TextValues } fro
 import type { LocalTime } from './dates.ts'
 import { type NewNotification, store } from './store.ts'
 
-/** An event to announce: one notification for each recipient, in their language. */
+/** An announcement. Each recipient gets one notification, in their own language. */
 export type Announcement = {
   type: NotificationType
-  /** The identity of the event. A user gets one notification for each type and event. */
+  /** Identifies the event. A user gets at most one notification for each type and event. */
   eventKey: string
   recipientIds: readonly number[]
   actorId?: number | undefined
-  /** What the texts may mention, the actor's name aside. */
+  /** The values that the texts may mention, except the actor's name. */
   values: Omit<TextValues, keyof LocalTime | 'actorName'>
   /** The `data` of the notification. */
   data: Record<string, unknown>
 }
 
 export type Announced = {
-  /** How many recipients of each event have an account, by event key. */
+  /** The number of recipients with an account, by event key. */
   counts: Map<string, number>
-  /** How many recipients have no account. */
+  /** The number of recipients without an account. */
   skipped: number
 }
 
-/** A statement that needs the counts. It is sent together with the insert, so it costs no round trip of its own. */
+/**
+ * Runs a statement that needs the counts. The statement is sent together with the insert, so it needs no additional
+ * round trip.
+ */
 export type InsertCompanion = (counts: Announced['counts']) => Promise<unknown>
 
 /**
- * Announces events: locks the accounts of recipients and actors, renders the texts and stores the notifications.
- * Recipients without an account are skipped. Everything that sends notifications goes through this function.
+ * Locks the accounts of recipients and actors, renders the texts and stores the notifications. Skips recipients without
+ * an account. Every notification is created by this function.
+ * @param besideInsert runs one more statement together with the insert
  */
 export async function announce(
   tx: Sql,
@@ -52,7 +56,7 @@ export async function announce(
 
 type People = ReadonlyMap<number, users.Person>
 
-/** Returns a notification for each recipient of an announcement who has an account. */
+/** Returns a notification for each recipient who has an account. */
 function renderAll({ type, ...announcement }: Announcement, people: People, localTime: LocalTime): NewNotification[] {
   const { eventKey, actorId, data } = announcement
   const actorName = actorId === undefined ? undefined : people.get(actorId)?.firstName

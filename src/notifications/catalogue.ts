@@ -2,29 +2,30 @@ import type { Language, Text } from '../language.ts'
 import { dateAndTime, type LocalTime, relativeDateAndTime, timeOfDay } from './dates.ts'
 import { NARROW_NBSP, NBSP } from './typography.ts'
 
-/** The Category column of the specification's Events table. These words are not translated. */
+/** The words in the Category column of the specification's Events table. They are not translated. */
 export type Category = 'Matchs' | 'Scores'
 
-/** What a text may mention. A text leaves out an unknown value together with its preposition. */
+/** The values that a text may mention. If a value is unknown, the text omits the value and its preposition. */
 export type TextValues = LocalTime & {
   /** The first name of the actor, as plain text. */
   actorName?: string
   startsAt?: Date
-  /** How many players the game has after the event, 0 to 4. */
+  /** The number of players after the event, 0 to 4. */
   playerCount?: number
   /** The score as the producer wrote it: "6-4 6-3". */
   sets?: string
 }
 
-/** The text in place of an actor's name that is not known, or not any more. */
+/** The text that replaces an actor's name if the name is unknown or the actor's account was deleted. */
 export const UNKNOWN_ACTOR: Text = { fr: 'Un joueur', en: 'A player' }
 
 type Values = Omit<TextValues, 'actorName'>
 type Sentence = Readonly<Record<Language, (values: Values) => string>>
 
 /**
- * The texts of a type. A message names the actor at its start or nowhere, so the name can be replaced when that person
- * deletes their account. The types enforce it: a sentence does not get the name.
+ * The texts of one notification type. A message may contain the actor's name only at its beginning. So the name can be
+ * replaced when the actor deletes their account. The types enforce this rule, because a `Sentence` function does not
+ * receive the name.
  */
 type Entry = Readonly<{ category: Category; title: Text }> &
   (
@@ -33,8 +34,8 @@ type Entry = Readonly<{ category: Category; title: Text }> &
     | Readonly<{ afterActor: Sentence }>
   )
 
-// The specification's Events table, in its order. The sentences are template literals, so a name that contains "$&" or
-// "{date}" stays as it is.
+// The rows of the specification's Events table, in the same order. The sentences are template literals, so "$&" or
+// "{date}" in a score appears unchanged.
 const ENTRIES = {
   game_joined: {
     category: 'Matchs',
@@ -140,7 +141,10 @@ export const NOTIFICATION_TYPES = Object.keys(ENTRIES) as NotificationType[]
 export type RenderedText = {
   title: string
   message: string
-  /** Where the actor's name stands in the message, in code points (as PostgreSQL counts). Null if it does not. */
+  /**
+   * The position of the actor's name in the message, in code points, as PostgreSQL counts. Null if the message has no
+   * name.
+   */
   actorName: { start: 0; length: number } | null
 }
 
@@ -175,7 +179,7 @@ function spotsLeft({ playerCount }: Values, language: Language): string {
   if (playerCount === undefined) return ''
   if (playerCount === 0) return language === 'fr' ? ' La partie est vide.' : ' The game is empty.'
   const spots = 4 - playerCount
-  // The service may know of a refill before it knows of the leave.
+  // The event that refills the game may arrive before the event in which the player left.
   if (spots <= 0) return language === 'fr' ? ' La partie est complète.' : ' The game is full.'
   if (language === 'fr') return ` Il reste ${spots} ${spots === 1 ? 'place' : 'places'}.`
   return ` ${spots} ${spots === 1 ? 'spot' : 'spots'} left.`

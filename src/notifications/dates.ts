@@ -2,10 +2,11 @@ import type { Language } from '../language.ts'
 import { NBSP } from './typography.ts'
 import { midnight, type WallClock, wallClock } from './wall-clock.ts'
 
-/** The instant at which a text is written, and the IANA time zone of its dates. */
+/** The instant at which a text is rendered, and the IANA time zone for the dates in this text. */
 export type LocalTime = { now: Date; timeZone: string }
 
-// Not the names of Intl: the wording is part of the contract, and the names of Intl may change with the ICU of Node.
+// These names do not come from Intl. The wording must not change, and the names of Intl may change with Node's version
+// of ICU.
 const WEEKDAYS = {
   fr: ['dimanche', 'lundi', 'mardi', 'mercredi', 'jeudi', 'vendredi', 'samedi'],
   en: ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'],
@@ -16,7 +17,8 @@ const MONTHS = {
 }
 
 /**
- * Returns "samedi 17 janvier à 18 h 00" or "Saturday 17 January at 18:00". Another year than the current one is added.
+ * Returns a date such as "samedi 17 janvier à 18 h 00" or "Saturday 17 January at 18:00". The year is added if it is
+ * not the current year.
  */
 export function dateAndTime(instant: Date, language: Language, localTime: LocalTime): string {
   const wall = toZonedDay(instant, localTime.timeZone)
@@ -24,9 +26,9 @@ export function dateAndTime(instant: Date, language: Language, localTime: LocalT
 }
 
 /**
- * Returns "aujourd'hui à 18 h 00", "demain à 18 h 00" or "le samedi 17 janvier à 18 h 00"; in English "today at 18:00",
- * "tomorrow at 18:00" or "on Saturday 17 January at 18:00". Today and tomorrow are calendar days of the zone, not spans
- * of 24 hours.
+ * Returns "aujourd'hui à 18 h 00", "demain à 18 h 00" or "le samedi 17 janvier à 18 h 00". The English texts are "today
+ * at 18:00", "tomorrow at 18:00" and "on Saturday 17 January at 18:00". Today and tomorrow are calendar days in the
+ * time zone, not periods of 24 hours.
  */
 export function relativeDateAndTime(instant: Date, language: Language, localTime: LocalTime): string {
   const wall = toZonedDay(instant, localTime.timeZone)
@@ -36,7 +38,7 @@ export function relativeDateAndTime(instant: Date, language: Language, localTime
   return joinDayAndTime(day, wall, language)
 }
 
-/** Returns "18 h 00" and "0 h 00", or in English "18:00" and "00:00". */
+/** Returns a time such as "18 h 00" or "0 h 00" in French, and "18:00" or "00:00" in English. */
 export function timeOfDay(instant: Date, language: Language, timeZone: string): string {
   return clockTime(wallClock(instant, timeZone), language)
 }
@@ -51,7 +53,7 @@ function joinDayAndTime(day: string, wall: WallClock, language: Language): strin
 }
 
 function dayName({ year, month, day, weekday }: ZonedDay, language: Language, localTime: LocalTime): string {
-  // French counts the first of a month with an ordinal ("1er août"), and only the first.
+  // French uses an ordinal for the first day of a month ("1er août"), and for no other day.
   const number = language === 'fr' && day === 1 ? '1er' : day
   const space = language === 'fr' ? NBSP : ' '
   const otherYear = year === wallClock(localTime.now, localTime.timeZone).year ? '' : ` ${year}`
@@ -61,7 +63,8 @@ function dayName({ year, month, day, weekday }: ZonedDay, language: Language, lo
 type ZonedDay = WallClock & { dayNumber: number; weekday: number }
 
 /**
- * Returns the wall clock of a zone and its day number. Counted in UTC, each day has 24 hours, even at a clock change.
+ * Returns the local date and time in a zone, with the day number and the weekday. The day number is computed in UTC,
+ * where every day has 24 hours.
  */
 function toZonedDay(instant: Date, timeZone: string): ZonedDay {
   const wall = wallClock(instant, timeZone)

@@ -2,14 +2,15 @@ import type { Query } from '../db/sql.ts'
 import { NOTIFICATION_COLUMNS, type NotificationJson } from './schema.ts'
 
 /**
- * The channel on which a transaction notifies of changes to inboxes when it commits. A payload is a list with commas:
- * `<user>:<id>` for a new notification, `<user>` if only the unread count has changed. Each new notification is named,
- * because ids do not commit in their order. A reader of "everything above the last id" would lose a row that commits
- * late.
+ * The NOTIFY channel for inbox changes. PostgreSQL delivers a payload when its transaction commits. A payload is a
+ * comma-separated list: `<user>:<id>` for a new notification, `<user>` if only the unread count has changed.
+ *
+ * A payload names each new notification, because transactions do not commit in the order of their ids. A reader that
+ * fetched only the ids above the last one would miss a row that commits late.
  */
 export const INBOX_CHANNEL = 'notification'
 
-/** The ids of new notifications by user. The set is empty if only the unread count has changed. */
+/** The ids of new notifications, by user id. A set is empty if only the unread count has changed. */
 export type PendingChanges = Map<number, Set<number>>
 
 /** Adds the changes in a payload to `pending`, for the users that `isRelevant` accepts. */
@@ -27,12 +28,12 @@ export function collectChanges(
   }
 }
 
-/** The state of a user's inbox and its new notifications. `latestId` is null if the inbox is empty. */
+/** A user's inbox after a change, and the new notifications in it. `latestId` is null if the inbox is empty. */
 export type InboxChange = { userId: number; unreadCount: number; latestId: number | null; fresh: NotificationJson[] }
 
 /**
- * Returns the unread count and latest id of each user, and the pending notifications that still exist, from one
- * snapshot.
+ * Returns the unread count and the latest id of each user, and those pending notifications that still exist. All values
+ * come from one snapshot.
  */
 export async function readInboxChanges(sql: Query, userIds: number[], pending: PendingChanges): Promise<InboxChange[]> {
   const pairs = [...pending].flatMap(([userId, ids]) => Array.from(ids, id => ({ userId, id })))

@@ -4,25 +4,25 @@ import { UNKNOWN_ACTOR } from './catalogue.ts'
 import { INBOX_CHANNEL } from './inbox-changes.ts'
 import { NOTIFICATION_COLUMNS, type NotificationJson } from './schema.ts'
 
-/** The requested part of a list: a page, or the notifications before one that the client has. */
+/** The requested part of a list: a page, or the notifications that are older than `beforeId`. */
 export type Slice = { page: number; perPage: number; beforeId?: number | undefined }
 
-/** `json` is a JSON array of notifications. */
+/** A slice of the list, with both counts. `json` is a JSON array of notifications. */
 export type Page = { json: string; total: number; unreadCount: number }
 
 /**
- * Returns a slice of a user's notifications, newest first, and the counts of the same snapshot, in one statement.
- * Subqueries count instead of a window over the rows, so the counts are also right past the end.
+ * Returns a slice of a user's notifications, newest first, and both counts. One statement reads everything from one
+ * snapshot. Each count has its own subquery, so the counts are also right for a page after the last one.
  */
 export async function list(sql: Query, userId: number, { page, perPage, beforeId }: Slice): Promise<Page> {
-  // A larger offset would overflow PostgreSQL's bigint. No user has as many notifications.
+  // A larger offset could overflow PostgreSQL's bigint. No user has that many notifications.
   const offset = Math.min((page - 1) * perPage, Number.MAX_SAFE_INTEGER)
-  const newest = beforeId === undefined ? Number.MAX_SAFE_INTEGER : beforeId - 1
+  const maxId = beforeId === undefined ? Number.MAX_SAFE_INTEGER : beforeId - 1
   const [row] = await sql<{ total: number; unread_count: number; page: string | null }>`
     with slice as (
       select ${NOTIFICATION_COLUMNS}
       from notification
-      where user_id = ${userId} and id <= ${newest}
+      where user_id = ${userId} and id <= ${maxId}
       order by id desc
       limit ${perPage} offset ${offset}
     )
@@ -39,11 +39,11 @@ export async function countUnread(sql: Query, userId: number): Promise<number> {
   return row!.count
 }
 
-// Every statement that changes an unread count or adds a notification notifies the INBOX_CHANNEL.
+// Each statement below that changes an unread count at the request of a user sends a NOTIFY on INBOX_CHANNEL.
 
 /**
- * Marks a notification as read. One that is read already keeps its `read_at`, and nothing is written. If a concurrent
- * request marked it first, our snapshot contains neither version of the row, so we retry once.
+ * Marks a notification as read. If the notification is already read, nothing is written and `read_at` stays unchanged.
+ * If a concurrent request marked it first, our snapshot contains neither version of the row, so we retry once.
  * @returns the notification, or undefined if the user does not have it
  */
 export async function markRead(
@@ -71,12 +71,12 @@ export async function markRead(
 }
 
 /**
- * Marks a user's unread notifications as read, all of them or those in `ids`. It locks the rows in the order of their
- * ids, so two such calls cannot deadlock.
- * @returns how many it marked
+ * Marks a user's unread notifications as read: all of them, or only those in `ids`. Locks the rows in the order of
+ * their ids, so two calls cannot deadlock.
+ * @returns the number of notifications that were marked
  */
 export async function markAllRead(sql: Sql, userId: number, ids: number[] | undefined, now: Date): Promise<number> {
-  // With `ids` this is another statement, because a plan for both would read every unread row to find a few.
+  // A call with `ids` runs a different statement. A shared plan would read all unread rows even for a few ids.
   const amongIds = ids ? fragment`and id = any(${ids}::bigint[])` : NOTHING
   const [row] = await sql<{ count: number }>`
     with mine as (
@@ -94,7 +94,7 @@ export async function markAllRead(sql: Sql, userId: number, ids: number[] | unde
   return row!.count
 }
 
-/** Deletes a notification. @returns whether the user had it */
+/** Deletes a notification. @returns whether the user had this notification */
 export async function remove(sql: Sql, userId: number, id: number): Promise<boolean> {
   const removed = await sql`
     delete from notification where user_id = ${userId} and id = ${id}
@@ -103,8 +103,8 @@ export async function remove(sql: Sql, userId: number, id: number): Promise<bool
 }
 
 /**
- * Returns whether another user has the notification. This is the only query that is not limited to one user's rows. A
- * row of the caller, perhaps inserted just now, does not count.
+ * Returns whether a notification belongs to another user. No other query behind a route reads rows of other users. A
+ * row of `userId` does not count, because it may have been inserted just now.
  */
 export async function belongsToOther(sql: Query, userId: number, id: number): Promise<boolean> {
   const [row] = await sql<{ found: boolean }>`
@@ -113,10 +113,12 @@ export async function belongsToOther(sql: Query, userId: number, id: number): Pr
 }
 
 /**
- * "Deleting a user turns their name into 'Un joueur' in others' notifications". The name is the start of these
- * messages. Call it under the user's lock, so no new notification can name them, and before the account is deleted
- * together with its own notifications. It locks those too, all in the order of their ids. So two users who are in each
- * other's notifications can be deleted at the same time.
+ * Replaces a user's name in the notifications of other users: "Deleting a user turns their name into 'Un joueur' in
+ * others' notifications". These messages begin with the name.
+ *
+ * Call this while the transaction holds the user's lock, so no new notification can contain the name. Call this before
+ * the account and its own notifications are deleted. The function locks those notifications too, all in the order of
+ * their ids. So two users who appear in each other's notifications can be deleted at the same time.
  */
 export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
   await sql`
@@ -135,12 +137,13 @@ export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
 }
 
 /**
- * Deletes notifications that are older than the given instants: `read` for read ones, `any` for all. Null means never.
- * It walks the table in the order of ids, which is nearly the order of creation, with one statement for each slice.
- * @returns how many it deleted
+ * Deletes read notifications that were created before `read`, and all notifications that were created before `any`.
+ * Null means that there is no such limit. The function goes through the table in the order of the ids, which is nearly
+ * the order of creation. Each statement handles at most `sliceSize` rows.
+ * @returns the number of deleted notifications
  */
-export async function prune(sql: Sql, { read, any }: { read: Date | null; any: Date | null }, slice: number) {
-  const newest = Math.max(read?.getTime() ?? 0, any?.getTime() ?? 0)
+export async function prune(sql: Sql, { read, any }: { read: Date | null; any: Date | null }, sliceSize: number) {
+  const latestLimit = Math.max(read?.getTime() ?? 0, any?.getTime() ?? 0)
   let deleted = 0
   for (let after = 0; ; ) {
     const [seen] = await sql<{ last: number | null; oldest: Date | null; deleted: number }>`
@@ -148,7 +151,7 @@ export async function prune(sql: Sql, { read, any }: { read: Date | null; any: D
         select user_id, id, read_at, created_at from notification
         where id > ${after} and id > 0
         order by id
-        limit ${slice}
+        limit ${sliceSize}
       ), deleted as (
         delete from notification using slice
         where notification.user_id = slice.user_id and notification.id = slice.id
@@ -157,13 +160,16 @@ export async function prune(sql: Sql, { read, any }: { read: Date | null; any: D
       )
       select max(id) as last, min(created_at) as oldest, (select count(*) from deleted) as deleted from slice`
     deleted += seen!.deleted
-    // Nothing in this slice was old enough, so the following slices are too young.
-    if (seen!.last === null || seen!.oldest!.getTime() >= newest) return deleted
+    // Even the oldest notification of this slice is too new to be deleted, and later slices are newer.
+    if (seen!.last === null || seen!.oldest!.getTime() >= latestLimit) return deleted
     after = seen!.last
   }
 }
 
-/** Returns a user's notifications, and those of others that name the user, for `users export`. */
+/**
+ * Returns a user's notifications, and the notifications of other users that contain the user's name, for `users
+ * export`.
+ */
 export async function exportUserData(sql: Sql, userId: number) {
   const received = await sql`
     select id, type, title, message, data, read_at, created_at

@@ -33,7 +33,9 @@ function readingRoutes(app: App, { readSql }: NeededContext, streams: Streams): 
       const { page = 1, per_page: perPage = 20, before_id: beforeId } = request.query
       if (beforeId !== undefined && request.query.page !== undefined) {
         throw invalid({
-          before_id: [{ fr: 'before_id et page ne vont pas ensemble.', en: 'before_id and page do not go together.' }],
+          before_id: [
+            { fr: 'before_id et page ne vont pas ensemble.', en: 'before_id and page cannot be used together.' },
+          ],
         })
       }
       const { json, total, unreadCount } = await notifications.list(readSql, request.caller.userId, {
@@ -66,9 +68,9 @@ function readingRoutes(app: App, { readSql }: NeededContext, streams: Streams): 
       operationId: 'streamNotifications',
       tags: ['Notifications'],
       summary: 'Receive new notifications as server-sent events',
-      description: STREAM,
+      description: STREAM_DESCRIPTION,
       response: {
-        200: { description: 'The events, until the token expires.', content: { 'text/event-stream': EVENTS } },
+        200: { description: 'The events, until the token expires.', content: { 'text/event-stream': STREAM_EXAMPLE } },
       },
     },
     handler: async (request, reply) => {
@@ -105,13 +107,13 @@ function changingRoutes(app: App, { sql, readSql, now }: NeededContext): void {
     schema: {
       operationId: 'readAllNotifications',
       tags: ['Notifications'],
-      summary: 'Mark all notifications as read, or those that were on the screen',
+      summary: 'Mark all notifications as read, or only those with the given ids',
       body: ReadAllBody,
       response: { 200: Type.Object({ message: Type.String(), count: Type.Integer() }) },
     },
     handler: async request => {
       const count = await notifications.markAllRead(sql, request.caller.userId, request.body.ids, now())
-      return { message: READ[preferredLanguage(request.headers['accept-language'])], count }
+      return { message: MARKED_AS_READ[preferredLanguage(request.headers['accept-language'])], count }
     },
   })
 
@@ -134,27 +136,26 @@ function changingRoutes(app: App, { sql, readSql, now }: NeededContext): void {
   })
 }
 
-/**
- * Returns the error for a notification that the caller does not have. The specification gives the sentence of the 403.
- */
+/** Returns the error for a notification that the caller does not have. The specification gives the text of the 403. */
 async function ownershipError(sql: Query, userId: number, id: number) {
   return (await notifications.belongsToOther(sql, userId, id))
     ? forbidden(same('Cette notification ne vous appartient pas.'))
     : notFound()
 }
 
-const STREAM = [
-  'The first event is `sync` with `{unread_count, latest_id}`. It comes again after every gap. A client that does not',
-  'have `latest_id` yet fetches the list. The other events come as changes commit: `notification` (a Notification) and',
-  '`unread_count` (`{unread_count}`). A notification may still come after a `sync` that covers it, and ids need not',
-  'rise. So recognize a notification by its `id`. The heartbeat is a comment every 20 s. The stream ends with the token',
-  'and with the session. At most 5 streams of a user are open: the next one ends the oldest.',
+const STREAM_DESCRIPTION = [
+  'The first event is `sync` with `{unread_count, latest_id}`. Another `sync` follows after every gap in the stream. A',
+  'client that does not have the notification `latest_id` yet fetches the list. When changes commit, the stream sends',
+  '`notification` events (a Notification) and an `unread_count` event (`{unread_count}`). A notification may still',
+  'arrive after a `sync` that covers it, and ids may arrive in any order. So identify a notification by its `id`. A',
+  'comment every 20 s keeps the connection alive. The stream ends when the token expires or the session ends. A user',
+  'has at most 5 open streams: a further stream ends the oldest one.',
 ].join(' ')
-const EVENTS = {
+const STREAM_EXAMPLE = {
   schema: Type.String({ examples: ['event: sync\ndata: {"unread_count":2,"latest_id":41}\n\n'] }),
 }
 
-const READ = {
+const MARKED_AS_READ = {
   fr: 'Les notifications ont été marquées comme lues.',
   en: 'The notifications were marked as read.',
 }

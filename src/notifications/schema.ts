@@ -39,12 +39,14 @@ export const PageQuery = Type.Object({
 export const NotificationPath = Type.Object({ id: Id })
 
 export const ReadAllBody = Type.Object({
-  ids: Type.Optional(Type.Array(Id, { maxItems: 100, description: 'Marks only these. Without `ids` it marks all.' })),
+  ids: Type.Optional(
+    Type.Array(Id, { maxItems: 100, description: 'The notifications to mark. Without `ids`, all are marked.' }),
+  ),
 })
 
 /**
- * A `Notification` as JSON text, written by PostgreSQL (`row_to_json`). A page takes a third more time if the process
- * parses the rows and writes them again.
+ * A `Notification` as JSON text. PostgreSQL writes this text with `row_to_json`. A page would take a third longer if
+ * this process parsed and serialized the rows.
  */
 export type NotificationJson = string
 

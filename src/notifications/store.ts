@@ -3,7 +3,7 @@ import type { Language } from '../language.ts'
 import type { RenderedText } from './catalogue.ts'
 import { INBOX_CHANNEL } from './inbox-changes.ts'
 
-/** A notification to store. A user gets only one for each `dedupKey`. */
+/** A notification to store. A user gets only one notification for each `dedupKey`. */
 export type NewNotification = RenderedText & {
   userId: number
   dedupKey: string
@@ -14,14 +14,14 @@ export type NewNotification = RenderedText & {
 }
 
 /**
- * Stores notifications in one insert. Their ids rise in the order given. It skips a notification if the user has one
- * with the same deduplication key, and users who do not exist.
- * @returns how many it stored
+ * Stores notifications with one insert. Their ids rise in the given order. Skips users who do not exist, and
+ * notifications whose deduplication key their user already has.
+ * @returns the number of stored notifications
  */
 export async function store(sql: Sql, notifications: NewNotification[], now: Date): Promise<number> {
   if (notifications.length === 0) return 0
   const column = <K extends keyof NewNotification>(name: K) => notifications.map(notification => notification[name])
-  // The conflict is named by its columns, because the name of the constraint is to change (see migration 0007).
+  // `on conflict` names columns, because a later migration will rename the constraint (see migration 0007).
   const [row] = await sql<{ count: number }>`
     with stored as (
       insert into notification (user_id, type, title, message, data, dedup_key, actor_id, locale, actor_name_length,
@@ -37,7 +37,7 @@ export async function store(sql: Sql, notifications: NewNotification[], now: Dat
       on conflict (user_id, dedup_key) do nothing
       returning user_id, id
     ), notified as (
-      -- 200 ids at a time, so a payload stays below PostgreSQL's limit of 8000 bytes.
+      -- A payload has at most 200 ids, so it stays below PostgreSQL's limit of 8000 bytes.
       select count(*) as count, pg_notify(${INBOX_CHANNEL}, string_agg(user_id || ':' || id, ',' order by id))
       from (select user_id, id, (row_number() over () - 1) / 200 as part from stored) as numbered
       group by part

@@ -24,24 +24,25 @@ type Deps = {
   listener: Listener
   log: FastifyBaseLogger
   now: () => Date
-  /** Returns those of the sessions that have not ended. */
+  /** Returns those session ids whose sessions have not ended. */
   findRunning: (sessionIds: string[]) => Promise<Set<string>>
-  /** Called with 1 when a stream opens, and with -1 when it ends. */
+  /** Changes the number of open streams: by 1 when a stream opens, by -1 when a stream ends. */
   count: (change: 1 | -1) => void
 }
 
 /**
- * The live streams of this process. It works in rounds, one at a time. A round reads the pending changes of all users
- * with one statement and sends them. Changes that arrive during a round wait for the next. So a burst of changes costs
- * few statements, a user without a stream here costs none, and each stream receives changes in the order in which they
- * become visible.
+ * Serves the live streams of this process. Sends changes in rounds, one round at a time. A round reads the pending
+ * changes of all users with one statement and sends them. Changes that arrive during a round wait for the next round.
+ *
+ * So a burst of changes needs few statements, and changes of users without a stream need none. Each stream receives
+ * changes in the order in which they become visible.
  */
 export class Streams {
   readonly #deps: Deps
   readonly #byUser = new Map<number, Set<Stream>>()
-  /** The changes since the last round began. */
+  /** The changes that have arrived since the last round began. */
   readonly #pending: PendingChanges = new Map()
-  /** The streams that the next round sends a `sync`. */
+  /** The streams to which the next round sends a `sync`. */
   readonly #unsynced = new Set<Stream>()
   #isRunning = false
   #isClosed = false
@@ -52,14 +53,15 @@ export class Streams {
       collectChanges(this.#pending, payload, userId => this.#byUser.has(userId))
       this.#startRounds()
     })
-    // Changes during "a lost LISTEN connection" are lost. So every stream gets a `sync` when the connection is back.
+    // Changes do not arrive during "a lost LISTEN connection". So every stream gets a `sync` when the connection is
+    // back.
     deps.listener.onUp(() => {
       for (const stream of this.#all()) this.#unsynced.add(stream)
       this.#startRounds()
     })
   }
 
-  /** Turns a reply into a stream, which ends when the token expires at the latest. */
+  /** Turns a reply into a stream. The stream ends at the latest when the token expires. */
   open(reply: FastifyReply, caller: Caller): void {
     const streamsOfUser = this.#byUser.get(caller.userId) ?? new Set()
     this.#byUser.set(caller.userId, streamsOfUser)
@@ -75,7 +77,7 @@ export class Streams {
     this.#startRounds()
   }
 
-  /** Ends the streams of a session, or of all sessions of a user. */
+  /** Ends the streams of a session. Without a `sessionId`, ends all streams of the user. */
   end({ userId, sessionId }: { userId: number; sessionId?: string | undefined }): void {
     for (const stream of [...(this.#byUser.get(userId) ?? [])]) {
       if (sessionId === undefined || stream.caller.sessionId === sessionId) this.#drop(stream)
@@ -128,7 +130,7 @@ export class Streams {
     this.#isRunning = false
   }
 
-  /** After a failed round, its streams get a `sync` instead. A `sync` covers all changes. */
+  /** Requests a `sync` for the streams of a failed round. A `sync` covers all changes. */
   #requestSync(changes: PendingChanges, syncing: Set<Stream>): void {
     for (const userId of changes.keys()) for (const stream of this.#byUser.get(userId) ?? []) this.#unsynced.add(stream)
     for (const stream of syncing) if (this.#byUser.get(stream.caller.userId)?.has(stream)) this.#unsynced.add(stream)
@@ -142,7 +144,10 @@ export class Streams {
     }
   }
 
-  /** A session may have ended after its token was checked and before this process could hear of it. */
+  /**
+   * Ends streams whose session has ended. A session may end between the check of its token and the registration of its
+   * stream. A session may also end while the listener has no connection.
+   */
   async #dropEndedSessions(syncing: Set<Stream>): Promise<void> {
     if (syncing.size === 0) return
     const running = await this.#deps.findRunning([...syncing].map(stream => stream.caller.sessionId))
@@ -154,7 +159,7 @@ export class Streams {
     const notifications = fresh.map(json => formatEvent('notification', json)).join('')
     const unread = formatEvent('unread_count', JSON.stringify({ unread_count: unreadCount }))
     for (const stream of this.#byUser.get(userId) ?? []) {
-      // A stream that opened during this round gets nothing. The next round sends it a `sync`, which covers this
+      // A stream that opened during this round gets nothing yet. The next round sends it a `sync`, which covers this
       // change.
       if (syncing.has(stream)) stream.wire.write(sync + notifications)
       else if (stream.synced && hasChanged) stream.wire.write(notifications + unread)
