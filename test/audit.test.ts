@@ -22,7 +22,7 @@ async function auditTrail(work: () => Promise<unknown>) {
   }))
 }
 
-/** Returns the expected line, with the user and session of the token. */
+/** Returns the expected audit line. The user and the session come from the token, if there is one. */
 function line(audit: keyof typeof AUDIT_EVENTS, token?: string) {
   const { sub, sid } = token === undefined ? {} : payloadOf(token)
   return { level: AUDIT_EVENTS[audit], audit, user_id: sub && Number(sub), session_id: sid, client: '127.0.0.1' }
@@ -57,7 +57,7 @@ suite('the audit trail', () => {
     }
   })
 
-  test('an audit line has the request id of the answer, and the /64 network of an IPv6 client', async () => {
+  test('an audit line contains the request id of the answer and the /64 network of an IPv6 client', async () => {
     const before = h.logged.length
     const answer = await h.call('POST', '/api/v1/auth/verify-otp', {
       body: { email: newEmail(), code: '0000' },
@@ -76,7 +76,7 @@ suite('the audit trail', () => {
     assert.deepEqual(lines, [line('logout', token), line('refresh_refused', token)])
   })
 
-  test('a refresh of a dead token is audited as a warning with the revoked session', async () => {
+  test('a refresh with a dead token is audited as a warning that names the revoked session', async () => {
     const { token: old } = await signUp(h)
     const renewed = await h.call('POST', '/api/v1/auth/refresh', { token: old })
     await h.call('GET', '/api/v1/auth/me', { token: renewed.body.access_token })
@@ -100,7 +100,7 @@ suite('the audit trail', () => {
     assert.deepEqual(lines, [line('deletion_failed', token), line('deletion', token)])
   })
 
-  test('a wrong key at the routes for services and operators is audited, and the log does not contain it', async () => {
+  test('a wrong key at the intake or at /metrics is audited, and the log does not contain the key', async () => {
     const { token } = await signUp(h)
     const lines = await auditTrail(async () => {
       for (const [method, url] of [
@@ -116,7 +116,7 @@ suite('the audit trail', () => {
     assert.doesNotMatch(JSON.stringify(h.logged), /zq-guessed-key/)
   })
 
-  test('other successful requests and requests with invalid input or tokens are not audited', async () => {
+  test('successful reads, refreshes and code requests and all invalid requests are not audited', async () => {
     const { token } = await signUp(h)
     const lines = await auditTrail(async () => {
       const { body } = await h.call('POST', '/api/v1/auth/refresh', { token })
@@ -129,7 +129,7 @@ suite('the audit trail', () => {
     assert.deepEqual(lines, [])
   })
 
-  test('docs/operations.md lists exactly the audit events with their levels', async () => {
+  test('docs/operations.md lists exactly the audit events and their levels', async () => {
     const text = await readFile(new URL('../docs/operations.md', import.meta.url), 'utf8')
     const [, section] = text.split('### The audit trail\n')
     const rows = [...section!.split(/^##/m)[0]!.matchAll(/^\| `(\w+)` \| (info|warn) \|/gm)]

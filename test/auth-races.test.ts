@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
 import { newEmail, otherThan, payloadOf, profile, queuedCode, signUp } from './support/scenario.ts'
 
-// Each race runs this often. The database decides it, so the outcome must hold every time.
+// The number of rounds of each race. The database decides each race, so every round must have the expected outcome.
 const ROUNDS = 200
 
 const h = harness()
@@ -33,7 +33,7 @@ async function repeatRace(race: () => Promise<void>): Promise<void> {
 }
 
 describe('races over a code', () => {
-  test('of five concurrent requests with the right code exactly one signs in', () =>
+  test('exactly one of five concurrent requests with the right code signs in', () =>
     repeatRace(async () => {
       const { email, code } = await requestNewCode()
       const answers = await Promise.all(Array.from({ length: 5 }, () => verify(email, code)))
@@ -54,7 +54,7 @@ describe('races over a code', () => {
       )
     }))
 
-  test('of eight concurrent wrong guesses exactly five count as attempts', () =>
+  test('exactly five of eight concurrent wrong guesses count as attempts', () =>
     repeatRace(async () => {
       const { email, code } = await requestNewCode()
       await Promise.all(Array.from({ length: 8 }, () => verify(email, otherThan(code))))
@@ -63,7 +63,7 @@ describe('races over a code', () => {
       assert.equal((await verify(email, code)).status, 422)
     }))
 
-  test('a new code concurrent with wrong guesses kills the old code', () =>
+  test('a request for a new code, concurrent with wrong guesses, invalidates the old code', () =>
     repeatRace(async () => {
       const { email, code: old } = await requestNewCode()
       h.clock.advance(60_000)
@@ -73,7 +73,7 @@ describe('races over a code', () => {
       assert.equal((await verify(email, fresh)).status, 200)
     }))
 
-  test('a new code concurrent with the right code leaves either one sign-in or a valid new code', () =>
+  test('if the right code and a request for a new code are concurrent, one of the two codes signs in', () =>
     repeatRace(async () => {
       const { email, code } = await requestNewCode()
       h.clock.advance(60_000)
@@ -85,13 +85,13 @@ describe('races over a code', () => {
       assert.equal(users.length, 1)
     }))
 
-  test('of several concurrent requests for a code one sends a mail, or a sign-up follows a sign-in without mail', () =>
+  test('concurrent requests for a code to one address send at most one mail', () =>
     repeatRace(async () => {
       const email = newEmail()
       const bodies = [profile(email), { email }, profile(email), { email }]
       const answers = await Promise.all(bodies.map(requestCode))
       const sent = answers.filter(answer => answer.status === 200)
-      // A sign-up may follow a sign-in that sent no mail. Two mails never leave.
+      // A sign-in request for an unknown address gets 200 but no mail. One sign-up request may succeed after it.
       assert.ok(
         sent.length === 1 || sent.length === 2,
         JSON.stringify(countByStatus(answers.map(answer => answer.status))),
@@ -113,7 +113,7 @@ describe('races over a session', () => {
       assert.equal(new Set(answers.map(answer => answer.body.access_token)).size, 1)
     }))
 
-  test('a logout concurrent with a refresh ends the session, also for the new token', () =>
+  test('after a logout concurrent with a refresh, the newest token is refused', () =>
     repeatRace(async () => {
       const { token } = await signUp(h)
       const [loggedOut, refreshed] = await Promise.all([
@@ -125,7 +125,7 @@ describe('races over a session', () => {
       assert.equal((await h.call('GET', '/api/v1/auth/me', { token: newest })).status, 401)
     }))
 
-  test('of a deletion and a sign-in with one code exactly one succeeds, and no session is left over', async () => {
+  test('exactly one of a deletion and a concurrent sign-in with the same code succeeds', async () => {
     for (let round = 0; round < 50; round += 1) {
       const { email, token } = await signUp(h)
       h.clock.advance(60_000)

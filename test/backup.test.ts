@@ -19,7 +19,7 @@ import { waitUntil } from './support/wait-until.ts'
 const root = new URL('..', import.meta.url).pathname
 const DOCUMENT = readFileSync(join(root, 'docs/operations.md'), 'utf8')
 
-/** Returns the shell commands of a section, unchanged. @throws when it has none */
+/** Returns the shell commands of a section of docs/operations.md, unchanged. @throws if the section has none */
 function readCommands(heading: string): string {
   const section = DOCUMENT.split(`\n### ${heading}\n`)[1]!.split(/\n###? /)[0]!
   const commands = [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, lines]) => lines).join('')
@@ -34,7 +34,7 @@ async function runShell(commands: string, cwd: string, env: Record<string, strin
   await promisify(execFile)('bash', ['-eo', 'pipefail', '-c', commands], options)
 }
 
-/** Returns the major version of an installed PostgreSQL program; 0 if it is not installed. */
+/** Returns the major version of a PostgreSQL program, or 0 if the program is not installed. */
 function readMajor(program: string): number {
   try {
     return Number.parseInt(execFileSync(program, ['--version'], { encoding: 'utf8' }).split(') ')[1]!, 10)
@@ -55,7 +55,7 @@ before(async () => {
 })
 after(() => rm(folder, { recursive: true, force: true }))
 
-test('a dump under load, restored, has the sessions, events and mails', {
+test('a database restored from a dump taken under load has the sessions, events and queued mails', {
   skip: skipDump,
   timeout: 120_000,
 }, async t => {
@@ -82,7 +82,7 @@ test('a dump under load, restored, has the sessions, events and mails', {
   const players = await makePlayers(database.sql)
   const token = await signUpByMail(services, smtp, 'reader@example.com')
 
-  // The mail server accepts no mail, so the dump contains locked jobs.
+  // The mail server does not confirm mails, so workers hold their jobs and the dump contains locked jobs.
   smtp.mode = 'hold'
   load = startLoad(services, players)
   await smtp.until(() => smtp.held.length > 0)
@@ -114,21 +114,21 @@ test('a dump under load, restored, has the sessions, events and mails', {
   await smtp.until(() => [...locked, ...waiting].every(({ email }) => mailed().includes(email)))
   const me = await fetch(`${services[0]!.address}/api/v1/auth/me`, { headers: { authorization: `Bearer ${token}` } })
   assert.equal(me.status, 200)
-  // A new user does not get the id of a user who was created after the dump.
+  // A new user must not get the id of a user who was created after the dump.
   await signUpByMail(services, smtp, 'later@example.com')
   const [later] = await restored<{ id: number }>`select id from app_user where email = 'later@example.com'`
   assert.ok(later!.id > lost[0]!.id, `${later!.id}`)
   assert.equal(await services[0]!.stop(), 0)
 })
 
-test('an embedded database, copied into an external one, has the same rows there', {
+test('an external database that was copied from an embedded one has the same rows', {
   skip: skipCopy,
   timeout: 120_000,
 }, async t => {
   const name = `moved_${process.pid}`
   await administer(`create database ${name}`)
   const url = Object.assign(new URL(process.env.TEST_DATABASE_URL!), { pathname: `/${name}` }).href
-  // The commands run in a checkout with the data folder `data`.
+  // The commands run in a checkout whose data folder is `data`.
   const checkout = join(folder, 'checkout')
   await mkdir(checkout)
   await copyProgram(checkout)
@@ -150,7 +150,7 @@ test('an embedded database, copied into an external one, has the same rows there
 
   const env = settingsFor(url, 'smtp://localhost')
   await runShell(readCommands('From embedded to external'), checkout, env)
-  // All tables but the throttle, and `missed_guess` with its random rows.
+  // The comparison omits the tables that the commands do not copy.
   const tables = await sql<{ name: string }>`
     select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace
       and relname not in ('throttle', 'missed_guess', 'migration') order by 1`

@@ -9,7 +9,7 @@ const h = harness()
 const VERIFY =
   'POST /api/v1/auth/verify-otp HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{'
 
-test('closing takes 5 s at most with silent clients, half-sent requests and a body that never ends', async () => {
+test('the app closes within 5 s despite silent clients, half-sent requests and a body that never ends', async () => {
   await h.app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = h.app.server.address() as { port: number }
   const arrived = new Promise<void>(resolve => {
@@ -39,7 +39,7 @@ test('closing takes 5 s at most with silent clients, half-sent requests and a bo
   const closed = h.app.close()
   for (const { closed } of [silent, halfSent]) assert.ok((await closed) - start < 1_000)
   late.socket.write('}')
-  // The handler already runs, so the request gets its answer, and then its connection closes.
+  // The handler of this request was running before the close, so the app answers it and then closes the connection.
   assert.ok((await late.closed) - start < 3_000)
   assert.match(late.answer, /^HTTP\/1.1 422 /)
   await closed

@@ -21,7 +21,7 @@ function readFaults(env: Record<string, string>): string[] {
 }
 
 describe('an empty environment', () => {
-  test('an empty environment gives the defaults of the contract', () => {
+  test('an empty environment gives the documented defaults', () => {
     assert.deepEqual(readConfig({}), {
       host: '127.0.0.1',
       port: 3000,
@@ -58,7 +58,7 @@ describe('an empty environment', () => {
 })
 
 describe('a production node', () => {
-  test('lists, durations and roles are parsed', () => {
+  test('lists, durations and the role are parsed', () => {
     const config = readConfig({
       ...PRODUCTION,
       JWT_SECRET: `${SECRET}, ${SECRET}2`,
@@ -108,7 +108,7 @@ describe('faults', () => {
     ['DEV_MAILBOX', 'true'],
   ]
   for (const [name, value] of bad) {
-    test(`the fault of ${name}=${value.slice(0, 30)} names the setting and does not repeat the value`, () => {
+    test(`the fault for ${name}=${value.slice(0, 30)} names the setting and does not repeat the value`, () => {
       const faults = readFaults({ ...PRODUCTION, [name]: value })
       assert.equal(faults.length, 1)
       assert.ok(faults[0]!.startsWith(`${name}: `))
@@ -124,7 +124,7 @@ describe('faults', () => {
     )
   })
 
-  test('DATABASE_URL has one host or several, with or without ports, user and options', () => {
+  test('DATABASE_URL may name one host or several, with or without ports, a user and options', () => {
     for (const url of [
       'postgres://db.example',
       'postgresql://user:p%40ss:word@db.example:5432/courtside?sslmode=verify-full',
@@ -135,13 +135,13 @@ describe('faults', () => {
     }
   })
 
-  test('MAIL_FROM is one address, alone or after a name', () => {
+  test('MAIL_FROM accepts one address, with or without a name before it', () => {
     for (const MAIL_FROM of ['a@club.example', 'Padel Club <a@club.example>', '"Padel, Club" <a@club.example>']) {
       assert.equal(readConfig({ MAIL_FROM }).mailFrom, MAIL_FROM)
     }
   })
 
-  test('missing settings are listed together with faulty ones', () => {
+  test('missing settings are listed together with faulty settings', () => {
     const listFaultyNames = (env: Record<string, string>) => readFaults(env).map(fault => fault.split(':')[0])
     assert.deepEqual(listFaultyNames({ PORT: 'x', DATABASE_URL: PRODUCTION.DATABASE_URL }), [
       'PORT',
@@ -174,7 +174,7 @@ describe('the development mailbox', () => {
     { DATABASE_URL: PRODUCTION.DATABASE_URL, JWT_SECRET: SECRET, INTAKE_KEYS: SECRET },
   ]
   for (const env of exposing) {
-    test(`the mailbox is a fault with ${Object.entries(env)[0]!.join('=')}, unless DEV_MAILBOX or SMTP_URL is set`, () => {
+    test(`${Object.entries(env)[0]!.join('=')} requires either SMTP_URL or DEV_MAILBOX=on`, () => {
       assert.match(readFaults(env).join(), /^SMTP_URL: /)
       assert.deepEqual(readFaults({ ...env, DEV_MAILBOX: 'on' }), [])
       assert.deepEqual(readFaults({ ...env, SMTP_URL: PRODUCTION.SMTP_URL }), [])

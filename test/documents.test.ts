@@ -1,4 +1,4 @@
-// Every name in the documents exists: files, test titles, functions, scripts, dependencies, rows of other documents.
+// These tests check that everything that the documents name exists: files, test titles, functions and so on.
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -11,7 +11,7 @@ const FOLDERS = ['bench', 'bin', 'client', 'docs', 'examples', 'migrations', 'sc
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const isThere = (path: string) => existsSync(join(root, path))
 
-/** Returns the index of the decisions and all chapters as one text. */
+/** Returns docs/decisions.md and all files of docs/decisions/ as one text. */
 function decisions(): string {
   return ['docs/decisions.md', ...globSync('docs/decisions/*.md', { cwd: root })].map(read).join('\n')
 }
@@ -23,13 +23,13 @@ for (const name of DOCUMENTS) {
   describe(name, () => {
     const text = read(name)
 
-    test('links lead to existing files', () => {
+    test(`every link in ${name} leads to an existing file`, () => {
       for (const [, path] of text.matchAll(/\]\((?!http)([^)#]+)/g)) {
         assert.ok(isThere(join(dirname(name), path!)), path)
       }
     })
 
-    test('named files exist', () => {
+    test(`every file that ${name} names exists`, () => {
       const paths = quoted(text).filter(code => /^[\w.-]+\/[\w./-]+$/.test(code))
       // Only a build creates client/dist.
       for (const path of paths.filter(path => FOLDERS.includes(path.split('/')[0]!) && path !== 'client/dist')) {
@@ -37,7 +37,7 @@ for (const name of DOCUMENTS) {
       }
     })
 
-    test('named tests exist, with the quoted titles', () => {
+    test(`every test that ${name} names exists, with the quoted title`, () => {
       for (const [, file, titles] of text.matchAll(/`([\w/-]+\.test)`((?:,? "[^"]+")*)/g)) {
         const path = `test/${file}.ts`
         assert.ok(isThere(path), path)
@@ -50,7 +50,7 @@ for (const name of DOCUMENTS) {
       }
     })
 
-    test('named scripts exist', () => {
+    test(`every npm script that ${name} names exists`, () => {
       const manifests = { '--prefix bench ': 'bench/', '--workspace client ': 'client/', '': '' }
       for (const [, where = '', script] of text.matchAll(
         /\bnpm (--prefix bench |--workspace client )?run (?:--silent )?([\w:]+)/g,
@@ -62,12 +62,15 @@ for (const name of DOCUMENTS) {
   })
 }
 
-test('the decisions and SECURITY.md name tests at all', () => {
+test('the decisions name more than 100 tests, and SECURITY.md names more than 10', () => {
   const counts = [decisions(), read('SECURITY.md')].map(text => [...text.matchAll(/`[\w/-]+\.test`/g)].length)
   assert.ok(counts[0]! > 100 && counts[1]! > 10, counts.join(' '))
 })
 
-/** Returns the paths in the map of src/. Two more spaces lead one folder deeper; a folder ends with a slash. */
+/**
+ * Returns the paths in the map of src/ in docs/architecture.md. The content of a folder is indented by two more spaces.
+ * The name of a folder ends with a slash.
+ */
 function readMap(): string[] {
   const map = /\nsrc\/\n((?: {2}.*\n)+)/.exec(read('docs/architecture.md'))![1]!
   const folders: string[] = []
@@ -79,7 +82,7 @@ function readMap(): string[] {
   })
 }
 
-test('docs/architecture.md maps every folder and source file of src/, and nothing else', () => {
+test('docs/architecture.md lists exactly the folders and source files of src/', () => {
   const entries = globSync('**/*', { cwd: join(root, 'src'), withFileTypes: true })
   const paths = entries.map(entry => {
     const path = relative(join(root, 'src'), join(entry.parentPath, entry.name))
@@ -96,7 +99,7 @@ test('CONTRIBUTING.md gives a reason for every runtime dependency, and for no ot
   assert.deepEqual(named.slice(1).sort(), Object.keys(dependencies).sort())
 })
 
-test('no recipe of CONTRIBUTING.md has more than eight lines', () => {
+test('no recipe in CONTRIBUTING.md has more than eight lines', () => {
   const recipes = read('CONTRIBUTING.md').split('\n## Recipes\n')[1]!.split('\n## ')[0]!.split('\n### ').slice(1)
   assert.ok(recipes.length >= 6)
   for (const recipe of recipes) {
@@ -105,7 +108,7 @@ test('no recipe of CONTRIBUTING.md has more than eight lines', () => {
   }
 })
 
-test('docs/states.md names existing functions, and uses every module of its table', () => {
+test('docs/states.md names only existing functions, and its table lists exactly the modules of these functions', () => {
   const states = read('docs/states.md')
   const files = new Map(
     [...states.matchAll(/^\| `(\w+)` \| `([\w/.-]+)` \|$/gm)].map(([, name, path]) => [name!, path!]),
@@ -116,13 +119,13 @@ test('docs/states.md names existing functions, and uses every module of its tabl
   assert.ok(named.length > 40)
   for (const [module, name] of named) {
     const path = files.get(module)
-    assert.ok(path, `the table lacks the module of ${module}.${name}`)
+    assert.ok(path, `the table does not list the module of ${module}.${name}`)
     assert.match(read(path), new RegExp(`function ${name}\\(|async #${name}\\(`), `${path} has no ${name}`)
   }
   assert.deepEqual(new Set(named.map(([module]) => module)), new Set(files.keys()))
 })
 
-test('docs/decisions.md leads to every chapter of the decisions, and to no other', () => {
+test('docs/decisions.md links to exactly the files in docs/decisions/', () => {
   const linked = [...read('docs/decisions.md').matchAll(/\]\((decisions\/[^)]+)\)/g)].map(([, path]) => `docs/${path}`)
   assert.deepEqual(linked.sort(), globSync('docs/decisions/*.md', { cwd: root }).sort())
 })
@@ -136,7 +139,7 @@ test('each row of the decisions has a question, a choice and a test, and no ques
   assert.deepEqual(questions, [...new Set(questions)])
 })
 
-test('comments name rows of the decisions that are there', () => {
+test('every row of the decisions that a comment names exists', () => {
   const text = `\n${decisions()}`
   const named = globSync('{src,client/src}/**/*.ts', { cwd: root }).flatMap(path =>
     [...read(path).matchAll(/decisions\.md, "([^"]+)"/g)].map(

@@ -13,39 +13,54 @@ function reminder(startsAt: string, offset: { days: number } | { ms: number }, t
 
 describe('the due time of a reminder', () => {
   const cases: [string, string, { days: number } | { ms: number }, string][] = [
-    ['a day before, without a clock change', '2026-11-28T18:00:00+01:00', { days: 1 }, '2026-11-27T17:00:00.000Z'],
     [
-      'a day before has the same wall-clock time over the end of summer time',
+      'a reminder one day before has the same wall-clock time without a clock change',
+      '2026-11-28T18:00:00+01:00',
+      { days: 1 },
+      '2026-11-27T17:00:00.000Z',
+    ],
+    [
+      'a reminder one day before has the same wall-clock time across the end of summer time',
       '2026-10-25T09:00:00+01:00',
       { days: 1 },
       '2026-10-24T07:00:00.000Z',
     ],
     [
-      'a day before has the same wall-clock time over the beginning of summer time',
+      'a reminder one day before has the same wall-clock time across the beginning of summer time',
       '2026-03-29T09:00:00+02:00',
       { days: 1 },
       '2026-03-28T08:00:00.000Z',
     ],
     [
-      'a wall-clock time that does not exist on the day before is an hour later',
+      'a reminder is an hour later if its wall-clock time does not exist on the day before',
       '2026-03-30T02:30:00+02:00',
       { days: 1 },
       '2026-03-29T01:30:00.000Z',
     ],
     [
-      'of a wall-clock time that occurs twice on the day before it is the first',
+      'a reminder is at the first instant if its wall-clock time occurs twice on the day before',
       '2026-10-26T02:30:00+01:00',
       { days: 1 },
       '2026-10-25T00:30:00.000Z',
     ],
     [
-      'a day before the second 02:30 of a clock change is at 02:30',
+      'a reminder one day before the second 02:30 of a clock change is at 02:30',
       '2026-10-25T02:30:00+01:00',
       { days: 1 },
       '2026-10-24T00:30:00.000Z',
     ],
-    ['an offset in hours is elapsed time', '2026-10-25T04:00:00+01:00', { ms: 7_200_000 }, '2026-10-25T01:00:00.000Z'],
-    ['a day before may be a leap day', '2028-03-01T18:00:00+01:00', { days: 1 }, '2028-02-29T17:00:00.000Z'],
+    [
+      'an offset in hours counts elapsed time across a clock change',
+      '2026-10-25T04:00:00+01:00',
+      { ms: 7_200_000 },
+      '2026-10-25T01:00:00.000Z',
+    ],
+    [
+      'a reminder one day before 1 March of a leap year is on 29 February',
+      '2028-03-01T18:00:00+01:00',
+      { days: 1 },
+      '2028-02-29T17:00:00.000Z',
+    ],
     [
       'a due time keeps fractions of a second',
       '2026-11-28T18:00:00.250+01:00',
@@ -57,7 +72,7 @@ describe('the due time of a reminder', () => {
     test(name, () => assert.equal(reminder(startsAt, offset), due))
   }
 
-  test('the time zone of the process makes no difference', () => {
+  test('the due time does not depend on the time zone of the process', () => {
     const program = `import { dueTimes } from ${JSON.stringify(new URL('../src/games/due-times.ts', import.meta.url).href)}
       console.log(dueTimes(new Date('2026-10-25T09:00:00+01:00'), [{ days: 1 }], 'Europe/Paris')[0].dueAt.toISOString())`
     const env = { ...process.env, TZ: 'Asia/Tokyo' }
@@ -65,9 +80,9 @@ describe('the due time of a reminder', () => {
     assert.equal(output, '2026-10-24T07:00:00.000Z\n')
   })
 
-  test('in any zone the due time is the first instant with that wall-clock time, or shifted if none has it', () => {
+  test('in every zone a due time is the first instant with its wall-clock time, or is shifted if none exists', () => {
     const zones = ['Europe/Paris', 'America/New_York', 'Asia/Tokyo', 'Australia/Lord_Howe', 'America/St_Johns', 'UTC']
-    // Starts near clock changes, in steps of a quarter of an hour.
+    // These starts are near clock changes, in steps of a quarter of an hour.
     const quarters = fc
       .tuple(
         fc.constantFrom('2026-03-08', '2026-03-29', '2026-04-05', '2026-10-04', '2026-10-25', '2026-11-01'),
@@ -93,7 +108,7 @@ describe('the due time of a reminder', () => {
           if (matching !== undefined) {
             assert.equal(due.getTime(), matching)
           } else {
-            // The clock change skipped the wantedTime time. The due time is later by the length of the gap.
+            // The clock change skipped the wanted time. The due time is later by the length of the gap.
             const change = toWallTime(due.getTime()) - wantedTime
             assert.ok(change === 3_600_000 || change === 1_800_000)
             assert.equal(toWallTime(due.getTime() - change), wantedTime - change)

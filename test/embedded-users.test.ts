@@ -9,11 +9,11 @@ const ROOT = 0
 const NOBODY = 65_534
 
 describe('the user that runs the embedded database', {
-  skip: process.getuid?.() !== ROOT && 'only root can be another user',
+  skip: process.getuid?.() !== ROOT && 'only root can start a process as another user',
 }, () => {
   let checkout: string
   let data: string
-  // A folder with an `unshare` that fails, as in a container without user namespaces.
+  // A folder whose `unshare` program always fails, as it does in a container without user namespaces.
   let failingUnshare: string
 
   before(async () => {
@@ -36,7 +36,7 @@ describe('the user that runs the embedded database', {
     data = await mkdtemp(join(checkout, 'data-'))
   })
 
-  /** Starts and stops a database in the checkout, in a process of the given user. @returns the owner, or the error */
+  /** Starts and stops a database in a process of the user `uid`. @returns the owner of its files, or the error */
   function startAs(uid: number, { path = process.env.PATH!, bin = '', platform = process.platform as string } = {}) {
     const script = `import { statSync } from 'node:fs'
       import { startEmbedded } from ${JSON.stringify(join(checkout, 'src/embedded/server.ts'))}
@@ -54,37 +54,37 @@ describe('the user that runs the embedded database', {
     return execFileSync(node, ['--input-type=module', '-e', script], options)
   }
 
-  test('an ordinary user runs the database as itself, without any other program', async () => {
+  test('an ordinary user runs the database as itself, even with an empty PATH', async () => {
     await chown(data, NOBODY, NOBODY)
     assert.equal(startAs(NOBODY, { path: '' }), `owner ${NOBODY}\n`)
   })
 
-  test('root runs the database in a checkout that only root can enter, and still owns its files', async () => {
+  test('root can run the database in a checkout that only root can enter, and owns the files', async () => {
     await chmod(checkout, 0o700)
     assert.equal(startAs(ROOT), `owner ${ROOT}\n`)
   })
 
-  test('root without user namespaces runs the database as nobody, and the files change owner with each way', () => {
+  test('without user namespaces, root runs the database as the user nobody, who then owns the files', () => {
     assert.equal(startAs(ROOT, { path: `${failingUnshare}:${process.env.PATH}` }), `owner ${NOBODY}\n`)
     assert.equal(startAs(ROOT), `owner ${ROOT}\n`)
-    // With an empty PATH there is no unshare at all.
+    // With an empty PATH, no `unshare` program is found.
     assert.equal(startAs(ROOT, { path: '' }), `owner ${NOBODY}\n`)
   })
 
   const ADVICE =
     /as an ordinary user, (move it|set DATA_DIR) to a folder that others can (read|reach), or (set )?DATABASE_URL/
 
-  test('root without user namespaces in a checkout that only root can enter reads what to do', async () => {
+  test('root without user namespaces gets an error with advice if only root can enter the checkout', async () => {
     await chmod(checkout, 0o700)
     assert.match(startAs(ROOT, { path: failingUnshare }), ADVICE)
   })
 
-  test('root without user namespaces and with data in a closed folder reads what to do', async () => {
+  test('root without user namespaces gets an error with advice if only root can enter the parent folder', async () => {
     data = join(await mkdtemp(join(checkout, 'closed-')), 'data')
     assert.match(startAs(ROOT, { path: failingUnshare }), ADVICE)
   })
 
-  test('an error says what to do when the programs do not run, or when the platform has none', async () => {
+  test('the error advises DATABASE_URL if the PostgreSQL programs do not run or do not exist', async () => {
     assert.match(
       startAs(ROOT, { bin: failingUnshare }),
       /programs in .*failing-unshare do not run here: .* set DATABASE_URL/,
@@ -92,14 +92,14 @@ describe('the user that runs the embedded database', {
     assert.match(startAs(ROOT, { platform: 'sunos' }), /no embedded PostgreSQL for sunos on .* Set DATABASE_URL/)
   })
 
-  test('the programs of another installed PostgreSQL run the database', {
+  test('the database also runs with the programs of another installed PostgreSQL', {
     skip: !findInstalledPrograms() && 'no other PostgreSQL is installed',
   }, () => {
     assert.equal(startAs(ROOT, { bin: findInstalledPrograms()! }), `owner ${ROOT}\n`)
   })
 })
 
-/** Returns the folder of the programs of a PostgreSQL that is installed on this machine. */
+/** Returns the folder with the programs of an installed PostgreSQL, or `undefined` if none is installed. */
 function findInstalledPrograms(): string | undefined {
   try {
     return execFileSync('pg_config', ['--bindir'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()

@@ -18,7 +18,7 @@ let template: string
 let folder: string
 let dataDir: string
 
-// The migrated data folder of a stopped service. Each test that needs data starts with a copy.
+// `template` is the data folder of a service that has migrated its database and stopped. Tests start with a copy.
 before(async () => {
   template = await mkdtemp(join(tmpdir(), 'courtside-embedded-'))
   await (await startService({ DATA_DIR: template })).stop()
@@ -26,7 +26,7 @@ before(async () => {
 after(() => rm(template, { recursive: true, force: true }))
 
 beforeEach(async () => {
-  // In a folder that other users cannot enter, and with a path that is too long for a socket.
+  // Other users cannot enter `folder`. The path of `dataDir` is too long for a Unix socket.
   folder = await mkdtemp(join(tmpdir(), 'courtside-embedded-'))
   await chmod(folder, 0o700)
   dataDir = join(folder, 'a-long-name-'.repeat(10), 'data')
@@ -45,7 +45,7 @@ async function postmasterPid(): Promise<number> {
   return Number((await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8')).split('\n')[0])
 }
 
-/** Starts a service and kills it without warning. @returns the pid of the database server that it leaves running */
+/** Starts a service and kills it with SIGKILL. @returns the pid of its database server, which keeps running */
 async function startAndKillService(): Promise<number> {
   const service = await startService({ DATA_DIR: dataDir })
   await service.stop('SIGKILL')
@@ -53,7 +53,7 @@ async function startAndKillService(): Promise<number> {
 }
 
 describe('the first start', () => {
-  test('the first start creates a database on loopback with a password, and its rows survive a restart', async () => {
+  test('the first start creates a database on loopback that requires a password and survives a restart', async () => {
     const first = await startEmbedded(dataDir, log)
     await query(first.url, 'create table kept as select 7 as value')
     const [settings] = await query(
@@ -77,13 +77,13 @@ describe('the first start', () => {
     }
   })
 
-  test('a first start that is killed leaves no half-built cluster, and the next start removes its draft', async () => {
+  test('if the first start is killed, the next start works and removes the unfinished cluster', async () => {
     const killed = spawn(process.execPath, [new URL('../bin/courtside.js', import.meta.url).pathname, 'serve'], {
       env: { PATH: process.env.PATH, DATA_DIR: dataDir, PORT: '0' },
       stdio: 'ignore',
       detached: true,
     })
-    // Kills everything as soon as initdb writes the cluster.
+    // Kills the process group as soon as initdb has written a file of the cluster.
     await waitUntil(async () => {
       const names = await readdir(dataDir, { recursive: true }).catch(() => [])
       return names.some(name => /^postgres-draft-[^/]+\/cluster\/./.test(name))
@@ -99,7 +99,7 @@ describe('the first start', () => {
     )
   })
 
-  test('of several services that start at once, one becomes the owner and the others say so and end', async () => {
+  test('if four services start at once, one becomes the owner and the errors of the others name its pid', async () => {
     const starts = Array.from({ length: 4 }, () => startService({ DATA_DIR: dataDir }))
     const settled = await Promise.allSettled(starts)
     const started = settled.filter(outcome => outcome.status === 'fulfilled').map(outcome => outcome.value)
@@ -114,7 +114,7 @@ describe('the first start', () => {
 describe('a later start', () => {
   beforeEach(() => cp(template, dataDir, { recursive: true }))
 
-  test('a start on the data of another PostgreSQL version fails with both versions', async () => {
+  test('a start on the data of another PostgreSQL version fails with an error that names both versions', async () => {
     await writeFile(join(dataDir, 'postgres/PG_VERSION'), '17\n')
     await assert.rejects(
       startService({ DATA_DIR: dataDir }),
@@ -122,7 +122,7 @@ describe('a later start', () => {
     )
   })
 
-  test('a start beside a running owner fails, under any name of the folder, and the owner keeps running', async () => {
+  test('a second start in the same folder fails, even through a symlink, and the owner keeps running', async () => {
     const service = await startService({ DATA_DIR: dataDir })
     const refusal = new RegExp(`is in use by process ${service.process.pid}\\.`)
     await symlink(dataDir, join(folder, 'link'))
@@ -132,7 +132,7 @@ describe('a later start', () => {
     assert.equal(await service.stop(), 0)
   })
 
-  test('a start beside an owner that lost its session for a moment fails', async () => {
+  test('a second start fails after the owner has lost and renewed its database session', async () => {
     const owner = await startEmbedded(dataDir, log)
     const session = `select pid from pg_stat_activity where application_name like 'courtside-owner-%'`
     const [lost] = await query(owner.url, `select pid, pg_terminate_backend(pid) from (${session}) as owner`)
@@ -147,10 +147,10 @@ describe('a later start', () => {
     await owner.stop()
   })
 
-  test('a start that finds a server which is about to stop waits for its end and starts another', async () => {
+  test('a start waits for a database server that is shutting down, and then starts another one', async () => {
     const owner = await startEmbedded(dataDir, log)
     const pid = await postmasterPid()
-    // The server is frozen, so it handles SIGINT only when the other start adopts it.
+    // The server is frozen. It handles SIGINT only after the second start has logged that it adopts the server.
     process.kill(pid, 'SIGSTOP')
     process.kill(pid, 'SIGINT')
     const stopped = owner.stop()
@@ -161,7 +161,7 @@ describe('a later start', () => {
     await next.stop()
   })
 
-  test('a start adopts the server of a killed process, even in a folder that was moved', async () => {
+  test('a start adopts the database server of a killed service, even after the folder was moved', async () => {
     const pid = await startAndKillService()
     const moved = join(folder, 'moved')
     await rename(dataDir, moved)
@@ -172,14 +172,14 @@ describe('a later start', () => {
     assert.equal(await isAlive(pid), false)
   })
 
-  test('a start recovers the data after the service and its server were killed', async () => {
+  test('a start recovers the data after the service and its database server were killed', async () => {
     process.kill(await startAndKillService(), 'SIGKILL')
     const recovered = await startEmbedded(dataDir, log)
     assert.deepEqual(await query(recovered.url, 'select count(*)::int as levels from game_level'), [{ levels: 8 }])
     await recovered.stop()
   })
 
-  test('a lock file with the pid of another program or of another folder’s server does not mislead a start', async () => {
+  test('a start ignores a lock file with the pid of another program or of another folder’s server', async () => {
     const neighbour = await startEmbedded(join(folder, 'neighbour'), log)
     const lock = await readFile(join(folder, 'neighbour/postgres/postmaster.pid'), 'utf8')
     const other = spawn('sleep', ['60'])
@@ -196,7 +196,7 @@ describe('a later start', () => {
     await neighbour.stop()
   })
 
-  test('a start moves a log that has grown too large and begins a new one', async () => {
+  test('if postgres.log is too large, the next start renames it and writes a new one', async () => {
     const path = join(dataDir, 'postgres.log')
     await writeFile(path, 'x'.repeat(6_000_000))
     const started = await startEmbedded(dataDir, log)
@@ -206,7 +206,7 @@ describe('a later start', () => {
   })
 })
 
-test('Ctrl-C at the terminal reaches only the service, which then shuts its database down cleanly', async () => {
+test('Ctrl-C in a terminal signals only the service, which then shuts its database down cleanly', async () => {
   await cp(template, dataDir, { recursive: true })
   const service = await startService({ DATA_DIR: dataDir })
   const pid = await postmasterPid()

@@ -40,7 +40,7 @@ test('while the database is down, /readyz and the API answer 503 and /healthz an
   }
 })
 
-test('/readyz answers 200 while a lock makes all writes wait', async () => {
+test('/readyz answers 200 while all writes wait for a lock', async () => {
   const waiting: Promise<unknown>[] = []
   await h.database.sql.begin(async tx => {
     await tx`select pg_advisory_xact_lock(1)`
@@ -50,7 +50,7 @@ test('/readyz answers 200 while a lock makes all writes wait', async () => {
   await Promise.all(waiting)
 })
 
-test('/readyz answers 503 when one migration is missing, and when all are', async () => {
+test('/readyz answers 503 if one migration is missing, and if the table of migrations is missing', async () => {
   await h.database.sql`delete from migration where name like '0001%'`
   const behind = await h.call('GET', '/readyz')
   await h.database.sql`drop table migration`

@@ -38,16 +38,16 @@ describe('a URL with several hosts', () => {
     ],
   ]
   for (const [url, hosts, first] of urls) {
-    test(`${url} names ${hosts.length} host(s)`, () =>
+    test(`the URL ${url} names ${hosts.length} host(s)`, () =>
       assert.deepEqual(parsePostgresUrl(url), { hosts, firstHostUrl: first }))
   }
 
   for (const url of ['mysql://one/db', 'postgres://one:54x2/db', 'postgres://u:p/w@one/db', 'postgres://one, two/db']) {
-    test(`${url} is refused with a plain sentence`, () =>
+    test(`the URL ${url} is refused with an error that does not repeat the URL`, () =>
       assert.throws(() => parsePostgresUrl(url), /^Error: must be a postgres:\/\/ URL$/))
   }
 
-  test('the first host that answers serves single statements, transactions and migrations', async () => {
+  test('single statements, transactions and migrations use the first host that answers', async () => {
     const database = await testDatabase()
     const url = database.url.replace('@127.0.0.1:', '@127.0.0.1:1,127.0.0.1:2,127.0.0.1:')
     assert.notEqual(url, database.url)
@@ -59,9 +59,9 @@ describe('a URL with several hosts', () => {
     await database.drop()
   })
 
-  test('a host that accepts the connection and then stays silent is skipped', { timeout: 20_000 }, async () => {
+  test('a host that accepts the connection but answers no statement is skipped', { timeout: 20_000 }, async () => {
     const database = await testDatabase()
-    // AuthenticationOk and ReadyForQuery.
+    // The PostgreSQL messages AuthenticationOk and ReadyForQuery.
     const welcome = Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I', 'latin1')
     const silentServer = createServer(socket => {
       socket.on('error', () => {}).once('data', () => socket.write(welcome))
@@ -75,7 +75,7 @@ describe('a URL with several hosts', () => {
     await database.drop()
   })
 
-  test('a statement is unavailable when no host answers', async () => {
+  test('a statement fails as unavailable if no host answers', async () => {
     const sql = connect('postgres://nobody@127.0.0.1:1,127.0.0.1:2/none')
     await assert.rejects(sql`select 1`, (error: AppError) => error instanceof AppError && error.code === 'unavailable')
     await sql.close()

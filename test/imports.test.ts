@@ -9,7 +9,7 @@ const SCRIPT = new URL('../scripts/imports.ts', import.meta.url).pathname
 
 type Tree = Record<string, string>
 
-/** Runs the check on a made-up project. @param tree the text of each file by its path */
+/** Runs the check of imports on a temporary project. @param tree the content of each file, by its path */
 function check(tree: Tree): { status: number | null; output: string } {
   const root = mkdtempSync(join(tmpdir(), 'courtside-imports-'))
   try {
@@ -24,14 +24,14 @@ function check(tree: Tree): { status: number | null; output: string } {
   }
 }
 
-/** Builds a tree in which the first file imports the second. */
+/** Returns a tree of two files, in which `from` imports `to`. */
 function oneImport(from: string, to: string, statement = (path: string) => `import '${path}'`): Tree {
   const path = `${'../'.repeat(from.split('/').length - 1) || './'}${to}`
   return { [from]: `${statement(path)}\n`, [to]: 'export const x = 1\n' }
 }
 
 describe('npm run imports', () => {
-  test('accepts imports that go down and says what it checked', () => {
+  test('the check accepts imports of lower levels and prints what it checked', () => {
     const { status, output } = check({
       'src/main.ts': "import { serve } from './cli/serve.ts'\nserve()\n",
       'src/cli/serve.ts': "import { x } from '../games/games.ts'\nexport const serve = () => x\n",
@@ -46,51 +46,67 @@ describe('npm run imports', () => {
   })
 
   const refused: [title: string, tree: Tree, reason: RegExp][] = [
-    ['an import upwards', oneImport('src/http/route.ts', 'src/auth/sessions.ts'), /imports go down/],
+    ['an import of a higher level', oneImport('src/http/route.ts', 'src/auth/sessions.ts'), /imports go down/],
     [
-      'an import upwards of a type',
+      'a type import of a higher level',
       oneImport('src/db/sql.ts', 'src/games/games.ts', path => `import type { x } from '${path}'`),
       /imports go down/,
     ],
     [
-      'an import upwards over several lines',
+      'an import of a higher level over several lines',
       oneImport('src/db/sql.ts', 'src/app.ts', path => `import {\n  x,\n} from '${path}'`),
       /imports go down/,
     ],
     [
-      'a dynamic import upwards',
+      'a dynamic import of a higher level',
       oneImport('src/games/games.ts', 'src/cli/serve.ts', path => `export const x = () => import('${path}')`),
       /imports go down/,
     ],
     [
-      'a re-export upwards',
+      'a re-export of a higher level',
       oneImport('src/auth/jwt.ts', 'src/service.ts', path => `export * as y from '${path}'`),
       /imports go down/,
     ],
-    ['a place without a level', oneImport('src/app.ts', 'src/helpers/x.ts'), /must have a level/],
+    ['an import of a folder without a level', oneImport('src/app.ts', 'src/helpers/x.ts'), /must have a level/],
     [
-      'a feature that another feature may not import',
+      'an import between two features that no rule allows',
       oneImport('src/accounts/users.ts', 'src/auth/jwt.ts'),
       /these may import accounts/,
     ],
     [
-      'the context below a route',
+      'an import of the context type below a route',
       oneImport('src/auth/sessions.ts', 'src/context.ts', path => `import type { x } from '${path}'`),
       /stops at the routes/,
     ],
-    ['the context as a value', oneImport('src/auth/routes.ts', 'src/context.ts'), /stops at the routes/],
-    ['a setting in a feature', oneImport('src/games/due.ts', 'src/settings.ts'), /as arguments/],
-    ['metrics in a feature', oneImport('src/auth/routes.ts', 'src/metrics/metrics.ts'), /plain functions/],
-    ['an implementation of a port', oneImport('src/service.ts', 'src/mail/smtp.ts'), /only the context/],
-    ['the embedded server in a node', oneImport('src/service.ts', 'src/embedded/server.ts'), /DATABASE_URL/],
-    ['a format that knows routes', oneImport('src/http/format/json.ts', 'src/http/route.ts'), /a format knows/],
-    ['the client in the service', oneImport('src/app.ts', 'client/src/index.ts'), /stands alone/],
-    ['a test in the service', oneImport('src/app.ts', 'test/support/app.ts'), /stands alone/],
-    ['the service in the client', oneImport('client/src/index.ts', 'src/errors.ts'), /without dependencies/],
-    ['a test in a script', oneImport('scripts/test.ts', 'test/support/app.ts'), /know none of them/],
-    ['the bench in a test', oneImport('test/a.test.ts', 'bench/load.ts'), /its own package\.json/],
+    ['an import of the context as a value', oneImport('src/auth/routes.ts', 'src/context.ts'), /stops at the routes/],
+    ['an import of the settings in a feature', oneImport('src/games/due.ts', 'src/settings.ts'), /as arguments/],
     [
-      'a circle of types',
+      'an import of the metrics in a feature',
+      oneImport('src/auth/routes.ts', 'src/metrics/metrics.ts'),
+      /plain functions/,
+    ],
+    [
+      'an import of a port’s implementation outside the context',
+      oneImport('src/service.ts', 'src/mail/smtp.ts'),
+      /only the context/,
+    ],
+    [
+      'an import of the embedded server in the service',
+      oneImport('src/service.ts', 'src/embedded/server.ts'),
+      /DATABASE_URL/,
+    ],
+    ['an import of a route in a format', oneImport('src/http/format/json.ts', 'src/http/route.ts'), /a format knows/],
+    ['an import of the client in the service', oneImport('src/app.ts', 'client/src/index.ts'), /stands alone/],
+    ['an import of a test in the service', oneImport('src/app.ts', 'test/support/app.ts'), /stands alone/],
+    [
+      'an import of the service in the client',
+      oneImport('client/src/index.ts', 'src/errors.ts'),
+      /without dependencies/,
+    ],
+    ['an import of a test in a script', oneImport('scripts/test.ts', 'test/support/app.ts'), /know none of them/],
+    ['an import of the bench in a test', oneImport('test/a.test.ts', 'bench/load.ts'), /its own package\.json/],
+    [
+      'a circle of type imports',
       {
         'client/src/a.ts': "import type { B } from './b.ts'\nexport type A = B\n",
         'client/src/b.ts': "import type { C } from './c.ts'\nexport type B = C\n",
@@ -106,21 +122,25 @@ describe('npm run imports', () => {
       },
       /http and metrics must not import each other/,
     ],
-    ['node:http in the service', { 'src/app.ts': "import { get } from 'node:http'\n" }, /must not import node:http/],
+    [
+      'an import of node:http in the service',
+      { 'src/app.ts': "import { get } from 'node:http'\n" },
+      /must not import node:http/,
+    ],
   ]
   for (const [title, tree, reason] of refused) {
-    test(`refuses ${title}`, () => {
+    test(`the check refuses ${title}`, () => {
       const { status, output } = check(tree)
       assert.equal(status, 1, output)
       assert.match(output, reason)
     })
   }
 
-  test('allows `emit` to group events with the code of the client', () => {
+  test('the check allows cli/emit.ts to import client/src/batches.ts', () => {
     assert.equal(check(oneImport('src/cli/emit.ts', 'client/src/batches.ts')).status, 0)
   })
 
-  test('ignores imports that stand in comments', () => {
+  test('the check ignores imports in comments', () => {
     const tree = oneImport(
       'src/db/sql.ts',
       'src/app.ts',

@@ -22,7 +22,7 @@ function statuses(results: { status: string }[]): string[] {
 }
 
 describe('a batch of events', () => {
-  test('the answer is 200 with a result for each event, in order, and each event can be sent again alone', async () => {
+  test('a batch gets 200 with a result for each event in order, and a repeated event is a duplicate', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const items = [
       cloudEvent('game_joined', { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: bob }),
@@ -43,7 +43,7 @@ describe('a batch of events', () => {
     assert.equal((await send(h, items[0])).body.status, 'duplicate')
   })
 
-  test('a batch may have 100 events: 101 are refused as a whole, and an empty batch has no results', async () => {
+  test('a batch has at most 100 events, and an empty batch has an empty list of results', async () => {
     const items = Array.from({ length: 101 }, () => created())
     const answer = await sendBatch(h, items)
     assert.deepEqual([answer.status, Object.keys(answer.body.errors)], [422, ['body']])
@@ -53,7 +53,7 @@ describe('a batch of events', () => {
     assert.deepEqual((await sendBatch(h, [])).body, { results: [] })
   })
 
-  test('a refused item says why, and the other items are unaffected', async () => {
+  test('the result of a refused item gives the reason, and the other items are accepted', async () => {
     const known = created()
     await send(h, known)
     const good = [created(), created()]
@@ -95,7 +95,7 @@ describe('a batch of events', () => {
     ])
   })
 
-  test('an item that nests too deeply is refused, and the other items are not', async () => {
+  test('an item that nests too deeply is refused, and the other items are accepted', async () => {
     const good = created()
     const deep = '['.repeat(250_000) + ']'.repeat(250_000)
     const { status, body } = await sendBatch(h, `[{"id":"deep","x":${deep}},${JSON.stringify(good)}]`)
@@ -104,12 +104,12 @@ describe('a batch of events', () => {
     assert.equal((await send(h, `{"id":"deep","x":${deep.slice(0, 30_000)}${deep.slice(-30_000)}}`)).status, 422)
   })
 
-  test('a refused item has its message in the preferred language', async () => {
+  test('the message for a refused item is in the preferred language', async () => {
     const { body } = await sendBatch(h, [{}], { 'accept-language': 'en' })
     assert.equal(body.results[0].message, 'The specversion field is required. (and 5 more error(s))')
   })
 
-  test('the second of two events with the same id is a duplicate with the same count, or a mismatch', async () => {
+  test('if a batch repeats an id, the second event is a duplicate, or a mismatch if its content differs', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const joined = cloudEvent('game_joined', {
       game_id: newGameId(),
@@ -124,7 +124,7 @@ describe('a batch of events', () => {
     assert.deepEqual(await readTypes(h, anna), [['game_joined']])
   })
 
-  test('the events of a batch take effect in their order', async () => {
+  test('the events of a batch are applied in their order', async () => {
     const all = await makeFourPlayers(h)
     const game_id = newGameId()
     const step = (type: string, player_ids: number[], minute: number, place: string) =>

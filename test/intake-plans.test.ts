@@ -6,8 +6,8 @@ import { cloudEvent, newGameId } from './support/games.ts'
 
 const h = harness()
 
-// PostgreSQL makes a generic plan once, for the tables as they are then. In a new installation they are empty.
-test('the intake uses the indexes from the first event on, and plans no statement twice', async () => {
+// PostgreSQL chooses a generic plan once, for the current content of the tables. A new installation has empty tables.
+test('the intake uses the indexes from the first event on, and no statement is planned twice', async () => {
   const [creator, actor] = [await makeUser(h), await makeUser(h)]
   const event = () =>
     cloudEvent('game_joined', {
@@ -20,7 +20,7 @@ test('the intake uses the indexes from the first event on, and plans no statemen
     const { body } = await h.call('POST', '/internal/v1/events', { token: INTAKE_KEY, body: event() })
     assert.equal(body.notifications, 1)
   }
-  // The requests came one after the other, so one connection has served all of them.
+  // The requests came one after the other, so one connection served all of them.
   assert.equal(h.ctx.intakeSql.pool.totalCount, 1)
   const [plans] = await h.ctx.intakeSql.begin(
     sql => sql<{ generic: number; custom: number }>`

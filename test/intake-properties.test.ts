@@ -28,7 +28,7 @@ const anySteps = (types: string[]) =>
     { minLength: 1, maxLength: 8 },
   )
 
-/** Returns the events of a game that the user created, a minute apart. */
+/** Returns events about a game that the user created. Each event is a minute later than the previous one. */
 function story(userId: number, game_id: number, steps: readonly Step[]) {
   return steps.map(({ type, others, day, place }, minute) => {
     // After a leave there are fewer than four players.
@@ -42,7 +42,7 @@ function story(userId: number, game_id: number, steps: readonly Step[]) {
   })
 }
 
-/** Returns a game without its creator, who differs between the two games. */
+/** Returns a game without the id of its creator, because the two games have different creators. */
 async function readOthersGame(gameId: number, userId: number) {
   const [row] = await h.database.sql`
     select array_remove(player_ids, ${userId}::bigint) as others, starts_at, place, fact_time, cancelled
@@ -56,9 +56,10 @@ async function countFull(userId: number): Promise<number> {
 }
 
 /**
- * Reports a story in its order. Reports the same story of another game in another order, with repeats and batches.
- * @param order indexes of the events to report first. The other events follow in reverse
- * @param cut where the events are divided into two batches
+ * Reports the events of one game in their order. Then reports the same events about a second game in another order,
+ * with repetitions and in batches.
+ * @param order the indexes of the events to report first. After them, all events are reported in reverse order
+ * @param cut the number of events in the first of the two batches
  */
 async function reportTwice(steps: readonly Step[], order: readonly number[], cut: number) {
   const [ordered, shuffled] = [
@@ -82,7 +83,7 @@ const order = fc.array(fc.nat({ max: 7 }), { maxLength: 12 })
 const cut = fc.nat({ max: 12 })
 
 describe('events in any order, some of them repeated', () => {
-  test('events in any order lead to the same game', async () => {
+  test('repeated events in any order result in the same game', async () => {
     await fc.assert(
       fc.asyncProperty(
         anySteps([...TYPES_EXCEPT_CANCELLATION, 'game_cancelled']),
@@ -100,7 +101,7 @@ describe('events in any order, some of them repeated', () => {
     )
   })
 
-  test('events in any order send game_full no more often than in order, and always for the current four', async () => {
+  test('repeated events in any order send no extra game_full notification, but one if the game is full', async () => {
     const types = ['game_created', 'game_updated', 'game_joined', 'game_left']
     await fc.assert(
       fc.asyncProperty(anySteps(types), order, cut, async (drawn, ...arrival) => {
@@ -148,7 +149,7 @@ describe('arbitrary JSON as an event', () => {
     ),
   })
 
-  test('an arbitrary event is accepted, or refused with the names of its fields', async () => {
+  test('an arbitrary event is accepted, or refused with the names of its invalid fields', async () => {
     let accepted = 0
     await fc.assert(
       fc.asyncProperty(anEvent, async body => {
@@ -159,7 +160,7 @@ describe('arbitrary JSON as an event', () => {
       }),
       { numRuns: 500 },
     )
-    // Without this the test could pass with refusals only.
+    // Without this assertion, the test would pass if every event were refused.
     assert.ok(accepted > 10, String(accepted))
   })
 

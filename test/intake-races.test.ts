@@ -39,7 +39,7 @@ function assertNoServerError(answers: Answers): void {
 }
 
 describe('concurrent reports of the same event', () => {
-  test('of fifty concurrent reports of an event one is accepted, with one effect', async () => {
+  test('exactly one of fifty concurrent reports of an event is accepted, and the event takes effect once', async () => {
     for (let round = 0; round < 10; round += 1) {
       const [anna, bob] = await makeFourPlayers(h)
       const body = cloudEvent('game_joined', {
@@ -55,7 +55,7 @@ describe('concurrent reports of the same event', () => {
     }
   })
 
-  test('of concurrent reports alone and in batches one is accepted', () =>
+  test('exactly one of several concurrent reports of an event, alone and in batches, is accepted', () =>
     repeatRace(async () => {
       const [anna, bob] = await makeFourPlayers(h)
       const state = { creator_id: anna, player_ids: [anna, bob], actor_id: bob }
@@ -75,7 +75,7 @@ describe('concurrent reports of the same event', () => {
       assert.deepEqual((await readTypes(h, anna))[0]!.toSorted(), ['game_joined', 'game_left'])
     }))
 
-  test('of two concurrent contents under the same id one is accepted whole, and the other is a mismatch', () =>
+  test('if two different events with one id arrive concurrently, one is accepted and the other is a mismatch', () =>
     repeatRace(async () => {
       const games = [newGameId(), newGameId()]
       const [one, two] = games.map(game_id => cloudEvent('game_created', { game_id, creator_id: 1, player_ids: [] }))
@@ -103,7 +103,7 @@ describe('concurrent reports of the same event', () => {
 })
 
 describe('concurrent events of one game', () => {
-  test('after three concurrent joins the latest state stands, and game_full is sent once', () =>
+  test('after three concurrent joins the game has the latest state, and each player got game_full exactly once', () =>
     repeatRace(async () => {
       const all = await makeFourPlayers(h)
       const state = { game_id: newGameId(), creator_id: all[0] }
@@ -125,7 +125,7 @@ describe('concurrent events of one game', () => {
       }
     }))
 
-  test('concurrent reminders and starts with the same starts_at and different ids are sent once', () =>
+  test('concurrent reminders and starts with one starts_at together send exactly one of each type to each player', () =>
     repeatRace(async () => {
       const all = await makeFourPlayers(h)
       const state = { game_id: newGameId(), creator_id: all[0], player_ids: all }
@@ -149,7 +149,7 @@ describe('concurrent events of one game', () => {
 })
 
 describe('concurrent batches', () => {
-  test('concurrent batches with the same games in opposite orders do not deadlock, known games or not', () =>
+  test('concurrent batches that name new and known games in opposite orders do not deadlock', () =>
     repeatRace(async () => {
       const ids = Array.from({ length: 20 }, () => newGameId())
       const items = (games: number[]) =>
@@ -171,13 +171,13 @@ describe('concurrent batches', () => {
 })
 
 describe('the deletion of a user during the intake', () => {
-  test('events about a user who is deleted at the same time do not fail, and nothing names the user afterwards', () =>
+  test('events about a user who is deleted concurrently succeed, and no notification names the user later', () =>
     repeatRace(async round => {
       const [anna, gone] = [await makePlayer(h, 'Anna'), await makePlayer(h, 'Gaspard')]
       const games = [newGameId(), newGameId(), newGameId()]
       const join = (game_id: number) =>
         cloudEvent('game_joined', { game_id, creator_id: anna, player_ids: [anna, gone], actor_id: gone })
-      // Written in reverse, so the rows are not stored in the order of their ids.
+      // These games are reported in reverse, so their rows are not stored in the order of their ids.
       for (const game_id of games.slice(1).toReversed()) await send(h, join(game_id))
       const events = [
         () => sendBatch(h, games.map(join).toReversed()),
@@ -193,7 +193,7 @@ describe('the deletion of a user during the intake', () => {
       for (const { message } of await readNotifications(h, anna)) assert.doesNotMatch(message, /Gaspard/)
     }))
 
-  test('a user who is deleted between an event and its notifications is skipped', async () => {
+  test('a recipient who is deleted before the notifications are stored is skipped', async () => {
     const [anna, gone] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, gone], actor_id: 900_001 }
     const answer = await h.database.sql.begin(async sql => {

@@ -29,7 +29,7 @@ function createClient(address: string) {
   }
 }
 
-/** Does everything that a user can do, over HTTP, with codes from the mail. */
+/** Runs the steps of a user over HTTP, from the sign-up to the logout. `readCode` returns the mailed code. */
 async function runJourney(service: Service, intakeKey: string, readCode: ReadCode): Promise<void> {
   const call = createClient(service.address)
 
@@ -101,7 +101,7 @@ function assertNothingSecretLogged(service: Service, secrets: string[]): void {
 }
 
 describe('the journey', () => {
-  test('the journey works without any setting, on the embedded database and with the development mailbox', async () => {
+  test('a user can sign up, read a notification and log out on a service without any settings', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'courtside-journey-'))
     const service = await startService({ DATA_DIR: dataDir })
     try {
@@ -121,7 +121,7 @@ describe('the journey', () => {
       assertNothingSecretLogged(service, [intakeKey])
       assert.equal(await service.stop(), 0)
 
-      // The next start finds the accounts.
+      // After a restart the account still exists, so a sign-up with the same address is refused.
       const again = await startService({ DATA_DIR: dataDir })
       const answer = await createClient(again.address)('POST', '/api/v1/auth/request-otp', {
         body: { email: 'paul@example.com', first_name: 'P', last_name: 'P', accept_cgu: true },
@@ -134,7 +134,7 @@ describe('the journey', () => {
     }
   })
 
-  test('the journey works with an external database and a mail server', async () => {
+  test('a user can sign up, read a notification and log out with an external database and a mail server', async () => {
     const database = await testDatabase()
     const smtp = await smtpServer()
     const service = await startService({
@@ -160,7 +160,7 @@ describe('the journey', () => {
 })
 
 describe('the command line', () => {
-  test('a start with faulty settings lists every fault and exits with 78', async () => {
+  test('courtside serve with faulty settings lists every fault and exits with 78', async () => {
     const { code, errors } = await courtside(['serve'], { PORT: 'x', ROLE: 'boss' })
     assert.equal(code, 78)
     assert.match(errors, /ROLE: .*\n.*PORT: /)
@@ -172,12 +172,12 @@ describe('the command line', () => {
     assert.match(errors, /serve/)
   })
 
-  test('the command secret prints 32 random bytes as base64url', async () => {
+  test('courtside secret prints 32 random bytes as base64url', async () => {
     const { output } = await courtside(['secret', '--json'])
     assert.match(JSON.parse(output).secret, /^[\w-]{43}$/)
   })
 
-  test('the error of a start on an occupied port names the port', async () => {
+  test('courtside serve on an occupied port exits with 1 and an error that names the port', async () => {
     const database = await testDatabase()
     const env = settingsFor(database.url)
     const service = await startService(env)

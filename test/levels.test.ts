@@ -14,7 +14,7 @@ function chooseLevel(token: string | undefined, game_level_id: unknown) {
 }
 
 describe('GET /game-levels', () => {
-  test('the levels are public, in the order of their positions, with exactly the fields of the contract', async () => {
+  test('GET /game-levels is public and returns the levels by position, with exactly the specified fields', async () => {
     await h.database.sql`update game_level set position = 10 - position`
     const answer = await h.call('GET', '/api/v1/game-levels')
     assert.equal(answer.status, 200)
@@ -28,7 +28,7 @@ describe('GET /game-levels', () => {
 })
 
 describe('GET /auth/me', () => {
-  test('the profile has exactly the fields of the contract', async () => {
+  test('GET /auth/me returns exactly the specified fields', async () => {
     const { email, token } = await signUp(h)
     const answer = await h.call('GET', '/api/v1/auth/me', { token })
     const { id, ...user } = answer.body.data
@@ -45,13 +45,13 @@ describe('GET /auth/me', () => {
     })
   })
 
-  test('the profile without a token gets 401', async () => {
+  test('GET /auth/me without a token gets 401', async () => {
     assert.equal((await h.call('GET', '/api/v1/auth/me')).status, 401)
   })
 })
 
 describe('POST /auth/level-assessment', () => {
-  test('a choice of a level answers the user with the level, and a second choice replaces it', async () => {
+  test('choosing a level returns the user with this level, and a second choice replaces the first', async () => {
     const { token } = await signUp(h)
     const levels = (await h.call('GET', '/api/v1/game-levels')).body.data
     for (const level of [levels[0], levels[5]]) {
@@ -64,7 +64,7 @@ describe('POST /auth/level-assessment', () => {
   })
 
   for (const id of [0, -1, 9999, 1.5, '1', true, null, [1], 2 ** 53, 1e300, 9007199254740991]) {
-    test(`the level id ${JSON.stringify(id)} is refused with 422 on game_level_id`, async () => {
+    test(`the level id ${JSON.stringify(id)} gets a 422 that names game_level_id`, async () => {
       const { token } = await signUp(h)
       const answer = await chooseLevel(token, id)
       assert.equal(answer.status, 422, answer.text)
@@ -72,7 +72,7 @@ describe('POST /auth/level-assessment', () => {
     })
   }
 
-  test('a choice of a level during the deletion of the account gets 401', async () => {
+  test('choosing a level while the account is being deleted gets 401', async () => {
     const { id, token } = await makeUser(h)
     const [level] = await h.database.sql<{ id: number }>`select id from game_level limit 1`
     let answer: ReturnType<typeof chooseLevel>
@@ -84,7 +84,7 @@ describe('POST /auth/level-assessment', () => {
     assertError(await answer!, 401, 'unauthenticated')
   })
 
-  test('a choice of a level without a token gets 401 before the body is checked', async () => {
+  test('choosing a level without a token gets 401 before the body is checked', async () => {
     assert.equal((await chooseLevel(undefined, 'x')).status, 401)
   })
 })

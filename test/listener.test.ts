@@ -7,7 +7,7 @@ import { startProxy } from './support/proxy.ts'
 
 const log = pino({ level: 'silent' })
 
-/** Resolves when the listener is next up, or next down. */
+/** Resolves when the listener connects the next time (`onUp`) or loses its connection (`onDown`). */
 function waitForNext(listener: Listener, change: 'onUp' | 'onDown'): Promise<void> {
   return new Promise(resolve => {
     listener[change](resolve)
@@ -21,7 +21,7 @@ describe('the listener', { timeout: 60_000 }, () => {
   })
   after(() => database.drop())
 
-  test('the listener receives notifications of its channels, and reconnects after its session ended', async () => {
+  test('the listener receives notifications on its channels, and reconnects after its session was ended', async () => {
     const listener = createListener(database.url, log)
     const received: string[] = []
     const last = Promise.withResolvers<void>()
@@ -48,7 +48,7 @@ describe('the listener', { timeout: 60_000 }, () => {
     assert.equal(listener.isUp(), false)
   })
 
-  test('the listener notices a dead link within 5 s, and reconnects', async () => {
+  test('the listener notices a silent connection within 5 s, and reconnects', async () => {
     const { url, setSilent, close } = await startProxy(new URL(database.url))
     const listener = createListener(url, log)
     let up = waitForNext(listener, 'onUp')
@@ -65,10 +65,10 @@ describe('the listener', { timeout: 60_000 }, () => {
     await close()
   })
 
-  test('the listener closes within 2 s while it connects in vain, after a start, and without one', async () => {
+  test('the listener closes within 2 s, whether it cannot connect, has just started or was never started', async () => {
     const { url, setSilent, close } = await startProxy(new URL(database.url))
     setSilent(true)
-    // The first server never replies, and at the second address no server listens.
+    // The first server never replies. No server listens at the second address.
     for (const target of [url, 'postgres://nobody@127.0.0.1:9/nothing', database.url]) {
       const listener = createListener(target, log)
       listener.start()

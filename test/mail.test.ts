@@ -5,7 +5,7 @@ import type { Received } from './support/smtp.ts'
 
 const secondsLater = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000)
 
-/** Returns the code of a mail, the only line of four digits in its text part. */
+/** Returns the code of a mail. The code is the only line of four digits in the text part. */
 function readCode({ parsed }: Received): string {
   const codes = parsed.text!.split('\n').filter(line => /^\d{4}$/.test(line))
   assert.equal(codes.length, 1)
@@ -13,7 +13,7 @@ function readCode({ parsed }: Received): string {
 }
 
 suite('a code is mailed', { concurrency: true }, () => {
-  test('a French code mail has text, HTML, subject, sender and headers as specified', async t => {
+  test('a French code mail has the expected text, HTML, subject, sender and headers', async t => {
     const box = await outbox(t)
     await box.ask('zoe@example.com')
     await box.work()
@@ -33,7 +33,7 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.doesNotMatch(mail!.parsed.html as string, /<(img|script|link)|https?:/)
   })
 
-  test('a user with the language English gets the mail in English', async t => {
+  test('a code that is requested in English is mailed in English', async t => {
     const box = await outbox(t)
     await box.register('sam@example.com', 'Sam')
     await box.ask('sam@example.com', { profile: null, language: 'en' })
@@ -46,7 +46,7 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.match(mail!.parsed.text!, /Ignore this email/)
   })
 
-  test('a name gets into no header, and becomes neither markup nor a new line', async t => {
+  test('a name adds no header, no markup and no line break to the mail', async t => {
     const box = await outbox(t)
     await box.register('eve@example.com', '<script>x</script>\r\nBcc: eve@evil.example\u2028"&\'')
     await box.ask('eve@example.com', { profile: null })
@@ -60,7 +60,7 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.ok(!(mail!.parsed.html as string).includes('<script'))
   })
 
-  test('a mail does not contain the unverified name of a sign-up', async t => {
+  test('a mail for a sign-up does not contain the name, which is not verified', async t => {
     const box = await outbox(t)
     await box.ask('zoe@example.com')
     await box.work()
@@ -72,7 +72,7 @@ suite('a code is mailed', { concurrency: true }, () => {
 })
 
 suite('a queued mail is dropped', { concurrency: true }, () => {
-  test('a superseded code is not mailed, the newer one is', async t => {
+  test('if two codes for one address are queued, only the newer code is mailed', async t => {
     const box = await outbox(t)
     await box.ask('zoe@example.com')
     await box.ask('zoe@example.com', { now: secondsLater(60) })
@@ -85,7 +85,7 @@ suite('a queued mail is dropped', { concurrency: true }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('a used code, an expired code, a decoy and a broken payload are not mailed', async t => {
+  test('no mail is sent for a used code, an expired code, a decoy or a broken payload', async t => {
     const box = await outbox(t)
     await box.ask('used@example.com', { now: secondsLater(1) })
     await box.sql`delete from sign_in_code where email = 'used@example.com'`
@@ -103,7 +103,7 @@ suite('a queued mail is dropped', { concurrency: true }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('a mail whose recipient is refused for good is dropped, without the address in the log', async t => {
+  test('a mail whose recipient is refused permanently is dropped, and its address is not logged', async t => {
     const box = await outbox(t, 'reject')
     await box.ask('zoe@example.com')
     const worker = await box.work()
@@ -118,7 +118,7 @@ suite('a queued mail is dropped', { concurrency: true }, () => {
   })
 })
 
-test('a code goes out after the mail server was down and deferred it; neither code nor address is stored or logged', async t => {
+test('a deferred code is mailed later, and neither the job nor the log contains the code or the address', async t => {
   const box = await outbox(t, 'refuse')
   await box.ask('zoe@example.com')
   const worker = await box.work()

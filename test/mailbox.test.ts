@@ -11,7 +11,7 @@ const SENT_AT = new Date('2026-11-28T10:00:00.900Z')
 
 suite('the development mailbox', () => {
   const mailbox = createMailbox(() => SENT_AT)
-  // The worst case: with every proxy trusted, a header decides `request.ip`.
+  // With this setting, any caller can set `request.ip` by a header. The mailbox must not rely on `request.ip`.
   const app: FastifyInstance = Fastify({ trustProxy: true })
   before(async () => {
     app.setErrorHandler(sendFailure)
@@ -28,7 +28,7 @@ suite('the development mailbox', () => {
   const get = (url: string, headers: Record<string, string> = LOCAL, remoteAddress = '127.0.0.1') =>
     app.inject({ url, headers, remoteAddress })
 
-  test('/dev/mailbox.json lists the latest hundred mails, newest first', async () => {
+  test('/dev/mailbox.json lists the latest 100 mails, newest first', async () => {
     const answer = await get('/dev/mailbox.json')
     assert.equal(answer.statusCode, 200)
     assert.equal(answer.headers['cache-control'], 'no-store')
@@ -44,7 +44,7 @@ suite('the development mailbox', () => {
     assert.equal(mails[99].subject, '<b>2</b>')
   })
 
-  test('/dev/mailbox shows the mails escaped, on a page without scripts', async () => {
+  test('/dev/mailbox escapes the content of the mails, and the page has no scripts', async () => {
     const answer = await get('/dev/mailbox')
     assert.equal(answer.statusCode, 200)
     assert.equal(answer.headers['content-type'], 'text/html; charset=utf-8')
@@ -62,21 +62,21 @@ suite('the development mailbox', () => {
     ['127.8.8.8', '127.9.9.9'],
     ['[::1]:3000', '::1'],
   ] as const) {
-    test(`the mailbox answers the peer ${peer} that asks for the host ${host}`, async () => {
+    test(`the mailbox answers a request from ${peer} with the Host header ${host}`, async () => {
       assert.equal((await get('/dev/mailbox.json', { host }, peer)).statusCode, 200)
     })
   }
 
   const refusedCallers: Record<string, [Record<string, string>, string?]> = {
-    'a peer on another machine': [LOCAL, '192.0.2.7'],
-    'a peer on another machine over IPv6': [LOCAL, '2001:db8::1'],
-    'an IPv4-mapped peer on another machine': [LOCAL, '::ffff:192.0.2.7'],
-    'another host': [{ host: 'evil.example' }],
-    'a host that starts with localhost': [{ host: 'localhost.evil.example' }],
-    'a host after credentials': [{ host: 'evil@localhost' }],
-    'a host beyond loopback': [{ host: '192.0.2.7:3000' }],
-    'a loopback host in an unusual notation': [{ host: '127.1' }],
-    'a malformed host': [{ host: ':3000' }],
+    'a request from another machine': [LOCAL, '192.0.2.7'],
+    'a request from another machine over IPv6': [LOCAL, '2001:db8::1'],
+    'a request from another machine with an IPv4-mapped address': [LOCAL, '::ffff:192.0.2.7'],
+    'a request with another Host header': [{ host: 'evil.example' }],
+    'a request with a Host header that starts with localhost': [{ host: 'localhost.evil.example' }],
+    'a request with credentials in the Host header': [{ host: 'evil@localhost' }],
+    'a request with a Host header outside loopback': [{ host: '192.0.2.7:3000' }],
+    'a request with an unusual notation of a loopback address in the Host header': [{ host: '127.1' }],
+    'a request with a malformed Host header': [{ host: ':3000' }],
     'a request with X-Forwarded-For': [{ ...LOCAL, 'x-forwarded-for': '127.0.0.1' }],
     'a request with X-Forwarded-Host': [{ ...LOCAL, 'x-forwarded-host': 'localhost' }],
     'a request with X-Forwarded-Anything': [{ ...LOCAL, 'x-forwarded-anything': '' }],
@@ -85,7 +85,7 @@ suite('the development mailbox', () => {
     'a request with Via': [{ ...LOCAL, via: '1.1 proxy' }],
   }
   for (const [title, [headers, peer]] of Object.entries(refusedCallers)) {
-    test(`the mailbox answers ${title} with the 404 of an unknown path`, async () => {
+    test(`the mailbox answers ${title} with 404, like an unknown path`, async () => {
       const unknown = await get('/dev/nothing', headers, peer)
       assert.equal(unknown.statusCode, 404)
       for (const url of ['/dev/mailbox', '/dev/mailbox.json']) {

@@ -15,7 +15,7 @@ import { waitUntil } from './support/wait-until.ts'
 const [libfaketime] = globSync('/usr/lib/*/faketime/libfaketime.so.1')
 const skip = !libfaketime && !process.env.CI && 'libfaketime is not installed (apt-get install libfaketime)'
 
-// A real process whose clock moves while it runs. Its time zone differs from the zone of the texts.
+// The test moves the clock of a running service. The service’s time zone differs from the zone of its notifications.
 describe('a clock that moves', { skip, timeout: 60_000 }, () => {
   let folder: string
   let database: TestDatabase
@@ -34,7 +34,7 @@ describe('a clock that moves', { skip, timeout: 60_000 }, () => {
       LD_PRELOAD: libfaketime,
       FAKETIME_TIMESTAMP_FILE: join(folder, 'clock'),
       FAKETIME_NO_CACHE: '1',
-      // Without this, every timer would fire at once.
+      // Without this setting, every timer would fire at once when the clock moves.
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
     })
   })
@@ -45,9 +45,9 @@ describe('a clock that moves', { skip, timeout: 60_000 }, () => {
     await rm(folder, { recursive: true })
   })
 
-  /** @param offset from the real time, such as `+61m` */
+  /** Moves the clock of the service. @param offset from the real time, such as `+61m` */
   async function moveTo(offset: string): Promise<void> {
-    // The rename replaces the file in one step, because the process reads it at every look at the clock.
+    // The service reads the file whenever it reads the clock. A rename replaces the file atomically.
     await writeFile(join(folder, 'next'), offset)
     await rename(join(folder, 'next'), join(folder, 'clock'))
   }
@@ -66,7 +66,7 @@ describe('a clock that moves', { skip, timeout: 60_000 }, () => {
     return ((await answer!.json()) as { access_token: string }).access_token
   }
 
-  test('tokens and reminders follow the clock, and a reminder comes once even when it moves back', async () => {
+  test('tokens and reminders follow a moved clock, and no reminder is sent twice if the clock moves back', async () => {
     let token = await signUp()
     const { id } = (await call('GET', '/api/v1/auth/me', token)).body.data
     const data = {
@@ -93,7 +93,7 @@ describe('a clock that moves', { skip, timeout: 60_000 }, () => {
     await waitUntil(async () => (await listTypes()).length > 1)
     assert.deepEqual(await listTypes(), ['game_started', 'game_reminder'])
 
-    // The clock moves back and forward again. The entries that fired have left the schedule.
+    // The clock moves back and forward again. No reminder repeats, because its row was deleted from the schedule.
     await moveTo('+0')
     await moveTo('+182m')
     const [row] = await database.sql<{ count: number }>`select count(*) from game_schedule`

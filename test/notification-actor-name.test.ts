@@ -46,7 +46,7 @@ const anyValues: fc.Arbitrary<Omit<TextValues, 'actorName'>> = fc.record({
 
 for (const type of NOTIFICATION_TYPES) {
   for (const language of LANGUAGES) {
-    test(`${type} in ${language}: \`render\` says where the actor's name stands, or that the text does not have it`, () => {
+    test(`\`render\` returns where the actor’s name is in a ${type} message in ${language}, or null`, () => {
       fc.assert(
         fc.property(anyName, anyValues, (name, values) => {
           const { message, actorName } = render(type, language, { ...values, actorName: name })
@@ -69,7 +69,7 @@ for (const type of NOTIFICATION_TYPES) {
   }
 }
 
-test('when a person is deleted, each stored text becomes the text for an unknown actor', async () => {
+test('after the deletion of a user, each message that named the user has the text for an unknown actor', async () => {
   const { sql } = h.database
   const localTime = { now: h.clock.now(), timeZone: 'Europe/Paris' }
   const values = { startsAt: new Date('2027-01-16T17:00:00Z'), playerCount: 3, sets: '6-4 6-3' }

@@ -2,34 +2,34 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { dateAndTime, relativeDateAndTime, timeOfDay } from '../src/notifications/dates.ts'
 
-// In the expected texts \u00a0 is the no-break space; every other space is ordinary.
-// Columns: now · instant · zone · French · English. The line above a row says which mistake it would catch.
+// In the expected texts, \u00a0 is the no-break space. All other spaces are ordinary.
+// The columns are now · instant · zone · French · English. The line above a row describes the case.
 const RELATIVE = `
-  A day of the calendar is not 24 hours: this one is 25 hours ahead, over the change of 25 October.
+  The instant is 25 hours ahead but tomorrow, because the clock changes on 25 October.
   2026-10-24T07:00Z · 2026-10-25T08:00Z · Europe/Paris · demain à 9\u00a0h\u00a000 · tomorrow at 09:00
-  48 h 40 ahead and still tomorrow.
+  The instant is 48 h 40 ahead but tomorrow.
   2026-10-23T22:10Z · 2026-10-25T22:50Z · Europe/Paris · demain à 23\u00a0h\u00a050 · tomorrow at 23:50
-  Both ends of the 25-hour day are the same day.
+  Now and the instant are the first and the last minute of a day with 25 hours.
   2026-10-24T22:00Z · 2026-10-25T22:59Z · Europe/Paris · aujourd'hui à 23\u00a0h\u00a059 · today at 23:59
-  The repeated hour, the first time and the second.
+  These two instants have the same wall-clock time, because the clock change repeats the hour.
   2026-10-24T12:00Z · 2026-10-25T00:30Z · Europe/Paris · demain à 2\u00a0h\u00a030 · tomorrow at 02:30
   2026-10-24T12:00Z · 2026-10-25T01:30Z · Europe/Paris · demain à 2\u00a0h\u00a030 · tomorrow at 02:30
-  23 h 30 ahead and already the day after tomorrow, over the change of 29 March.
+  The instant is 23 h 30 ahead but the day after tomorrow, because the clock changes on 29 March.
   2026-03-28T22:30Z · 2026-03-29T22:00Z · Europe/Paris · le lundi 30\u00a0mars à 0\u00a0h\u00a000 · on Monday 30 March at 00:00
-  Two minutes over midnight.
+  The instant is two minutes ahead but tomorrow.
   2026-06-30T21:59Z · 2026-06-30T22:01Z · Europe/Paris · demain à 0\u00a0h\u00a001 · tomorrow at 00:01
-  Tomorrow is next year.
+  Tomorrow is in the next year.
   2026-12-31T11:00Z · 2026-12-31T23:00Z · Europe/Paris · demain à 0\u00a0h\u00a000 · tomorrow at 00:00
-  The current year is the zone's, not UTC's.
+  The current year is the year in the time zone, not in UTC.
   2026-12-31T23:30Z · 2027-01-03T09:00Z · Europe/Paris · le dimanche 3\u00a0janvier à 10\u00a0h\u00a000 · on Sunday 3 January at 10:00
-  Next year and last year are named.
+  A date in the next year or in the last year includes the year.
   2026-12-30T11:00Z · 2027-01-01T17:00Z · Europe/Paris · le vendredi 1er\u00a0janvier 2027 à 18\u00a0h\u00a000 · on Friday 1 January 2027 at 18:00
   2027-01-01T11:00Z · 2026-12-31T20:30Z · Europe/Paris · le jeudi 31\u00a0décembre 2026 à 21\u00a0h\u00a030 · on Thursday 31 December 2026 at 21:30
-  There is no word for yesterday.
+  Yesterday is written as a date.
   2026-08-02T11:00Z · 2026-08-01T16:00Z · Europe/Paris · le samedi 1er\u00a0août à 18\u00a0h\u00a000 · on Saturday 1 August at 18:00
-  A leap day.
+  The instant is on a leap day.
   2028-01-02T11:00Z · 2028-02-29T08:09Z · Europe/Paris · le mardi 29\u00a0février à 9\u00a0h\u00a009 · on Tuesday 29 February at 09:09
-  Other zones, other days; one is a quarter of an hour off.
+  The day and the time depend on the time zone. The offset of the last zone is not a multiple of 30 minutes.
   2026-01-10T12:00Z · 2026-01-17T17:00Z · Asia/Tokyo · le dimanche 18\u00a0janvier à 2\u00a0h\u00a000 · on Sunday 18 January at 02:00
   2026-01-17T07:30Z · 2026-01-17T17:00Z · America/Los_Angeles · demain à 9\u00a0h\u00a000 · tomorrow at 09:00
   2026-01-17T12:00Z · 2026-01-17T17:00Z · Asia/Kathmandu · aujourd'hui à 22\u00a0h\u00a045 · today at 22:45
@@ -55,7 +55,7 @@ for (const machine of ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']) {
   })
 }
 
-test('every day of a year has the name that Intl gives it', () => {
+test('the names of the weekday and the month match Intl on each day of a leap year', () => {
   const name = (locale: string, options: Intl.DateTimeFormatOptions) => {
     const format = new Intl.DateTimeFormat(locale, { ...options, timeZone: 'UTC' })
     return (day: Date) => format.format(day)

@@ -10,9 +10,7 @@ const h = harness()
 
 const NOW = new Date('2026-11-28T10:00:00Z')
 
-/**
- * Makes sixty users. The first has the oldest 2 000 notifications and no newer ones, the others have the newer ones.
- */
+/** Makes sixty users. The first user has the oldest 2 000 notifications. The others have all newer notifications. */
 async function seed() {
   const { sql } = h.database
   await sql`
@@ -29,7 +27,7 @@ async function seed() {
   await sql`vacuum analyze`
 }
 
-/** Returns the plans of the statements that `work` runs, for their values. */
+/** Returns the plan of each statement that `work` runs, for the values of that statement. */
 async function explain(work: (sql: Sql) => Promise<unknown>): Promise<string[]> {
   const plans: string[] = []
   const explaining = async (strings: TemplateStringsArray, ...values: unknown[]) => {
@@ -47,20 +45,20 @@ describe('each statement reads only the notifications that it needs', () => {
   before(seed)
 
   const statements: [string, (sql: Sql) => Promise<unknown>][] = [
-    ['page 1 of a list', sql => notifications.list(sql, 1, { page: 1, perPage: 20 })],
-    ['page 50 of a list', sql => notifications.list(sql, 1, { page: 50, perPage: 20 })],
-    ['a list before an id', sql => notifications.list(sql, 1, { page: 1, perPage: 20, beforeId: 1500 })],
-    ['an unread count', sql => notifications.countUnread(sql, 1)],
-    ['marking one as read', sql => notifications.markRead(sql, 1, 7, NOW)],
-    ['marking all as read', sql => notifications.markAllRead(sql, 1, undefined, NOW)],
-    ['marking some as read', sql => notifications.markAllRead(sql, 1, [4, 8, 12], NOW)],
-    ['deleting one', sql => notifications.remove(sql, 1, 7)],
-    ['looking up whether another user has it', sql => notifications.belongsToOther(sql, 1, 7)],
+    ['reading page 1 of a list', sql => notifications.list(sql, 1, { page: 1, perPage: 20 })],
+    ['reading page 50 of a list', sql => notifications.list(sql, 1, { page: 50, perPage: 20 })],
+    ['reading a list with before_id', sql => notifications.list(sql, 1, { page: 1, perPage: 20, beforeId: 1500 })],
+    ['counting unread notifications', sql => notifications.countUnread(sql, 1)],
+    ['marking one notification as read', sql => notifications.markRead(sql, 1, 7, NOW)],
+    ['marking all notifications as read', sql => notifications.markAllRead(sql, 1, undefined, NOW)],
+    ['marking some notifications as read', sql => notifications.markAllRead(sql, 1, [4, 8, 12], NOW)],
+    ['deleting one notification', sql => notifications.remove(sql, 1, 7)],
+    ['checking whether a notification belongs to another user', sql => notifications.belongsToOther(sql, 1, 7)],
     ['reading the changes for two streams', sql => readInboxChanges(sql, [1, 2], new Map([[1, new Set([7])]]))],
-    ['taking out the name of an actor', sql => notifications.anonymizeActor(sql, 1)],
+    ['replacing the name of a deleted actor', sql => notifications.anonymizeActor(sql, 1)],
   ]
   for (const [name, work] of statements) {
-    test(`${name} does not scan the table`, async () => {
+    test(`${name} does not scan the whole table`, async () => {
       for (const plan of await explain(work)) {
         assert.match(plan, /notification/)
         assert.doesNotMatch(plan, /Seq Scan on notification/)
@@ -69,7 +67,7 @@ describe('each statement reads only the notifications that it needs', () => {
   }
 
   for (const [name, work] of statements.slice(0, 3)) {
-    test(`${name} of an inactive user does not read newer notifications of other users`, async () => {
+    test(`${name} does not read newer notifications of other users, even for an inactive user`, async () => {
       for (const plan of await explain(work)) {
         assert.match(plan, /notification_pkey/)
         assert.doesNotMatch(plan, /notification_id\b/)

@@ -19,8 +19,8 @@ async function openConnections() {
 }
 
 /**
- * Starts all racers concurrently. Each round starts with another one.
- * @returns their results, in the order of `racers`
+ * Starts all racers concurrently. Each round starts with a different racer.
+ * @returns the results, in the order of `racers`
  */
 async function race<T>(round: number, racers: (() => Promise<T>)[]): Promise<T[]> {
   const start = round % racers.length
@@ -37,7 +37,7 @@ async function race<T>(round: number, racers: (() => Promise<T>)[]): Promise<T[]
 describe('concurrent requests about notifications', () => {
   before(openConnections)
 
-  test('concurrent read, read-all and delete leave the right counts', async () => {
+  test('concurrent requests to read, read-all and delete leave the right counts', async () => {
     const user = await makeUser(h)
     const call = (method: string, path: string, body?: unknown) => () =>
       h.call(method, `${URL}${path}`, { token: user.token, ...(body !== undefined && { body }) })
@@ -57,7 +57,8 @@ describe('concurrent requests about notifications', () => {
       assert.equal(read!.text, reread!.text)
       assert.deepEqual([deleted!.status, deletedAgain!.status].sort(), [200, 404])
       assert.ok([200, 404].includes(readDeleted!.status), readDeleted!.text)
-      // The read-alls count four rows. They may also count the row that is read and the row that is deleted.
+      // The read-all requests together count four rows. They may also count the row that another request reads and the
+      // row that another request deletes.
       const counted = all!.body.count + again!.body.count + some!.body.count
       assert.ok(counted >= 4 && counted <= 6, `${counted} counted`)
       const left = await h.database.sql`select id from notification where user_id = ${user.id} and id >= ${ids[0]}`
@@ -67,7 +68,7 @@ describe('concurrent requests about notifications', () => {
     }
   })
 
-  test('concurrent read-alls, some with ids, count every notification once', async () => {
+  test('concurrent read-all requests, some with ids, together count every notification exactly once', async () => {
     const user = await makeUser(h)
     for (let round = 0; round < ROUNDS; round += 1) {
       const ids = await makeNotifications(h, user.id, 20)
@@ -105,7 +106,7 @@ describe('concurrent requests about notifications', () => {
     }
   })
 
-  test('users who are in each other’s notifications can be deleted concurrently while others read', async () => {
+  test('users named in each other’s notifications can be deleted concurrently, also during a read-all', async () => {
     const { sql } = h.database
     for (let round = 0; round < 25; round += 1) {
       const reader = await makeUser(h)

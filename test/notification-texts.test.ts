@@ -19,7 +19,7 @@ const base: TextValues = {
   sets: '6-4 6-3',
 }
 
-// In the expected texts \u00a0 is the no-break space, \u202f the narrow one; every other space is ordinary.
+// In the expected texts, \u00a0 is the no-break space and \u202f the narrow no-break space. Other spaces are ordinary.
 const samedi = 'samedi 17\u00a0janvier à 18\u00a0h\u00a000'
 const saturday = 'Saturday 17 January at 18:00'
 
@@ -30,7 +30,7 @@ const noCount = { startsAt: undefined, playerCount: undefined }
 
 type Row = { when?: Partial<TextValues>; fr: string; en: string }
 
-// The first row of each type is from the contract's table (§4). The other rows leave out unknown values.
+// The first row of each type has all values. Most other rows leave out some values.
 const ROWS: Record<NotificationType, { category: string; fr: string; en: string; messages: Row[] }> = {
   game_joined: {
     category: 'Matchs',
@@ -178,12 +178,12 @@ const ROWS: Record<NotificationType, { category: string; fr: string; en: string;
   },
 }
 
-test('there are exactly the ten types of the specification', () => {
+test('the notification types are exactly the ten types of the specification', () => {
   assert.deepEqual([...NOTIFICATION_TYPES], Object.keys(ROWS))
 })
 
 for (const type of NOTIFICATION_TYPES) {
-  test(`the category, titles and messages of ${type} are those of the specification`, () => {
+  test(`${type} has the expected category, titles and messages`, () => {
     const { category, fr, en, messages } = ROWS[type]
     assert.equal(CATALOGUE[type].category, category)
     for (const row of messages) {
@@ -225,7 +225,7 @@ test('a message contains the actor’s name unchanged', () => {
   )
 })
 
-test('a message is a complete sentence, whichever values are known', () => {
+test('a message is a complete sentence even if some values are unknown', () => {
   const instant = fc.date({ min: new Date('0001-01-03'), max: new Date('9999-12-30'), noInvalidDate: true })
   const maybe = <T>(known: fc.Arbitrary<T>) => fc.option(known, { nil: undefined })
   const anyValues: fc.Arbitrary<TextValues> = fc.record({
@@ -242,7 +242,7 @@ test('a message is a complete sentence, whichever values are known', () => {
       assert.match(message, /^\p{Lu}.*[.!]$/u)
       assert.doesNotMatch(message, /undefined|null|NaN|Invalid|object/)
       assert.doesNotMatch(message, /\s\s|\s[.,)]/)
-      // French has no ordinary space where typography asks for a no-break space. English has only ordinary spaces.
+      // French has no ordinary space where its typography requires a no-break space. English has only ordinary spaces.
       assert.doesNotMatch(message, language === 'fr' ? /\d h|h \d| [:!]/ : /[\u00a0\u202f]/)
     }),
     { numRuns: 1000 },

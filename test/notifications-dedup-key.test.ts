@@ -10,7 +10,7 @@ import { makeUser } from './support/factories.ts'
 
 const h = harness()
 
-// The insert of the version before migration 0007, word for word. It names the column `fact` and the constraint.
+// The insert statement of the version before migration 0007. It names the column `fact` and its unique constraint.
 const EARLIER_INSERT = `
     with stored as (
       insert into notification (user_id, type, title, message, data, fact, actor_id, locale, actor_name_length,
@@ -26,7 +26,6 @@ const EARLIER_INSERT = `
       on conflict on constraint notification_fact_key do nothing
       returning user_id, id
     ), told as (
-      -- In parts that surely fit into the 8000 bytes of a payload; a transaction takes the lock of NOTIFY but once.
       select count(*) as count, pg_notify('notification', string_agg(user_id || ':' || id, ',' order by id))
       from (select user_id, id, (row_number() over () - 1) / 200 as part from stored) as numbered
       group by part
@@ -35,7 +34,7 @@ const EARLIER_INSERT = `
 
 type Queryable = Pick<pg.Client, 'query'>
 
-/** Stores notifications as a process of the version before does. @returns how many were stored */
+/** Stores notifications with the earlier insert statement. @returns the number of stored notifications */
 async function storeAsEarlierVersion(client: Queryable, userId: number, keys: string[]): Promise<number> {
   const now = h.clock.now()
   const column = <T>(value: T) => keys.map(() => value)
@@ -72,7 +71,7 @@ async function readKeys(sql: Database, userId: number): Promise<[string, string 
 }
 
 describe('a process of the version before migration 0007', () => {
-  test('its insert stores the deduplication key, and skips keys that this version has stored', async () => {
+  test('the insert from before migration 0007 fills dedup_key, and skips keys that this version stored', async () => {
     const { sql } = h.database
     const { id } = await makeUser(h)
     assert.equal(await storeAsThisVersion(sql, id, ['a', 'b']), 2)
@@ -85,7 +84,7 @@ describe('a process of the version before migration 0007', () => {
     ])
   })
 
-  test('this version skips keys that the insert of the version before has stored', async () => {
+  test('this version skips keys that the insert from before migration 0007 stored', async () => {
     const { sql } = h.database
     const { id } = await makeUser(h)
     assert.equal(await storeAsEarlierVersion(sql.pool as unknown as Queryable, id, ['a', 'b']), 2)
@@ -96,7 +95,7 @@ describe('a process of the version before migration 0007', () => {
     )
   })
 
-  test('its prepared insert goes on working when the migration runs in between', async () => {
+  test('a prepared insert from before migration 0007 still works after the migration', async () => {
     const database = await testDatabase()
     const { sql } = database
     await revertMigration(sql)
@@ -121,7 +120,7 @@ describe('a process of the version before migration 0007', () => {
   })
 })
 
-/** Brings the table back to the state before migration 0007. */
+/** Reverts migration 0007. */
 async function revertMigration(sql: Database): Promise<void> {
   await sql`drop trigger notification_fact on notification`
   await sql`drop function notification_fact_to_dedup_key`

@@ -12,7 +12,7 @@ function list(token: string, query = '') {
 const readIds = (answer: { body: { data: { id: number }[] } }) => answer.body.data.map(item => item.id)
 
 describe('200: a list of notifications', () => {
-  test('a notification has exactly the fields of the specification, its data in the order it was given', async () => {
+  test('a notification has exactly the specified fields, and the members of its data keep their order', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1, { data: { starts_at: 'x', game_id: 9, actor_id: 3 } })
     const answer = await list(user.token)
@@ -33,14 +33,14 @@ describe('200: a list of notifications', () => {
     assert.deepEqual(Object.keys(answer.body.data[0].data), ['starts_at', 'game_id', 'actor_id'])
   })
 
-  test('data is null if none is stored', async () => {
+  test('data is null if the notification was stored without data', async () => {
     const user = await makeUser(h)
     await makeNotifications(h, user.id, 1)
     await h.database.sql`update notification set data = null where user_id = ${user.id}`
     assert.equal((await list(user.token)).body.data[0].data, null)
   })
 
-  test('a list has only the caller’s notifications, newest first, 20 on a page', async () => {
+  test('a list has only the caller’s notifications, newest first, with 20 on a page', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 45)
@@ -69,7 +69,7 @@ describe('200: a list of notifications', () => {
     [7, 3, 3],
   ]
   for (const [total, perPage, lastPage] of sizes) {
-    test(`${total} notifications by ${perPage} have ${lastPage} pages, and each comes once`, async () => {
+    test(`${total} notifications with per_page=${perPage} fill ${lastPage} page(s) without repetition`, async () => {
       const user = await makeUser(h)
       const ids = await makeNotifications(h, user.id, total)
       const walked: number[] = []
@@ -82,7 +82,7 @@ describe('200: a list of notifications', () => {
     })
   }
 
-  test('the counts are right past the end, however far', async () => {
+  test('a page after the last page is empty, and its counts are right', async () => {
     const user = await makeUser(h)
     await makeNotifications(h, user.id, 3)
     for (const page of [2, 1_000_000, Number.MAX_SAFE_INTEGER]) {
@@ -103,7 +103,7 @@ describe('200: a list of notifications', () => {
     })
   })
 
-  test('the greatest id, 2^53−1, is listed like any other', async () => {
+  test('a notification with the greatest id, 2^53−1, can be listed and deleted', async () => {
     const user = await makeUser(h)
     const now = h.clock.now()
     await h.database.sql`
@@ -116,7 +116,7 @@ describe('200: a list of notifications', () => {
     assert.equal(deleted.status, 200)
   })
 
-  test('before_id walks without repeats while new notifications arrive, even if its notification is deleted', async () => {
+  test('paging with before_id repeats no notification, even after a deletion and new notifications', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 7)
     const first = await list(user.token, '?per_page=3')
@@ -128,7 +128,7 @@ describe('200: a list of notifications', () => {
     assert.deepEqual(second.body.meta, { current_page: 1, last_page: 3, per_page: 3, total: 8, unread_count: 8 })
   })
 
-  test('before_id may be the lowest and the greatest id', async () => {
+  test('before_id accepts the lowest and the greatest id', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 2)
     assert.deepEqual(readIds(await list(user.token, '?before_id=1')), [])
@@ -142,7 +142,7 @@ describe('200: a list of notifications', () => {
 })
 
 describe('401: a list of notifications', () => {
-  test('a list without a token is refused', async () => {
+  test('listing notifications without a token gets 401', async () => {
     const answer = await h.call('GET', '/api/v1/notifications')
     assert.deepEqual([answer.status, answer.body], [401, { message: 'Unauthenticated.', code: 'unauthenticated' }])
   })
@@ -163,7 +163,7 @@ describe('422: a list of notifications', () => {
     ['?before_id=3&page=1', 'before_id'],
   ]
   for (const [query, field] of bad) {
-    test(`${query} is refused with the name of the parameter`, async () => {
+    test(`the query ${query} gets a 422 that names ${field}`, async () => {
       const user = await makeUser(h)
       const answer = await list(user.token, query)
       assert.equal(answer.status, 422, answer.text)

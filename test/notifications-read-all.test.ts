@@ -13,13 +13,13 @@ async function countUnread(userId: number): Promise<number> {
   return (await h.database.sql`select id from notification where user_id = ${userId} and read_at is null`).length
 }
 
-describe('200: marking all as read', () => {
+describe('200: marking all notifications as read', () => {
   const texts = [
     ['fr', 'Les notifications ont été marquées comme lues.'],
     ['en', 'The notifications were marked as read.'],
   ] as const
   for (const [language, message] of texts) {
-    test(`the answer counts the notifications that it marked, in ${language}`, async () => {
+    test(`read-all marks the caller’s notifications, and answers with their number in ${language}`, async () => {
       const user = await makeUser(h)
       const other = await makeUser(h)
       const ids = await makeNotifications(h, user.id, 5)
@@ -33,7 +33,7 @@ describe('200: marking all as read', () => {
     })
   }
 
-  test('a notification that was read before keeps its read_at', async () => {
+  test('read-all does not change the read_at of a notification that was read before', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 2)
     const first = await h.call('POST', `/api/v1/notifications/${id}/read`, { token: user.token })
@@ -45,20 +45,20 @@ describe('200: marking all as read', () => {
 
   const all: [string, unknown, Record<string, string>?][] = [
     ['no body', undefined],
-    ['a body of no length, whatever its type', '', { 'content-type': 'text/plain' }],
+    ['an empty body of another media type', '', { 'content-type': 'text/plain' }],
     ['an empty object', {}],
-    ['ids null', { ids: null }],
-    ['unknown keys alone', { id: [1] }],
+    ['null as ids', { ids: null }],
+    ['only unknown members', { id: [1] }],
   ]
   for (const [what, body, headers] of all) {
-    test(`${what} marks all`, async () => {
+    test(`read-all with ${what} marks all notifications`, async () => {
       const user = await makeUser(h)
       await makeNotifications(h, user.id, 3)
       assert.equal((await readAll(user.token, body, headers)).body.count, 3)
     })
   }
 
-  test('with ids it marks only these, and only those of the caller', async () => {
+  test('read-all with ids marks only the caller’s notifications with these ids', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 4)
@@ -69,14 +69,14 @@ describe('200: marking all as read', () => {
     assert.equal(await countUnread(other.id), 1)
   })
 
-  test('an empty list of ids marks none', async () => {
+  test('read-all with an empty list of ids marks no notification', async () => {
     const user = await makeUser(h)
     await makeNotifications(h, user.id, 2)
     assert.equal((await readAll(user.token, { ids: [] })).body.count, 0)
     assert.equal(await countUnread(user.id), 2)
   })
 
-  test('a hundred ids are accepted', async () => {
+  test('read-all accepts 100 ids', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 101)
     assert.equal((await readAll(user.token, { ids: ids.slice(0, 100) })).body.count, 100)
@@ -84,28 +84,28 @@ describe('200: marking all as read', () => {
   })
 })
 
-test('marking all as read without a token is a 401', async () => {
+test('read-all without a token gets 401', async () => {
   assert.equal((await readAll(undefined)).status, 401)
 })
 
-test('a body that is not JSON is a 415, and nothing is marked', async () => {
+test('read-all with a body that is not JSON gets 415 and marks no notification', async () => {
   const user = await makeUser(h)
   await makeNotifications(h, user.id, 1)
   assert.equal((await readAll(user.token, 'ids=1', { 'content-type': 'text/plain' })).status, 415)
   assert.equal(await countUnread(user.id), 1)
 })
 
-describe('422: marking all as read', () => {
+describe('422: marking all notifications as read', () => {
   const bad: [string, unknown, RegExp][] = [
     ...['x', 1, true, { 0: 1 }, ['1'], [1.5], [0], [-1], [null], [[1]], [2 ** 53]].map(
       (ids): [string, unknown, RegExp] => [`ids ${JSON.stringify(ids)}`, { ids }, /^ids/],
     ),
     ['101 ids', { ids: Array.from({ length: 101 }, (_, index) => index + 1) }, /^ids$/],
     ['a list as the body', [1], /^body$/],
-    ['a body cut off', '{"ids": [1', /^body$/],
+    ['a truncated body', '{"ids": [1', /^body$/],
   ]
   for (const [what, body, field] of bad) {
-    test(`${what} is refused, and nothing is marked`, async () => {
+    test(`read-all with ${what} gets 422 and marks no notification`, async () => {
       const user = await makeUser(h)
       await makeNotifications(h, user.id, 1)
       const answer = await readAll(user.token, typeof body === 'string' ? body : JSON.stringify(body))

@@ -15,8 +15,8 @@ function read(token: string | undefined, id: unknown, language = 'fr') {
   return h.call('POST', `/api/v1/notifications/${id}/read`, { token, headers: { 'accept-language': language } })
 }
 
-describe('200: marking one as read', () => {
-  test('the answer has is_read and read_at, and a repeat returns the same bytes', async () => {
+describe('200: marking a notification as read', () => {
+  test('marking as read returns is_read and read_at, and a repeated request returns the same bytes', async () => {
     const user = await makeUser(h)
     const [id, untouched] = await makeNotifications(h, user.id, 2)
     h.clock.advance(1_000)
@@ -31,7 +31,7 @@ describe('200: marking one as read', () => {
     assert.deepEqual(unread, [{ id: untouched }])
   })
 
-  test('a repeat writes nothing', async () => {
+  test('marking a read notification as read again writes no row', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     await read(user.token, id)
@@ -41,15 +41,15 @@ describe('200: marking one as read', () => {
     assert.deepEqual(await version(), before)
   })
 
-  test('it takes one statement, for a read notification and for an unread one', async () => {
+  test('marking as read takes one statement, whether the notification is read or unread', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
-    // After this request the process has the session in its cache.
+    // After this request, the session is in the cache of the process.
     await h.call('GET', '/api/v1/notifications/unread-count', { token: user.token })
     for (const _ of ['unread', 'read']) assert.equal(await countStatements(h.ctx, () => read(user.token, id)), 1)
   })
 
-  test('if a concurrent request marks it first, the answer has the read_at of that request', async () => {
+  test('if two requests mark a notification concurrently, the second returns the read_at of the first', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     const first = h.clock.now()
@@ -64,7 +64,7 @@ describe('200: marking one as read', () => {
     assert.deepEqual([status, body.data.is_read, body.data.read_at], [200, true, timestamp(first)])
   })
 
-  test('"No body": a body that is sent anyway is ignored', async () => {
+  test('marking as read ignores the body of the request', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     const answer = await h.call('POST', `/api/v1/notifications/${id}/read`, {
@@ -76,8 +76,8 @@ describe('200: marking one as read', () => {
   })
 })
 
-describe('401: marking one as read', () => {
-  test('without a token it is refused, whether the notification exists or not', async () => {
+describe('401: marking a notification as read', () => {
+  test('marking as read without a token is refused, whether or not the notification exists', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     for (const any of [id, 999_999_999]) {
@@ -86,9 +86,9 @@ describe('401: marking one as read', () => {
   })
 })
 
-describe('403: marking one as read', () => {
+describe('403: marking a notification as read', () => {
   for (const language of ['fr', 'en', 'de', '*']) {
-    test(`another user’s notification is refused with the same sentence in ${language}, and stays as it is`, async () => {
+    test(`marking another user’s notification gets the French 403 with Accept-Language ${language}`, async () => {
       const user = await makeUser(h)
       const other = await makeUser(h)
       const [id] = await makeNotifications(h, other.id, 1)
@@ -102,7 +102,7 @@ describe('403: marking one as read', () => {
     })
   }
 
-  test('the caller’s notification that arrived between the two queries does not count as another user’s', async () => {
+  test('belongsToOther is false for a notification of the caller, and true for another user’s', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
@@ -111,9 +111,9 @@ describe('403: marking one as read', () => {
   })
 })
 
-describe('404: marking one as read', () => {
+describe('404: marking a notification as read', () => {
   for (const id of ODD_IDS) {
-    test(`the id ${id.slice(0, 40)} is not found`, async () => {
+    test(`marking the id ${id.slice(0, 40)} as read gets 404`, async () => {
       const user = await makeUser(h)
       await makeNotifications(h, user.id, 1)
       const answer = await read(user.token, id)

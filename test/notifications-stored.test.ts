@@ -30,13 +30,13 @@ async function readMessages(userId: number): Promise<string[]> {
 }
 
 describe('storing notifications', () => {
-  test('a user gets one notification for each deduplication key, within a call and in the next', async () => {
+  test('a user gets one notification for each deduplication key, within one call and over two calls', async () => {
     const [user, other] = [await makeUser(h), await makeUser(h)]
     assert.equal(await storeAll([notification(user.id), notification(user.id), notification(other.id)]), 2)
     assert.equal(await storeAll([notification(user.id), notification(user.id, { dedupKey: 'game_full:y' })]), 1)
   })
 
-  test('users who do not exist are skipped, and the others are not', async () => {
+  test('notifications for users who do not exist are skipped, and the others are stored', async () => {
     const user = await makeUser(h)
     assert.equal(
       await storeAll([notification(999_999), notification(user.id), notification(Number.MAX_SAFE_INTEGER)]),
@@ -45,7 +45,7 @@ describe('storing notifications', () => {
     assert.equal(await storeAll([]), 0)
   })
 
-  test('four hundred notifications in one call get rising ids in the order given', async () => {
+  test('400 notifications in one call get ascending ids in the given order', async () => {
     const users = [await makeUser(h), await makeUser(h), await makeUser(h), await makeUser(h)]
     const rows = Array.from({ length: 400 }, (_, index) =>
       notification(users[index % 4]!.id, { dedupKey: `f${index}`, message: `${index}` }),
@@ -59,7 +59,7 @@ describe('storing notifications', () => {
     )
   })
 
-  test('texts with the special characters of PostgreSQL arrays are stored unchanged', async () => {
+  test('messages with the special characters of PostgreSQL arrays are stored unchanged', async () => {
     const user = await makeUser(h)
     const messages = ['NULL', '', '{a,"b"}', 'back\\slash "quoted"', "it's", '🎾 é', 'two\nlines']
     await storeAll(messages.map((message, index) => notification(user.id, { message, dedupKey: `f${index}` })))
@@ -70,7 +70,7 @@ describe('storing notifications', () => {
 describe('deleting the account of an actor', () => {
   const names = ['Marie', 'Zoé', 'e\u0301toile', 'Ngu\u0302\u0303yen', '👩‍👩‍👧 Élo', '𝒜da', "O'Brien$&", '%s \\1']
   for (const firstName of names) {
-    test(`replaces the name ${firstName} in the messages of others, in the language of each`, async () => {
+    test(`the deletion of the actor ${firstName} replaces the name in French and English messages`, async () => {
       const reader = await makeUser(h)
       const actor = await makeUser(h, { firstName })
       for (const locale of ['fr', 'en'] as const) {
@@ -89,7 +89,7 @@ describe('deleting the account of an actor', () => {
     })
   }
 
-  test('does not change messages that do not name the actor, or that name another one', async () => {
+  test('the deletion of an actor does not change messages that do not name this actor', async () => {
     const [reader, actor, other] = [await makeUser(h), await makeUser(h), await makeUser(h)]
     await storeAll([
       notification(reader.id, { dedupKey: 'a', message: 'Le score est définitif.', actorId: actor.id }),
@@ -104,7 +104,7 @@ describe('deleting the account of an actor', () => {
     assert.deepEqual(await readMessages(reader.id), ['Le score est définitif.', 'Marie a quitté la partie.'])
   })
 
-  test('deletes the actor’s notifications too, and a second deletion finds no account', async () => {
+  test('the deletion of a user deletes the user’s notifications, and a second deletion returns false', async () => {
     const user = await makeUser(h)
     await makeNotifications(h, user.id, 3)
     assert.equal(await eraseUser(h.database.sql, user.id), true)

@@ -10,7 +10,7 @@ function count(token?: string) {
 }
 
 describe('200: the unread count', () => {
-  test('the answer is only the number of the caller’s unread notifications', async () => {
+  test('the answer contains only the number of the caller’s unread notifications', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     assert.deepEqual((await count(user.token)).body, { unread_count: 0 })
@@ -25,7 +25,7 @@ describe('200: the unread count', () => {
 })
 
 describe('401: the unread count', () => {
-  test('the unread count without a token is refused', async () => {
+  test('a request for the unread count without a token is refused', async () => {
     assert.deepEqual((await count()).body, { message: 'Unauthenticated.', code: 'unauthenticated' })
   })
 })

@@ -24,7 +24,7 @@ describe('courtside emit', () => {
     data: { game_id: 77, creator_id: 1, player_ids: [], starts_at: '2026-01-19T18:00:00+01:00' },
   })
 
-  test('emit sends one event, an array, one per line or many, and exits with 1 if one is rejected', async () => {
+  test('emit sends one event, an array or one event per line, and exits with 1 if an event is rejected', async () => {
     const emit = (path: string) => runCommand('emit', path, '--url', `${service.address}/`, '--json')
     for (const content of [
       event('1'),
@@ -50,8 +50,8 @@ describe('courtside emit', () => {
     )
   })
 
-  test('emit splits a hundred events that are too large for one batch', async () => {
-    // The service ignores unknown keys, but they count towards the size. "é" has two bytes.
+  test('emit divides 100 events into several batches if they are too large for one batch', async () => {
+    // The service ignores unknown members, but their bytes count towards the size. "é" has two bytes.
     const large = Array.from({ length: 100 }, (_, index) => ({ ...event(`large ${index}`), note: 'é'.repeat(10_000) }))
     const { code, output, errors } = await runCommand(
       'emit',
@@ -67,7 +67,7 @@ describe('courtside emit', () => {
     )
   })
 
-  test('emit says when no node answers', async () => {
+  test('emit exits with 1 and an error if no node answers', async () => {
     const { code, errors } = await runCommand(
       'emit',
       await writeInput('event', event('8')),
@@ -77,7 +77,7 @@ describe('courtside emit', () => {
     assert.deepEqual([code, errors], [1, 'No node answers at http://127.0.0.1:9.\n'])
   })
 
-  test('emit says when a proxy or another program answers', async () => {
+  test('emit exits with 1 and an error if a proxy or another program answers', async () => {
     for (const status of [502, 200]) {
       const other = await startServer((_, response) => response.writeHead(status).end('<h1>Hello</h1>'))
       const { code, errors } = await runCommand('emit', await writeInput('event', event('9')), '--url', other.url)
@@ -89,7 +89,7 @@ describe('courtside emit', () => {
     }
   })
 
-  test('emit says when the node refuses the key', async () => {
+  test('emit exits with 1 and an error if the node refuses the key', async () => {
     const env = { ...settingsFor(h.database.url), INTAKE_KEYS: JWT_SECRET }
     const { code, errors } = await courtside(
       ['emit', await writeInput('event', event('10')), '--url', service.address],

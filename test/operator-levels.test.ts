@@ -12,7 +12,7 @@ const scale = [
   { slug: 'bronze', name: 'Bronze', description: '', position: 1 },
 ].map(level => ({ ...level, description: level.description || 'Pour commencer' }))
 
-test('levels import replaces the levels, and clears a user’s choice only with --force', async () => {
+test('levels import replaces the levels, and requires --force to remove a level that a user chose', async () => {
   const user = await makeUser(h)
   const before = await runJson('levels', 'list')
   const chooseLevel = (id: number) =>
@@ -40,7 +40,7 @@ test('levels import replaces the levels, and clears a user’s choice only with 
   })
 })
 
-test('levels import names every fault of a file', async () => {
+test('levels import lists every fault in a file', async () => {
   const path = await writeInput('bad.json', [{ slug: 'A B', name: 'x', description: 'y', position: 1 }, { slug: 'ok' }])
   const { code, errors } = await runCommand('levels', 'import', path)
   assert.equal(code, 1)

@@ -19,7 +19,7 @@ describe('every command', () => {
     ...['show', 'sign-out', 'unlock', 'delete', 'export'].map(action => `users ${action}`),
   ]
   for (const name of commands) {
-    test(`${name} --help prints the usage, and an unknown option exits with 64`, async () => {
+    test(`${name} prints its usage with --help, and exits with 64 for an unknown option`, async () => {
       const help = await runCommand(...name.split(' '), '--help')
       assert.equal(help.code, 0)
       assert.match(help.output, new RegExp(`^Usage: npm run courtside -- ${name}`))
@@ -29,7 +29,7 @@ describe('every command', () => {
     })
   }
 
-  test('help lists every command, and a missing argument exits with 64', async () => {
+  test('courtside --help lists every command, and a command without its argument exits with 64', async () => {
     const { code, output } = await courtside(['--help'])
     assert.equal(code, 0)
     for (const name of commands) assert.ok(output.includes(`  ${name.split(' ')[0]} `))
@@ -47,19 +47,19 @@ describe('every command', () => {
 })
 
 describe('users', () => {
-  test('users show finds an account by its e-mail in upper case', async () => {
+  test('users show finds an account by its e-mail address in upper case', async () => {
     const user = await makeUser(h)
     const shown = await runJson('users', 'show', user.email.toUpperCase())
     assert.deepEqual([shown.id, shown.email, shown.game_level], [user.id, user.email, null])
     assert.match((await runCommand('users', 'show', user.email)).output, /first_name {3}Marie/)
   })
 
-  test('users show exits with 1 for an unknown e-mail', async () => {
+  test('users show exits with 1 if no account has the e-mail address', async () => {
     const { code, errors } = await runCommand('users', 'show', 'nobody@example.com')
     assert.deepEqual([code, errors], [1, 'There is no account with the e-mail nobody@example.com.\n'])
   })
 
-  test('users sign-out ends every session of an account', async () => {
+  test('users sign-out ends all sessions of an account', async () => {
     const user = await makeUser(h)
     assert.deepEqual(await runJson('users', 'sign-out', user.email), { ended: 1 })
     const [session] = await h.database.sql`select end_reason from session where user_id = ${user.id}`
@@ -70,7 +70,7 @@ describe('users', () => {
   const addWrongGuesses = (email: string) => h.database.sql`
     update sign_in_code set wrong_guesses = 50 where email = ${email}`
 
-  test('users unlock clears wrong guesses and the wait', async () => {
+  test('users unlock resets the wrong guesses and the wait for the next code', async () => {
     const { email } = await makeUser(h)
     await requestCode({ email })
     await addWrongGuesses(email)
@@ -79,7 +79,7 @@ describe('users', () => {
     assert.equal((await requestCode({ email })).status, 200)
   })
 
-  test('users unlock keeps a pending sign-up, which prune does not delete', async () => {
+  test('users unlock keeps a pending sign-up, and prune does not delete this sign-up afterwards', async () => {
     const email = newEmail()
     await requestCode(profile(email))
     await addWrongGuesses(email)
@@ -91,13 +91,13 @@ describe('users', () => {
     assert.deepEqual(code, { purpose: 'sign_up', first_name: 'Marie' })
   })
 
-  test('users unlock exits with 1 for an e-mail that never requested a code', async () => {
+  test('users unlock exits with 1 if no code was ever requested for the e-mail address', async () => {
     const { code, errors } = await runCommand('users', 'unlock', 'nobody@example.com')
     assert.equal(code, 1)
     assert.match(errors, /^There is no account with the e-mail nobody@example\.com/)
   })
 
-  test('users delete needs a confirmation or --yes, and then leaves no row', async () => {
+  test('users delete requires a confirmation or --yes, and deletes the account with its sign-in data', async () => {
     const user = await makeUser(h)
     await h.call('POST', '/api/v1/auth/request-otp', { body: { email: user.email } })
     const unconfirmed = await runCommand('users', 'delete', user.email)
@@ -132,7 +132,7 @@ describe('users', () => {
       ['Zoé a quitté'],
     )
     assert.deepEqual([exported.games[0].created, exported.games[0].plays], [true, true])
-    // This list must change with every new table that refers to a user or an e-mail; then `export` must include it too.
+    // A new table that refers to a user or an e-mail address must be added to this list and to `users export`.
     const tables = await h.database.sql<{ table: string }>`
       select distinct table_name as table from information_schema.columns
       where table_schema = 'public' and column_name in ('user_id', 'email', 'creator_id', 'actor_id', 'player_ids')
@@ -144,7 +144,7 @@ describe('users', () => {
   })
 })
 
-test('commands work beside a running embedded node, and on its data when it is stopped', async () => {
+test('commands work beside a running embedded node, and on its data after the node has stopped', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'courtside-operator-'))
   const dataDir = join(folder, 'data')
   const service = await startService({ DATA_DIR: dataDir })

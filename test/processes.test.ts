@@ -9,7 +9,7 @@ import { type Service, startService } from './support/service.ts'
 import { type SmtpServer, smtpServer } from './support/smtp.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-// Three real processes on one database. Two have the role `all`, one has the role `worker`.
+// Three real processes share one database. Two processes have the role `all`, and one has the role `worker`.
 describe('three processes', () => {
   let database: TestDatabase
   let smtp: SmtpServer
@@ -37,7 +37,7 @@ describe('three processes', () => {
 
   type CallOptions = { body?: unknown; token?: string; at?: number }
 
-  /** Calls the service at the index `at`; without it, the two that serve take turns. */
+  /** Calls the service at the index `at`. Without `at`, the two services with the role `all` are called in turn. */
   async function call(method: string, path: string, { body, token, at }: CallOptions = {}) {
     turn += 1
     const response = await fetch(services[at ?? turn % 2]!.address + path, {
@@ -66,14 +66,14 @@ describe('three processes', () => {
     return { email, token: body.access_token, id: me.body.data.id }
   }
 
-  test('three workers send each mail once', async () => {
+  test('three workers together send each mail exactly once', async () => {
     const emails = Array.from({ length: 10 }, newEmail)
     await Promise.all(emails.map(email => call('POST', '/api/v1/auth/request-otp', { body: profile(email) })))
     for (const email of emails) await readMailedCode(email)
     for (const email of emails) assert.equal(smtp.mails.filter(mail => mail.to.includes(email)).length, 1)
   })
 
-  test('the sixth attempt at a code is refused by every process', async () => {
+  test('after five wrong guesses at a code, both processes refuse the right code', async () => {
     const email = newEmail()
     await call('POST', '/api/v1/auth/request-otp', { body: profile(email) })
     const code = await readMailedCode(email)
@@ -88,7 +88,7 @@ describe('three processes', () => {
     }
   })
 
-  test('every process accepts a token, and concurrent refreshes at both return one new token', async () => {
+  test('both processes accept a token, and concurrent refreshes at both return the same new token', async () => {
     const { token } = await signUp()
     const answers = await Promise.all([0, 1, 0, 1].map(at => call('POST', '/api/v1/auth/refresh', { token, at })))
     const tokens = new Set(answers.map(answer => answer.body.access_token))
@@ -97,7 +97,7 @@ describe('three processes', () => {
       assert.equal((await call('GET', '/api/v1/auth/me', { token: [...tokens][0], at })).status, 200)
   })
 
-  test('a token is refused by the other process soon after its logout at the first', async () => {
+  test('after a logout at one process, the other process soon refuses the token', async () => {
     const { token } = await signUp()
     for (const at of [0, 1]) assert.equal((await call('GET', '/api/v1/auth/me', { token, at })).status, 200)
     assert.equal((await call('POST', '/api/v1/auth/logout', { token, at: 0 })).status, 200)
@@ -106,7 +106,7 @@ describe('three processes', () => {
     assert.equal((await call('POST', '/api/v1/auth/refresh', { token, at: 1 })).status, 401)
   })
 
-  test('an event that is reported to both processes is announced once', async () => {
+  test('an event that is reported to both processes is announced exactly once', async () => {
     const [creator, player] = [await signUp(), await signUp()]
     const event = joinedEvent('once', 3, creator, player)
     const answers = await Promise.all(
@@ -124,7 +124,7 @@ describe('three processes', () => {
     }
   })
 
-  test('a stream at one process delivers an event that the other received, and does not delay a stop', async () => {
+  test('a stream delivers an event that the other process received, and does not block the shutdown', async () => {
     const [creator, player] = [await signUp(), await signUp()]
     const stream = await openStream(services[1]!.address, creator.token)
     assert.equal((await stream.next()).event, 'sync')
@@ -134,7 +134,7 @@ describe('three processes', () => {
     assert.deepEqual([message.event, message.data.type], ['notification', 'game_joined'])
   })
 
-  test('a reminder and a start are announced once, although three processes poll for them', async () => {
+  test('three processes that poll for due times together announce a reminder and a start exactly once', async () => {
     const [creator, player] = [await signUp(), await signUp()]
     const started = Date.now()
     const event = {
@@ -154,31 +154,31 @@ describe('three processes', () => {
     const listTypes = async (token: string): Promise<string[]> =>
       (await call('GET', '/api/v1/notifications', { token })).body.data.map((item: { type: string }) => item.type)
     await waitUntil(async () => (await listTypes(creator.token)).includes('game_started'))
-    // The other processes poll every second, so they have looked at the start too.
+    // Each process polls once a second, so all of them have polled since the start was due.
     await delay(started + 6_500 - Date.now())
     for (const { token } of [creator, player])
       assert.deepEqual(await listTypes(token), ['game_started', 'game_reminder'])
   })
 
-  test('both processes count towards one throttle', async () => {
+  test('requests to both processes count towards one throttle', async () => {
     const statuses: number[] = []
     for (let count = 0; count < 130; count += 1) {
       statuses.push(
         (await call('POST', '/api/v1/auth/verify-otp', { body: { email: newEmail(), code: '1234' } })).status,
       )
     }
-    // Earlier tests used some of the minute's 60 requests, and a new window may have begun.
+    // Earlier tests used a part of the limit of 60 requests a minute. A new minute may begin during this test.
     assert.ok(statuses.includes(429))
     assert.ok(statuses.filter(status => status !== 429).length <= 120)
   })
 
-  test('the worker serves its health and no API', async () => {
+  test('the worker answers /readyz with 200 and the API with 404', async () => {
     assert.equal((await call('GET', '/readyz', { at: 2 })).status, 200)
     assert.equal((await call('GET', '/api/v1/game-levels', { at: 2 })).status, 404)
   })
 })
 
-/** Returns the event that a player joined a game in the far future. */
+/** Returns a `game_joined` event for a game in the far future. */
 function joinedEvent(id: string, game_id: number, creator: { id: number }, player: { id: number }) {
   return {
     specversion: '1.0',

@@ -7,7 +7,7 @@ import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { signUp } from './support/scenario.ts'
 
-// Any sequence of UTF-16 units, including NUL and lone surrogates.
+// Any sequence of UTF-16 code units, including NUL and lone surrogates.
 const anyText = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.string({ unit: fc.nat({ max: 0xffff }).map(unit => String.fromCharCode(unit)) }),
@@ -35,7 +35,7 @@ describe('canonicalEmail', () => {
     anyText,
   )
 
-  test('a canonical address stays the same, and contains only the characters of the alphabet', () => {
+  test('canonicalEmail does not change a canonical address, which contains only allowed characters', () => {
     let accepted = 0
     fc.assert(
       fc.property(written, address => {
@@ -51,7 +51,7 @@ describe('canonicalEmail', () => {
     assert.ok(accepted > 1000, String(accepted))
   })
 
-  test('addresses that differ in case have the same canonical form', () => {
+  test('addresses that differ only in case have the same canonical form', () => {
     fc.assert(
       fc.property(fc.emailAddress(), address => {
         assert.equal(canonicalEmail(address.toUpperCase()), canonicalEmail(address.toLowerCase()))
@@ -66,7 +66,7 @@ describe('preferredLanguage', () => {
   const weight = fc.oneof(fc.constantFrom('', ';q=0', ';q=1', ';q=0.5', ';q=', ';q=x', ';q=9', ';Q=0.1'), headerText)
   const header = fc.array(fc.tuple(range, weight)).map(ranges => ranges.map(parts => parts.join('')).join(','))
 
-  test('it returns a supported language for any header, and English only for a header that names it or *', () => {
+  test('preferredLanguage returns French or English for any header, and English only for "en" or "*"', () => {
     fc.assert(
       fc.property(fc.oneof(header, headerText), text => {
         const language = preferredLanguage(text)
@@ -97,17 +97,17 @@ describe('arbitrary input over HTTP', () => {
   for (const [method, url, fields] of endpoints) {
     const names = Object.keys(fields)
 
-    test(`${method} ${url} answers any value in any field and any body, and a refusal names the fields`, async () => {
+    test(`${method} ${url} answers any body with 200, or with a 422 that names the invalid fields`, async () => {
       const { token } = await signUp(h)
       const body = fc.oneof(
-        // One arbitrary field among valid ones, so the checks behind the first one run too.
+        // One field is arbitrary and the others are valid, so the checks of the other fields run too.
         fc.tuple(fc.constantFrom(...names), anyValue).map(([name, value]) => ({ ...fields, [name]: value })),
         fc.record(Object.fromEntries(names.map(name => [name, anyValue])), { requiredKeys: [] }),
         anyValue,
       )
       await fc.assert(
         fc.asyncProperty(body, async value => {
-          // Without this most sign-ups would only be asked to wait.
+          // Without this step, most sign-ups would be refused because of the cooldown.
           if (url.endsWith('request-otp')) h.clock.advance(60_000)
           const answer = await h.call(method, url, { token, body: JSON.stringify(value) })
           assert.ok([200, 422].includes(answer.status), `${answer.status} ${answer.text}`)
@@ -122,7 +122,7 @@ describe('arbitrary input over HTTP', () => {
     })
   }
 
-  test('any text as page, per_page or before_id is a 200, or a 422 that names the parameter', async () => {
+  test('any text as page, per_page or before_id gets a 200, or a 422 that names the parameter', async () => {
     const { token } = await signUp(h)
     const number = fc.oneof(
       anyText.filter(isStorable),
@@ -144,7 +144,7 @@ describe('arbitrary input over HTTP', () => {
     )
   })
 
-  test('any query string is a 200 or a 422', async () => {
+  test('any query string gets a 200 or a 422', async () => {
     const { token } = await signUp(h)
     await fc.assert(
       fc.asyncProperty(fc.webQueryParameters({ size: 'large' }), async query => {
@@ -155,13 +155,13 @@ describe('arbitrary input over HTTP', () => {
     )
   })
 
-  test('any text as an id in a path is not found, and changes nothing', async () => {
+  test('any text as a notification id in a path gets 403 or 404, and changes nothing', async () => {
     const { token } = await signUp(h)
     const mine = await makeUser(h)
     await makeNotifications(h, mine.id, 1)
     const segment = fc
       .oneof(anyText.filter(isStorable).map(encodeURIComponent), fc.webSegment(), fc.bigInt().map(String))
-      // The client removes lone dots from a path before it sends it.
+      // The HTTP client removes the segments `.` and `..` from a path.
       .filter(text => !/^(\.|%2e){1,2}$/i.test(text))
     await fc.assert(
       fc.asyncProperty(segment, async id => {
@@ -179,7 +179,7 @@ describe('arbitrary input over HTTP', () => {
     assert.equal(unread.body.unread_count, 1)
   })
 
-  test('any Accept-Language is answered in French or English', async () => {
+  test('a request with any Accept-Language header is answered in French or English', async () => {
     await fc.assert(
       fc.asyncProperty(headerText, async language => {
         const headers = { 'accept-language': language }
@@ -190,7 +190,7 @@ describe('arbitrary input over HTTP', () => {
     )
   })
 
-  test('any Authorization is a 401 where a token is required, and is ignored where none is', async () => {
+  test('an invalid Authorization header gets 401 from protected routes, and public routes ignore it', async () => {
     const { token } = await signUp(h)
     const damaged = fc
       .tuple(fc.nat({ max: 400 }), headerText)
@@ -223,7 +223,8 @@ function isStorable(text: string): boolean {
 }
 
 /**
- * The error of a forbidden character names the field that contains it, even if that field is unknown to the endpoint.
+ * Returns whether a value contains NUL or a surrogate. The error about such a character names its field, even if the
+ * endpoint does not know that field.
  */
 function hasForbiddenCharacter(value: unknown): boolean {
   return /\\u0000|\\ud[89a-f]/.test(JSON.stringify(value))

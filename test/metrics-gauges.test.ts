@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { suite, test } from 'node:test'
+import { createMetrics } from '../src/metrics/metrics.ts'
+import { harness } from './support/app.ts'
+import { cloudEvent, makeFourPlayers, newGameId, send } from './support/games.ts'
+import { METRICS_TOKEN, parseSamples, scrape, scrapeOther } from './support/metrics.ts'
+
+const h = harness({ METRICS_TOKEN })
+
+const IDLE = { total: 0, idle: 0, waiting: 0 }
+const NO_DATA = { pools: { requests: IDLE, reads: IDLE, intake: IDLE }, queues: undefined }
+
+suite('gauges of GET /metrics', () => {
+  test('/metrics exposes the number and the age of waiting mails, and the connections of each pool', async () => {
+    const { sql } = h.database
+    await sql`delete from graphile_worker._private_jobs`
+    const empty = await scrape(h)
+    assert.deepEqual([empty.get('courtside_mails_waiting'), empty.get('courtside_mails_oldest_seconds')], [0, 0])
+
+    await sql`select graphile_worker.add_job(name) from unnest(array['send_code', 'send_code', 'other']) as name`
+    await sql`update graphile_worker._private_jobs set created_at = now() - interval '90 seconds' where id = (
+      select min(id) from graphile_worker._private_jobs)`
+    const waiting = await scrape(h)
+    assert.equal(waiting.get('courtside_mails_waiting'), 2)
+    const oldest = waiting.get('courtside_mails_oldest_seconds')!
+    assert.ok(oldest >= 90 && oldest < 120, String(oldest))
+    assert.equal(waiting.get('courtside_database_up'), 1)
+    assert.ok(waiting.get('courtside_pool_connections{pool="requests",state="total"}')! >= 1)
+    assert.ok(waiting.has('courtside_pool_connections{pool="intake",state="total"}'))
+    assert.ok(waiting.has('courtside_pool_connections{pool="reads",state="idle"}'))
+    assert.equal(waiting.get('courtside_pool_connections{pool="requests",state="waiting"}'), 0)
+  })
+
+  test('/metrics exposes the number of overdue reminders and the lateness of the oldest reminder', async () => {
+    const [anna, bob] = await makeFourPlayers(h)
+    const readOverdue = async () => {
+      const now = await scrape(h)
+      return [now.get('courtside_reminders_overdue'), now.get('courtside_reminders_overdue_oldest_seconds')]
+    }
+    assert.deepEqual(await readOverdue(), [0, 0])
+    const starts_at = new Date(h.clock.now().getTime() + 3 * 3_600_000).toISOString()
+    await send(
+      h,
+      cloudEvent('game_created', { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], starts_at }),
+    )
+    h.clock.advance(3_600_000 + 30_000)
+    // No worker runs in this test, so nothing has announced the reminder that was due two hours before the game.
+    assert.deepEqual(await readOverdue(), [1, 30])
+  })
+
+  test('/metrics answers while the database is down, but without the metrics of mails and reminders', async () => {
+    // No server listens on this port.
+    const answer = await scrapeOther(h, { METRICS_TOKEN }, 'postgres://nobody@127.0.0.1:9/nothing')
+    assert.equal(answer.status, 200)
+    const now = parseSamples(answer.text)
+    assert.equal(now.get('courtside_database_up'), 0)
+    assert.ok(![...now.keys()].some(name => /mails_waiting|mails_oldest|overdue/.test(name)))
+  })
+})
+
+suite('createMetrics', () => {
+  test('two metrics objects count reminders, lateness and open streams separately', async () => {
+    const [one, other] = [createMetrics(), createMetrics()]
+    one.metrics.fired('game_reminder', 'told', 0.7)
+    one.metrics.fired('game_started', 'dropped', 1000)
+    for (const change of [1, 1, -1] as const) one.metrics.stream(change)
+    const now = parseSamples((await one.expose(NO_DATA)).text)
+    assert.equal(now.get('courtside_reminders_total{type="game_reminder",outcome="told"}'), 1)
+    assert.equal(now.get('courtside_reminder_lateness_seconds_bucket{le="0.5",type="game_reminder"}'), 0)
+    assert.equal(now.get('courtside_reminder_lateness_seconds_bucket{le="1",type="game_reminder"}'), 1)
+    assert.equal(now.get('courtside_reminder_lateness_seconds_sum{type="game_started"}'), 1000)
+    assert.equal(now.get('courtside_streams_open'), 1)
+    assert.equal(parseSamples((await other.expose(NO_DATA)).text).get('courtside_streams_open'), 0)
+  })
+
+  test('docs/operations.md lists each metric', async () => {
+    const text = await readFile(new URL('../docs/operations.md', import.meta.url), 'utf8')
+    const { expose } = createMetrics()
+    const exposed = (await expose(NO_DATA)).text
+    const names = [...exposed.matchAll(/^# TYPE (courtside_\w+) /gm)].map(([, name]) => name!)
+    assert.ok(names.length > 10)
+    for (const name of names) assert.ok(text.includes(`| \`${name}\` |`), `${name} is missing`)
+  })
+})

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { anotherApp, type Harness } from './app.ts'
+
+export const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
+
+/** Parses the text format of Prometheus. @returns the values, by metric name and labels */
+export function parseSamples(text: string): Map<string, number> {
+  const lines = text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
+  return new Map(
+    lines.map(line => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
+  )
+}
+
+/** Reads `GET /metrics` of the app under test. */
+export async function scrape(h: Harness) {
+  const answer = await h.call('GET', '/metrics', { token: METRICS_TOKEN })
+  assert.equal(answer.status, 200, answer.text)
+  return parseSamples(answer.text)
+}
+
+/** Returns the answer to `GET /metrics` from another app with its own settings. */
+export async function scrapeOther(h: Harness, env: Record<string, string>, databaseUrl?: string) {
+  const other = await anotherApp(h, env, databaseUrl)
+  return other.call('GET', '/metrics', { token: METRICS_TOKEN }).finally(other.close)
+}
