@@ -25,14 +25,14 @@ import { Streams } from './notifications/stream.ts'
 import { eraseUser } from './personal-data.ts'
 import { webRoutes } from './web/routes.ts'
 
-/** Creates the HTTP app with its real options, the same in tests and in production. It does not listen yet. */
+/** Creates the HTTP app. Tests and production use the same options. The app does not listen on a port yet. */
 export async function createApp(ctx: Context): Promise<App> {
   const app = createServer({ config: ctx.config, log: ctx.log, observer: ctx.metrics })
   const paths = createPathTable()
   const tokens = createTokens(ctx.keys)
   const cache = createSessionCache(ctx, tokens, ctx.listener)
   const guards = createGuards(ctx, cache)
-  const undeclaredProxy = watchUndeclaredProxy(ctx.config.trustProxy, ctx.metrics.undeclaredProxy)
+  const undeclaredProxy = watchUndeclaredProxy(ctx.config.trustProxy, ctx.metrics.countUndeclaredProxy)
 
   closeConnectionsOnShutdown(app)
   app.addHook('onRequest', async request => {
@@ -41,11 +41,12 @@ export async function createApp(ctx: Context): Promise<App> {
   if (ctx.config.corsOrigins.length > 0) {
     await app.register(cors, {
       origin: [...ctx.config.corsOrigins],
-      // The plugin reads this list at each preflight, when it holds the methods of every route.
+      // The plugin reads this array at each preflight request. By then it contains the methods of all routes.
       methods: paths.allMethods,
       exposedHeaders: EXPOSED_HEADERS,
       maxAge: 600,
-      // In strict mode an OPTIONS that is no preflight is a 400. The contract leaves 400 to the HTTP parser.
+      // In strict mode, an OPTIONS request that is no preflight request gets a 400. Only the HTTP parser should answer
+      // 400.
       strictPreflight: false,
     })
   }
@@ -83,12 +84,12 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
     log,
     now,
     findRunning: sessionIds => sessions.findRunning(readSql, sessionIds),
-    count: metrics.stream,
+    count: metrics.countStream,
   })
   onEnded(listener!, ended => streams.end(ended))
-  // The listener starts only now, when all its handlers are registered.
+  // The listener starts in this hook because all its handlers are registered by then.
   app.addHook('onReady', async () => listener!.start())
-  // `app.close()` waits for open answers, and a stream would otherwise stay open.
+  // `app.close()` waits until all answers have ended. A stream would not end by itself.
   app.addHook('preClose', async () => streams.close())
   return streams
 }

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { clientKey } from './http/client-address.ts'
 
-/** The events of the audit trail with their log levels. The list is closed. docs/operations.md explains each event. */
+/** All events of the audit trail, with their log levels. docs/operations.md explains each event. */
 export const AUDIT_EVENTS = {
   sign_up: 'info',
   sign_in: 'info',
@@ -17,8 +17,9 @@ export const AUDIT_EVENTS = {
 export type AuditEvent = keyof typeof AUDIT_EVENTS
 
 /**
- * Writes a line of the audit trail. No other log line has a client's address, and none has an e-mail address.
- * @param who the user and the session, if they are known. The default is the caller that the guard has set.
+ * Writes a line of the audit trail. The line contains the network address of the client. Other log lines must not
+ * contain this address, and no log line may contain an e-mail address.
+ * @param who the user and the session, if they are known; by default the caller that the guard has set
  */
 export function audit(
   request: FastifyRequest,

@@ -3,7 +3,9 @@ import { MAIL_SETTINGS, SETTINGS, type Setting } from './settings.ts'
 
 export type Config = Readonly<ReturnType<typeof toConfig>>
 
-/** All faults of the environment. `npm start` prints them and exits with 78 (EX_CONFIG of sysexits.h). */
+/**
+ * Reports all faults in the environment variables. `npm start` prints them and exits with 78 (EX_CONFIG in sysexits.h).
+ */
 export class ConfigError extends Error {
   readonly faults: string[]
   constructor(faults: string[]) {
@@ -14,15 +16,15 @@ export class ConfigError extends Error {
 }
 
 /**
- * Turns the environment into a frozen Config. Pure. An unset or blank variable takes its default.
- * @throws ConfigError with all faults
+ * Converts environment variables to a frozen Config, without side effects. An unset or blank variable gets its default.
+ * @throws ConfigError that lists all faults
  */
 export function readConfig(env: Record<string, string | undefined>): Config {
   const faults = new Map<string, string>()
-  const read = <T>(name: keyof typeof SETTINGS, declared: Setting<T>): T => {
-    const value = env[name]?.trim() || declared.default
+  const read = <T>(name: keyof typeof SETTINGS, setting: Setting<T>): T => {
+    const value = env[name]?.trim() || setting.default
     try {
-      return declared.parse(value)
+      return setting.parse(value)
     } catch (error) {
       // The message does not contain the value, which may be a secret.
       faults.set(name, `${name}: ${(error as Error).message}`)
@@ -30,32 +32,32 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     }
   }
   const config = toConfig(read)
-  const all = [...faults.values(), ...findContradictions(config, env, name => faults.has(name))]
-  if (all.length > 0) throw new ConfigError(all)
+  const allFaults = [...faults.values(), ...findContradictions(config, env, name => faults.has(name))]
+  if (allFaults.length > 0) throw new ConfigError(allFaults)
   return Object.freeze(config)
 }
 
-function toConfig(read: <T>(name: keyof typeof SETTINGS, declared: Setting<T>) => T) {
+function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) => T) {
   const role = read('ROLE', SETTINGS.ROLE)
   return {
     host: read('HOST', SETTINGS.HOST),
     port: read('PORT', SETTINGS.PORT),
-    /** Undefined: the embedded database under `dataDir`. */
+    /** If undefined, the process uses the embedded database in `dataDir`. */
     databaseUrl: read('DATABASE_URL', SETTINGS.DATABASE_URL),
     dataDir: read('DATA_DIR', SETTINGS.DATA_DIR),
-    /** The mail setting that is set, and its value. Undefined: the development mailbox. */
+    /** The name and the value of the mail setting that is set. If undefined, the development mailbox is used. */
     mailServer: MAIL_SETTINGS.flatMap(setting => {
       const value = read(setting, SETTINGS[setting])
       return value === undefined ? [] : [{ setting, value }]
     })[0],
     mailFrom: read('MAIL_FROM', SETTINGS.MAIL_FROM),
-    /** Newest first. Empty only with the embedded database; the process then uses the one in `dataDir`. */
+    /** The newest secret first. If empty, the process uses the generated secret in `dataDir`. */
     jwtSecrets: read('JWT_SECRET', SETTINGS.JWT_SECRET),
     intakeKeys: read('INTAKE_KEYS', SETTINGS.INTAKE_KEYS),
     trustProxy: read('TRUST_PROXY', SETTINGS.TRUST_PROXY),
     corsOrigins: read('CORS_ORIGINS', SETTINGS.CORS_ORIGINS),
     metricsToken: read('METRICS_TOKEN', SETTINGS.METRICS_TOKEN),
-    /** Requests per client and minute. */
+    /** The permitted requests per client and minute. */
     throttle: {
       requestOtp: read('THROTTLE_REQUEST_OTP', SETTINGS.THROTTLE_REQUEST_OTP),
       verifyOtp: read('THROTTLE_VERIFY_OTP', SETTINGS.THROTTLE_VERIFY_OTP),
@@ -74,8 +76,8 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, declared: Setting<T>) =
 }
 
 /**
- * Finds settings that are valid alone but not together.
- * @param isFaulty whether a setting has a value that could not be read; such a setting counts as set
+ * Finds settings whose values are valid separately but not in combination.
+ * @param isFaulty whether the value of a setting is invalid; an invalid setting counts as set
  */
 function findContradictions(
   config: Config,
@@ -91,25 +93,25 @@ function findContradictions(
       ['INTAKE_KEYS', config.intakeKeys],
     ] as const) {
       if (!isFaulty(name) && keys.length === 0) {
-        faults.push(`${name}: required with DATABASE_URL; \`npm run courtside -- secret\` prints one`)
+        faults.push(`${name}: required with DATABASE_URL; \`npm run courtside -- secret\` prints a new secret`)
       }
     }
   }
   // The mailbox shows the codes of all users, so it may exist only on a developer's own machine.
   if (!hasMailServer && !config.devMailbox && !isFaulty('DEV_MAILBOX')) {
-    const exposed = [
-      isLoopback(config.host) ? undefined : 'a HOST beyond loopback',
+    const reasons = [
+      isLoopback(config.host) ? undefined : 'a HOST that is not a loopback address',
       isExternal ? 'DATABASE_URL' : undefined,
       isFaulty('TRUST_PROXY') || config.trustProxy.length > 0 ? 'TRUST_PROXY' : undefined,
       env.NODE_ENV === 'production' ? 'NODE_ENV=production' : undefined,
     ].filter(reason => reason !== undefined)
-    if (exposed.length > 0) {
+    if (reasons.length > 0) {
       faults.push(
-        `SMTP_URL: required with ${exposed.join(', ')} (or DEV_MAILBOX=on, which shows the codes to every local user)`,
+        `SMTP_URL: required with ${reasons.join(', ')} (or DEV_MAILBOX=on, which shows all codes to every local user)`,
       )
     }
   }
-  // The mailbox is in the memory of the process that sends mail, so the same process must serve it.
+  // The development mailbox is in the memory of the process that sends mails. So the same process must serve it.
   if (!hasMailServer && !(config.serves && config.works)) {
     faults.push('SMTP_URL: required with ROLE=web or ROLE=worker; the development mailbox needs ROLE=all')
   }

@@ -11,40 +11,40 @@ import { createMetrics, type Expose, type Metrics, NO_METRICS } from './metrics/
 import type { MAIL_SETTINGS } from './settings.ts'
 
 /**
- * Everything that a process keeps open, and its clock. Only routes take it: functions below a route take plain
- * arguments.
+ * The objects that a process shares: connections, keys, mailer, metrics, log and clock. Only routes and their guards
+ * receive the whole context. Functions that a route calls take plain arguments.
  */
 export type Context = {
   config: Config
   log: FastifyBaseLogger
   now: () => Date
   sql: Database
-  /** Connections for the frequent reads of users. */
+  /** Separate connections for the frequent queries that only read. */
   readSql: Statements
   /** Two separate connections for the event intake, so users' requests do not wait behind a burst of events. */
   intakeSql: Database
-  /** Set in a process that serves. The app starts it. */
+  /** Defined if the process serves the API. The app starts the listener. */
   listener: Listener | undefined
   keys: Keys
   intakeKeys: readonly string[]
   mailer: Mailer
-  /** Set in development only. It is then also the mailer. */
+  /** Defined if no mail server is configured. `mailer` is then the same object. */
   mailbox: Mailbox | undefined
   metrics: Metrics
-  /** Set if METRICS_TOKEN is set. */
+  /** Defined if METRICS_TOKEN is set. */
   exposeMetrics: Expose | undefined
   close(): Promise<void>
 }
 
-/** What a process must know before `createContext`: the URL of its database, and its secrets. */
+/** The values that `createContext` needs in addition to the settings: the URL of the database, and the secrets. */
 export type Bootstrap = { databaseUrl: string; jwtSecrets: readonly string[]; intakeKeys: readonly string[] }
 
-/** The mailer of each mail setting. */
+/** The function that creates the mailer for each mail setting. */
 const MAILERS: Record<(typeof MAIL_SETTINGS)[number], (value: string, from: string) => Mailer> = {
   SMTP_URL: createSmtpMailer,
 }
 
-/** Composes the process. Tests replace parts through `overrides` only. */
+/** Creates the context of a process. Tests replace the clock or the mailer through `overrides`. */
 export function createContext(
   config: Config,
   log: FastifyBaseLogger,
@@ -56,7 +56,7 @@ export function createContext(
   const intakeSql = connect(bootstrap.databaseUrl, { max: 2, name: 'courtside-intake', planner: KEY_LOOKUPS })
   const listener = config.serves ? createListener(bootstrap.databaseUrl, log) : undefined
   const now = overrides.now ?? (() => new Date())
-  const collected = config.metricsToken === undefined ? undefined : createMetrics()
+  const enabledMetrics = config.metricsToken === undefined ? undefined : createMetrics()
   const { mailServer, mailFrom } = config
   const mailbox = mailServer ? undefined : createMailbox(now)
   return {
@@ -71,8 +71,8 @@ export function createContext(
     intakeKeys: bootstrap.intakeKeys,
     mailer: mailbox ?? MAILERS[mailServer!.setting](mailServer!.value, mailFrom),
     mailbox,
-    metrics: collected?.metrics ?? NO_METRICS,
-    exposeMetrics: collected?.expose,
+    metrics: enabledMetrics?.metrics ?? NO_METRICS,
+    exposeMetrics: enabledMetrics?.expose,
     close: async () => {
       await listener?.close()
       await Promise.all([sql.close(), readSql.close(), intakeSql.close()])

@@ -1,6 +1,6 @@
 import type { Text } from './language.ts'
 
-/** Every `code` of an error body. The list is closed: a new code is a change of the contract. */
+/** All values of `code` in error answers. Clients rely on this list, so a new error code changes the API. */
 export const CODES = [
   'validation_failed',
   'otp_invalid',
@@ -19,17 +19,17 @@ export const CODES = [
 
 export type Code = (typeof CODES)[number]
 
-/** The faults of an input by field. `body` stands for a body that could not be read at all. */
+/** The error messages for each field of the input. `body` stands for a body that could not be read at all. */
 export type Fields = Record<string, Text[]>
 
 type Options = {
   fields?: Fields
   headers?: Record<string, string>
-  /** For the log only. The caller never sees it. */
+  /** The cause that only the log shows. The answer never contains it. */
   cause?: unknown
 }
 
-/** An error whose text the caller may read. Every other error is a 500, with its cause in the log only. */
+/** An error whose message is sent to the caller. Any other error is answered with a 500, and only the log shows it. */
 export class AppError extends Error {
   readonly code: Code
   readonly text: Text
@@ -46,31 +46,34 @@ export class AppError extends Error {
   }
 }
 
-/** Returns a 422 that names the fields. Its message is the first text. */
+/** Returns a 422 that names the invalid fields. Its message is the first message in `fields`. */
 export function invalid(fields: Fields, code: Code = 'validation_failed'): AppError {
   const first = Object.values(fields)[0]?.[0]
-  if (!first) throw new Error('invalid() needs at least one text')
+  if (!first) throw new Error('invalid() needs at least one message')
   return new AppError(code, first, { fields })
 }
 
-/** Returns the 401, the same for every fault of a token. The sentence is a literal of the specification. */
+/**
+ * Returns the 401. The body is the same for every fault of a token. The specification requires the exact message.
+ * @param tokenSent whether the request had a token, even a malformed one
+ */
 export function unauthenticated(tokenSent: boolean): AppError {
   return new AppError('unauthenticated', same('Unauthenticated.'), {
     headers: { 'www-authenticate': tokenSent ? 'Bearer error="invalid_token"' : 'Bearer' },
   })
 }
 
-/** Returns the 403 for a caller whose valid token does not permit the operation. */
+/** Returns the 403 for a caller whose token is valid but does not permit the operation. */
 export function forbidden(text: Text): AppError {
   return new AppError('forbidden', text)
 }
 
-/** Returns the 404 for an unknown path or identifier, and for a text that cannot be an identifier. */
+/** Returns the 404 for an unknown path, an unknown identifier, or a value that cannot be an identifier. */
 export function notFound(): AppError {
   return new AppError('not_found', { fr: 'Introuvable.', en: 'Not found.' })
 }
 
-/** Returns the 503 for a database that cannot be reached. */
+/** Returns the 503 that is sent while the database cannot be reached. */
 export function unavailable(cause: unknown): AppError {
   return new AppError(
     'unavailable',
@@ -82,7 +85,7 @@ export function unavailable(cause: unknown): AppError {
   )
 }
 
-/** Returns a text that is the same in every language. */
+/** Returns a `Text` with the same words in every language. */
 export function same(text: string): Text {
   return { fr: text, en: text }
 }

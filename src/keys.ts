@@ -9,23 +9,26 @@ import {
   timingSafeEqual,
 } from 'node:crypto'
 
-/** The keys of one secret. The secret itself signs tokens, so a games service that has it can check them. */
+/**
+ * The keys that are derived from one secret. Tokens are signed with the secret itself, so a games service that has the
+ * secret can check tokens.
+ */
 type Key = { id: string; signing: string; mac: KeyObject; seal: KeyObject }
 
 export type Keys = {
-  /** Newest first. The first key signs, seals and hashes. All keys are accepted. */
+  /** The newest key first. Only the first key signs, seals and hashes. For checks, all keys are accepted. */
   signing: readonly { id: string; secret: string }[]
-  /** Returns the keyed hash of a code, 32 bytes. It is bound to the code's row. */
+  /** Returns the keyed hash of a code, in 32 bytes. The id of the code's row is part of the hashed data. */
   mac(codeId: string, code: string): Buffer
-  /** Returns whether `stored` is the hash of `code` under any key. Each comparison takes constant time. */
+  /** Returns whether `stored` is the hash of `code` under one of the keys. Each comparison takes constant time. */
   matches(stored: Buffer, codeId: string, code: string): boolean
-  /** Encrypts a code with AES-256-GCM, bound to the code's row. Returns base64url. */
+  /** Encrypts a code with AES-256-GCM and returns base64url. Decryption requires the same `codeId`. */
   seal(codeId: string, code: string): string
-  /** Decrypts a sealed code. Returns undefined if no key opens it. */
+  /** Decrypts a sealed code. Returns undefined if no key can decrypt it. */
   open(codeId: string, sealed: string): string | undefined
 }
 
-/** Derives all keys. @param secrets at least one, newest first (`JWT_SECRET`) */
+/** Derives all keys from the secrets. @param secrets at least one secret, the newest first (`JWT_SECRET`) */
 export function deriveKeys(secrets: readonly string[]): Keys {
   const keys = secrets.map(derive)
   const first = keys[0]
@@ -33,9 +36,9 @@ export function deriveKeys(secrets: readonly string[]): Keys {
   return {
     signing: keys.map(key => ({ id: key.id, secret: key.signing })),
     mac: (codeId, code) => macUnder(first, codeId, code),
-    // Every key is tried, even after a match, so the time does not reveal which key matched.
+    // All keys are compared, even after a match, so the time does not reveal which key matched.
     matches: (stored, codeId, code) =>
-      keys.map(key => timingSafeEqual(macUnder(key, codeId, code), stored)).some(matched => matched),
+      keys.map(key => timingSafeEqual(macUnder(key, codeId, code), stored)).some(isEqual => isEqual),
     seal: (codeId, code) => sealUnder(first, codeId, code),
     open: (codeId, sealed) => {
       for (const key of keys) {
@@ -53,7 +56,7 @@ function derive(secret: string): Key {
   return {
     id: deriveBytes('key id', 6).toString('base64url'),
     signing: secret,
-    // Node would turn raw bytes into a key object at each use, which takes longer than the use.
+    // If we passed raw bytes, Node would create a key object for each operation. That takes longer than the operation.
     mac: createSecretKey(deriveBytes('code mac', 32)),
     seal: createSecretKey(deriveBytes('code seal', 32)),
   }

@@ -5,7 +5,10 @@ export type Language = 'fr' | 'en'
 /** A text in every language of the service. */
 export type Text = Readonly<Record<Language, string>>
 
-/** Returns `en` if Accept-Language prefers English to French, `fr` otherwise, also without the header and for `*`. */
+/**
+ * Returns `en` if `Accept-Language` prefers English to French. Returns `fr` in all other cases, also without the
+ * header.
+ */
 export function preferredLanguage(acceptLanguage: string | undefined): Language {
   const preferred = new Negotiator({ headers: { 'accept-language': acceptLanguage } }).language(['fr', 'en'])
   return preferred === 'en' ? 'en' : 'fr'

@@ -1,14 +1,14 @@
 import { destination, type Logger, type LoggerOptions, pino } from 'pino'
 import type { Config } from './config.ts'
 
-/** Returns the options of every log. Requests, headers and bodies are never logged, so nothing needs redaction. */
+/** Returns the options for every log. We never log requests, headers or bodies, so the options need no redaction. */
 export function logOptions(level: Config['logLevel']): LoggerOptions {
   return {
     level,
     base: undefined,
     serializers: { err: describeError },
     hooks: {
-      // Without a message, pino would log the error's own message, which may quote personal data.
+      // If the call has no message, pino would log the error's message, which may contain personal data.
       logMethod(args, method) {
         const [first] = args as unknown[]
         const isError = first instanceof Error || (first as { err?: unknown } | null)?.err instanceof Error
@@ -18,10 +18,11 @@ export function logOptions(level: Config['logLevel']): LoggerOptions {
   }
 }
 
-/** Creates the log of a process: JSON lines, or a readable form on a terminal. */
+/** Creates the log of a process. It writes JSON lines, or a readable format if stdout is a terminal. */
 export async function createLog(level: Config['logLevel']): Promise<Logger> {
   const options = logOptions(level)
-  // Writes lines in batches, at most 100 ms late, instead of one system call a line. At exit pino flushes the rest.
+  // Lines are written in batches, at most 100 ms late. This saves a system call per line. At exit, pino writes the
+  // rest.
   if (!process.stdout.isTTY)
     return pino(options, destination({ fd: 1, sync: false, minLength: 12_288, periodicFlush: 100 }))
   const { default: pretty } = await import('pino-pretty')
@@ -30,11 +31,11 @@ export async function createLog(level: Config['logLevel']): Promise<Logger> {
 
 /** The parts of an error that may be logged. */
 export type ErrorSummary = {
-  /** The error's class, with its code if it has one. */
+  /** The name of the error's class, followed by its `code` if it has one. */
   reason: string
-  /** The stack trace, at most 8 lines. */
+  /** The first lines of the stack trace, at most 8. */
   at: string[]
-  /** The four names that PostgreSQL gives with a refusal. */
+  /** PostgreSQL adds these names from the schema and its source to some errors. */
   table?: string
   column?: string
   constraint?: string
@@ -44,13 +45,13 @@ export type ErrorSummary = {
 
 /**
  * Returns the parts of an error that may be logged: its class, code and stack trace, and names from the schema. The
- * message is left out, because messages quote values, and PostgreSQL adds whole rows in `detail`. Only `MailFailure`
- * has a message that is safe to log.
+ * message is left out because messages can contain values. PostgreSQL's `detail` is left out because it can contain
+ * whole rows. Only the message of a `MailFailure` is safe to log.
  */
 export function describeError(thrown: unknown, depth = 0): ErrorSummary {
   const { name, code, message, stack, cause } = (thrown ?? {}) as Partial<Error> & { code?: unknown }
   const reason = [name ?? 'not an error', name === 'MailFailure' ? message : code].filter(part => part).join(' ')
-  // The stack begins with the message, which may have lines that look like stack lines.
+  // The stack trace begins with the message, and lines of the message may look like lines of a stack trace.
   const lines = (stack ?? '').replace(message ?? '', '').split('\n')
   const at = lines.filter(line => /^ +at /.test(line)).map(line => line.trim())
   const schemaNames = Object.entries(thrown ?? {}).filter(

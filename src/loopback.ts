@@ -1,8 +1,8 @@
 import ipaddr from 'ipaddr.js'
 
 /**
- * Returns whether a name or address means this machine only: `localhost`, 127.0.0.0/8 or ::1.
- * Only the usual notation counts, not `127.1` or `0x7f000001`.
+ * Returns whether a host is `localhost` or a loopback address (127.0.0.0/8 or ::1). Unusual notations such as `127.1`
+ * and `0x7f000001` are not accepted.
  */
 export function isLoopback(host: string): boolean {
   if (host.toLowerCase() === 'localhost') return true

@@ -1,11 +1,11 @@
 import { UsageError } from './cli/usage.ts'
 import { ConfigError } from './config.ts'
 
-// EX_CONFIG and EX_USAGE of sysexits.h.
+// The exit codes EX_CONFIG and EX_USAGE from sysexits.h.
 const BAD_CONFIG = 78
 const BAD_USAGE = 64
 
-/** Each command is one file, loaded only when it runs. */
+/** The commands. The file of a command is loaded only when the command runs. */
 const COMMANDS: Record<
   string,
   { description: string; load: () => Promise<{ run: (args: string[]) => Promise<void> }> }
@@ -13,9 +13,9 @@ const COMMANDS: Record<
   serve: { description: 'run the service, as `npm start` does', load: () => import('./cli/serve.ts') },
   levels: { description: 'list the game levels, or replace them from a file', load: () => import('./cli/levels.ts') },
   users: { description: 'show, sign out, unlock, delete or export an account', load: () => import('./cli/users.ts') },
-  emit: { description: 'send events from a file to a running node', load: () => import('./cli/emit.ts') },
+  emit: { description: 'report events from a file to a running node', load: () => import('./cli/emit.ts') },
   prune: { description: 'delete rows that are past their retention', load: () => import('./cli/prune.ts') },
-  migrate: { description: 'bring the database to the newest schema', load: () => import('./cli/migrate.ts') },
+  migrate: { description: 'update the database to the newest schema', load: () => import('./cli/migrate.ts') },
   secret: { description: 'print a new secret for JWT_SECRET or INTAKE_KEYS', load: () => import('./cli/secret.ts') },
   openapi: { description: 'print the OpenAPI document', load: () => import('./cli/openapi.ts') },
 }
@@ -24,7 +24,7 @@ const [name = '', ...args] = process.argv.slice(2)
 const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
 
 if (!command) {
-  const lines = Object.entries(COMMANDS).map(([known, { description }]) => `  ${known.padEnd(10)} ${description}`)
+  const lines = Object.entries(COMMANDS).map(([key, { description }]) => `  ${key.padEnd(10)} ${description}`)
   const isHelp = ['help', '--help', '-h'].includes(name)
   console[isHelp ? 'log' : 'error'](`Usage: npm run courtside -- COMMAND [--help]\n\n${lines.join('\n')}`)
   process.exit(isHelp ? 0 : BAD_USAGE)

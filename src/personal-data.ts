@@ -6,14 +6,16 @@ import * as games from './games/games.ts'
 import * as notifications from './notifications/notifications.ts'
 
 /**
- * Each feature's part in the deletion and the export of an account. Every feature that stores personal data has one.
+ * The functions with which each feature deletes or exports a user's data. Every feature that stores personal data must
+ * be listed here.
  */
 const PARTS: accounts.PersonalData = {
   erase: {
-    // The order of the locks: the intake locks games before users, and a sign-in locks its code before its user.
+    // These functions take locks in the same order as other transactions, which avoids deadlocks. The intake locks
+    // games before users, and a sign-in locks the code before the user.
     beforeLock: [games.removePlayer, codes.removeUser],
     whileLocked: [notifications.anonymizeActor, sessions.removeAll],
-    // A request may have stored a code after the first removal and before the lock.
+    // A request may have stored a code after `codes.removeUser` and before the lock of the account.
     afterRemoval: [codes.removeAll],
   },
   export: {

@@ -10,18 +10,21 @@ import * as notifications from './notifications/notifications.ts'
 
 const DAY_MS = 86_400_000
 
-/** How many rows one statement examines. It then keeps its locks for a few milliseconds only. */
+/**
+ * The maximum number of rows that one statement examines or deletes. With this limit, a statement keeps its locks for
+ * only a few milliseconds.
+ */
 const BATCH_SIZE = 1_000
 
-/** How long an event is recorded. The record makes a repeat of the event a duplicate. */
+/** How long the record of an event is kept. As long as the record exists, a repeated event is a duplicate. */
 const EVENT_RETENTION_DAYS = 90
 
-/** How many rows were deleted, by table. */
+/** The number of deleted rows per table. */
 export type Pruned = Record<'notification' | 'sign_in_address' | 'session' | 'throttle' | 'event', number>
 
 /**
- * Deletes rows that are past their retention, in small statements that commit one by one. Several processes may call it
- * at once.
+ * Deletes rows that are past their retention. Each statement deletes a limited number of rows and commits. Several
+ * processes may call this function at the same time.
  */
 export async function prune(
   sql: Sql,
@@ -29,7 +32,7 @@ export async function prune(
   now: Date,
 ): Promise<Pruned> {
   const daysAgo = (days: number) => new Date(now.getTime() - days * DAY_MS)
-  // "both configurable, 0 keeps"
+  // 0 days means that notifications are never deleted by age.
   const limits = {
     read: retentionReadDays ? daysAgo(retentionReadDays) : null,
     any: retentionDays ? daysAgo(retentionDays) : null,
@@ -43,19 +46,19 @@ export async function prune(
   }
 }
 
-/** Runs a batch until one deletes less than a full batch. @returns how many rows all batches deleted */
-async function deleteAll(batch: () => Promise<number>): Promise<number> {
+/** Calls `deleteBatch` until it deletes less than a full batch. @returns the number of rows that all batches deleted */
+async function deleteAll(deleteBatch: () => Promise<number>): Promise<number> {
   let total = 0
   for (;;) {
-    const count = await batch()
+    const count = await deleteBatch()
     total += count
     if (count < BATCH_SIZE) return total
   }
 }
 
 /**
- * Prunes once a day while the process runs. The first time comes five minutes after the start, so a process that
- * restarts more often than daily prunes too.
+ * Starts to prune once a day while the process runs. The first pruning happens five minutes after startup. So a process
+ * that restarts several times a day also prunes.
  */
 export function startPruning(
   sql: Sql,
@@ -69,11 +72,11 @@ export function startPruning(
       await delay(waitMs, undefined, { signal: stopping.signal, ref: false })
       await prune(sql, config, now()).then(
         pruned => log.info(pruned, 'pruned'),
-        error => log.error({ err: error }, 'could not prune; the next try is in a day'),
+        error => log.error({ err: error }, 'could not delete old rows; the next attempt is in a day'),
       )
     }
   }
-  // The loop ends only when `stop` aborts the delay, which rejects.
+  // The loop ends only when `stop` aborts the delay. The aborted delay rejects, and this handler ignores the rejection.
   run().catch(() => {})
   return { stop: async () => stopping.abort() }
 }

@@ -14,8 +14,9 @@ import { startPruning } from './retention.ts'
 const WORKER_START_DELAY_MS = 50
 
 /**
- * Opens a node: migrates the database, listens, and starts the workers if the role has any.
- * @param closers receives the functions that close the node; call them in reverse order
+ * Starts a node. It migrates the database, listens for requests, and starts the workers if the node's role includes
+ * them.
+ * @param closers an array to which this function adds functions that close the node; call them in reverse order
  * @returns the address at which the node listens
  */
 export async function openService(
@@ -26,35 +27,36 @@ export async function openService(
 ): Promise<string> {
   const ctx = createContext(config, log, bootstrap)
   closers.push(ctx.close)
-  // The workers stop after the app, so the last accepted requests still have a worker.
-  const workerStops: (() => Promise<unknown>)[] = []
-  closers.push(() => Promise.all(workerStops.map(stop => stop())))
+  // The workers stop after the app, so a worker still runs the jobs of the last requests.
+  const stopFunctions: (() => Promise<unknown>)[] = []
+  closers.push(() => Promise.all(stopFunctions.map(stop => stop())))
   const [app] = await Promise.all([createApp(ctx), migrateWhenReachable(ctx.sql, bootstrap.databaseUrl, log)])
   closers.push(() => app.close())
   const address = await app.listen({ host: config.host, port: config.port })
-  if (config.works) workerStops.push(...(await startWorkers(ctx, bootstrap.databaseUrl)))
+  if (config.works) stopFunctions.push(...(await startWorkers(ctx, bootstrap.databaseUrl)))
   return address
 }
 
-/** Starts the workers, after the node listens. @returns the functions that stop them */
+/** Starts the workers. Call this after the node has begun to listen. @returns the functions that stop the workers */
 async function startWorkers(ctx: Context, databaseUrl: string): Promise<(() => Promise<unknown>)[]> {
-  // Loading the queue's code blocks the event loop for ~100 ms. The delay lets readiness checks through first.
+  // The code of the queue blocks the event loop for about 100 ms while it loads. Because of the delay, the node answers
+  // the first readiness checks before that.
   await delay(WORKER_START_DELAY_MS)
   const { startWorker } = await import('./jobs/queue.ts')
   const { sql, config, log, now, metrics } = ctx
   const worker = await startWorker(databaseUrl, { send_code: sendCode(ctx) }, { log })
   const clock = () => ({ now: now(), timeZone: config.timeZone })
   const schedule = startSchedule(sql, clock, log, ({ type, outcome, lateSeconds }) =>
-    metrics.fired(type, outcome, lateSeconds),
+    metrics.countDueTime(type, outcome, lateSeconds),
   )
   return [worker.stop, schedule.stop, startPruning(sql, config, now, log).stop]
 }
 
-/** Brings the schema up to date. Waits up to 30 s for a database that is still starting. */
+/** Updates the schema of the database. If the database is still starting, waits up to 30 s for it. */
 async function migrateWhenReachable(sql: Database, databaseUrl: string, log: Logger): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      // The statement also opens the connection for the first request.
+      // This statement also opens a connection that the first request can use.
       if (await isCurrent(sql)) return
       const applied = await migrate(databaseUrl)
       if (applied.length > 0) log.info({ applied }, 'migrated')

@@ -2,50 +2,51 @@ import { isIP } from 'node:net'
 import { parsePostgresUrl } from './db/postgres-url.ts'
 
 /**
- * A length of time: whole calendar days, or milliseconds. Days follow the wall clock when daylight saving time changes.
+ * A length of time, either in calendar days or in milliseconds. When daylight saving time begins or ends, a calendar
+ * day has 23 or 25 hours.
  */
 export type Duration = { days: number } | { ms: number }
 
 export type Setting<T> = { default: string; doc: string; parse: (value: string) => T }
 
 /**
- * Each setting: its default as an operator would write it, its meaning for the README, and its parser. A parser throws
- * a sentence without its subject, which is the setting's name.
+ * All settings. Each has its default as an operator would write it, its meaning for the README, and its parser. If the
+ * value is invalid, the parser throws an error. Its message continues a sentence that begins with the setting's name.
  */
 export const SETTINGS = {
   HOST: setting('127.0.0.1', 'the address to listen on', text),
-  PORT: setting('3000', 'the port to listen on; 0 takes a free one', integer(0, 65_535)),
+  PORT: setting('3000', 'the port to listen on; 0 selects any free port', integer(0, 65_535)),
   DATABASE_URL: setting(
     '',
-    'an external PostgreSQL, 15 or newer, with one host or several; empty: the embedded PostgreSQL',
+    'the URL of an external PostgreSQL 15 or newer, with one or several hosts; empty: the embedded PostgreSQL',
     optional(postgresUrl),
   ),
-  DATA_DIR: setting('./data', 'the folder of the embedded database and the generated secrets', text),
-  SMTP_URL: setting('', 'the mail server, `smtp://` or `smtps://`; empty: the development mailbox', optional(smtpUrl)),
-  MAIL_FROM: setting('Courtside <no-reply@localhost>', 'the sender of the mails', sender),
+  DATA_DIR: setting('./data', 'the folder for the embedded database and the generated secrets', text),
+  SMTP_URL: setting('', 'the URL of the mail server, `smtp://` or `smtps://`; empty: the development mailbox', optional(smtpUrl)),
+  MAIL_FROM: setting('Courtside <no-reply@localhost>', 'the sender of all mails', sender),
   JWT_SECRET: setting(
     '',
-    'secrets of at least 32 bytes, newest first; empty: generated and stored in `DATA_DIR`',
+    'secrets of at least 32 bytes, the newest first; empty: a generated secret in `DATA_DIR`',
     list(secret(32)),
   ),
   INTAKE_KEYS: setting(
     '',
-    'keys of at least 32 bytes for the event intake; empty: generated and stored in `DATA_DIR`',
+    'keys of at least 32 bytes for the event intake; empty: a generated key in `DATA_DIR`',
     list(secret(32)),
   ),
-  TRUST_PROXY: setting('', 'addresses or CIDR ranges of your proxies', list(cidr)),
-  CORS_ORIGINS: setting('', 'origins whose pages may call the API', list(origin)),
-  METRICS_TOKEN: setting('', 'the bearer token for `/metrics`; empty: no metrics', optional(secret(16))),
-  THROTTLE_REQUEST_OTP: setting('5', 'requests to `request-otp` per client and minute', integer(1, 1_000_000)),
-  THROTTLE_VERIFY_OTP: setting('10', 'requests to `verify-otp` per client and minute', integer(1, 1_000_000)),
-  REMINDER_OFFSETS: setting('1d,2h', 'how long before a game its players get a reminder', list(duration)),
-  TIMEZONE: setting('Europe/Paris', 'the time zone of times in notifications', timeZone),
+  TRUST_PROXY: setting('', 'the addresses or CIDR ranges of your proxies', list(cidr)),
+  CORS_ORIGINS: setting('', 'the origins whose pages may call the API', list(origin)),
+  METRICS_TOKEN: setting('', 'the bearer token for `/metrics`; empty: `/metrics` does not exist', optional(secret(16))),
+  THROTTLE_REQUEST_OTP: setting('5', 'the permitted requests to `request-otp` per client and minute', integer(1, 1_000_000)),
+  THROTTLE_VERIFY_OTP: setting('10', 'the permitted requests to `verify-otp` per client and minute', integer(1, 1_000_000)),
+  REMINDER_OFFSETS: setting('1d,2h', 'how long before a game its players get reminders', list(duration)),
+  TIMEZONE: setting('Europe/Paris', 'the time zone for the times in notifications', timeZone),
   RETENTION_READ_DAYS: setting(
     '90',
-    'read notifications older than this are deleted; 0 keeps them',
+    'the age in days at which read notifications are deleted; 0 keeps them forever',
     integer(0, 36_500),
   ),
-  RETENTION_DAYS: setting('365', 'all notifications older than this are deleted; 0 keeps them', integer(0, 36_500)),
+  RETENTION_DAYS: setting('365', 'the age in days at which all notifications are deleted; 0 keeps them forever', integer(0, 36_500)),
   TERMS_VERSION: setting('1', 'the version of the terms that users accept', text),
   WEB: setting('on', '`off` removes the page at `/`', oneOf('on', 'off')),
   ROLE: setting('all', '`web`, `worker`, or both in one process', oneOf('all', 'web', 'worker')),
@@ -56,12 +57,12 @@ export const SETTINGS = {
   ),
   DEV_MAILBOX: setting(
     'off',
-    '`on` allows the development mailbox where the service would otherwise refuse it',
+    '`on` allows the development mailbox in configurations in which it is otherwise refused',
     oneOf('on', 'off'),
   ),
 } satisfies Record<string, Setting<unknown>>
 
-/** The settings that each choose a way to send mail. Without any of them the development mailbox takes the mails. */
+/** The settings that select how mails are sent. If none of them is set, the development mailbox stores the mails. */
 export const MAIL_SETTINGS = ['SMTP_URL'] as const
 
 function setting<T>(defaultValue: string, doc: string, parse: (value: string) => T): Setting<T> {
@@ -113,13 +114,13 @@ function smtpUrl(value: string): string {
 }
 
 /**
- * Accepts one address, alone or after a name. A mail library would accept other texts and mail from an unexpected
- * address.
+ * Accepts one address, with or without a name before it. A mail library would accept other values too and might send
+ * from an unexpected address.
  */
 function sender(value: string): string {
   const address = '[^\\s<>@,;]+@[^\\s<>@,;]+'
   if (!new RegExp(`^(${address}|("[^"\\n]*"|[^<>,;"\\n]*) *<${address}>)$`).test(value)) {
-    throw new Error('must be one address, such as Club <no-reply@club.example>')
+    throw new Error('must be one address such as Club <no-reply@club.example>')
   }
   return value
 }
@@ -143,7 +144,7 @@ function secret(minBytes: number): (value: string) => string {
   return value => {
     if (Buffer.byteLength(value) < minBytes) throw new Error(`must be at least ${minBytes} bytes`)
     if (/change.?me|your.?(256|secret|key)|example|placeholder|password/i.test(value) || new Set(value).size < 8) {
-      throw new Error('is a placeholder; `npm run courtside -- secret` prints a real one')
+      throw new Error('is a placeholder; `npm run courtside -- secret` prints a new secret')
     }
     return value
   }
@@ -157,8 +158,8 @@ function duration(value: string): Duration {
 }
 
 function timeZone(value: string): string {
-  // The list contains the usual names. Creating a formatter, which accepts other spellings too, delays a start by 50
-  // ms.
+  // This list contains the usual names. A formatter accepts other spellings too, but its creation takes 50 ms, so we
+  // try it second.
   if (Intl.supportedValuesOf('timeZone').includes(value)) return value
   try {
     new Intl.DateTimeFormat('en', { timeZone: value })

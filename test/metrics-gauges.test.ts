@@ -62,9 +62,9 @@ suite('gauges of GET /metrics', () => {
 suite('createMetrics', () => {
   test('two metrics objects count reminders, lateness and open streams separately', async () => {
     const [one, other] = [createMetrics(), createMetrics()]
-    one.metrics.fired('game_reminder', 'told', 0.7)
-    one.metrics.fired('game_started', 'dropped', 1000)
-    for (const change of [1, 1, -1] as const) one.metrics.stream(change)
+    one.metrics.countDueTime('game_reminder', 'told', 0.7)
+    one.metrics.countDueTime('game_started', 'dropped', 1000)
+    for (const change of [1, 1, -1] as const) one.metrics.countStream(change)
     const now = parseSamples((await one.expose(NO_DATA)).text)
     assert.equal(now.get('courtside_reminders_total{type="game_reminder",outcome="told"}'), 1)
     assert.equal(now.get('courtside_reminder_lateness_seconds_bucket{le="0.5",type="game_reminder"}'), 0)

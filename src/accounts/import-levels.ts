@@ -2,7 +2,7 @@ import type { Static } from 'typebox'
 import { Type } from '../http/type.ts'
 import { compileCheck, ONE_LINE } from '../http/validation.ts'
 
-/** One level of the scale that an operator imports. */
+/** One level in a file that an operator imports. */
 const Level = Type.Object({
   slug: Type.String({ pattern: '^[a-z0-9]+(-[a-z0-9]+)*$', maxLength: 100 }),
   name: Type.String({ maxLength: 100, pattern: ONE_LINE }),
@@ -15,12 +15,12 @@ export type NewLevel = Static<typeof Level>
 const checkLevel = compileCheck<NewLevel>(Level)
 
 /**
- * Reads the scale of a file that an operator imports.
+ * Checks the levels in a file that an operator imports.
  * @param input the parsed JSON of the file
- * @throws Error that lists every fault of every level
+ * @throws Error that lists all faults of all levels
  */
 export function readLevels(input: unknown): NewLevel[] {
-  if (!Array.isArray(input) || input.length === 0) throw new Error('The file must hold a JSON array of levels.')
+  if (!Array.isArray(input) || input.length === 0) throw new Error('The file must contain a JSON array of levels.')
   const faults: string[] = []
   const levels = input.flatMap((item, index) => {
     const checked = checkLevel(item)
@@ -30,7 +30,7 @@ export function readLevels(input: unknown): NewLevel[] {
     return []
   })
   const duplicate = levels.map(level => level.slug).find((slug, index, slugs) => slugs.indexOf(slug) !== index)
-  if (duplicate) faults.push(`the slug ${duplicate} stands twice`)
+  if (duplicate) faults.push(`the slug ${duplicate} appears twice`)
   if (faults.length > 0)
     throw new Error(`The file cannot be imported:\n${faults.map(fault => `  - ${fault}`).join('\n')}`)
   return levels

@@ -9,11 +9,11 @@ export async function list(sql: Query): Promise<Static<typeof GameLevel>[]> {
 }
 
 /**
- * Replaces the scale in one transaction. The slug identifies a level, so users keep a choice whose slug is in the new
- * scale.
- * @param force also removes levels that users have chosen; these users have no level afterwards
- * @returns the number of levels in the new scale, and the number of removed levels
- * @throws Error if a chosen level would be removed without `force`; nothing is changed then
+ * Replaces all levels in one transaction. The slug identifies a level. So users keep their level if the new levels
+ * include its slug.
+ * @param force whether to remove levels that users have chosen; these users have no level afterwards
+ * @returns the number of new levels, and the number of removed levels
+ * @throws Error if `force` is false and users have chosen a level that would be removed; nothing is changed then
  */
 export async function replace(
   sql: Sql,
@@ -28,7 +28,7 @@ export async function replace(
       order by position`
     if (chosen.length > 0 && !force) {
       const names = chosen.map(level => level.slug).join(', ')
-      throw new Error(`Users have chosen ${names}. Nothing was changed; --force removes these levels and the choices.`)
+      throw new Error(`Users have chosen ${names}. Nothing was changed. --force removes these levels and choices.`)
     }
     const removed = await tx`delete from game_level where slug <> all(${slugs}::text[]) returning id`
     await tx`

@@ -5,22 +5,23 @@ type EraseByUser = (tx: Sql, userId: number) => Promise<unknown>
 type EraseByEmail = (tx: Sql, email: string) => Promise<unknown>
 type Export = (sql: Sql, userId: number) => Promise<unknown>
 
-/** The parts of the features in the deletion and the export of an account. The process passes them in. */
+/** The functions with which each feature deletes or exports a user's data. `src/personal-data.ts` lists them. */
 export type PersonalData = {
   erase: {
-    /** Steps that take their locks before the lock of the account, in this order. */
+    /** These run first, in this order. They take their locks before the lock of the account. */
     beforeLock: readonly EraseByUser[]
-    /** Steps that need the locked account, in this order. */
+    /** These run while the account is locked, in this order. */
     whileLocked: readonly EraseByUser[]
-    /** Steps that look for the address once the account is deleted. */
+    /** These run after the deletion of the account. They delete rows by its e-mail address. */
     afterRemoval: readonly EraseByEmail[]
   }
-  /** The keys of the export with their readers, in the order of the export. */
+  /** The members of the exported JSON object, in their order. Each has the function that returns its value. */
   export: Readonly<Record<string, Export>>
 }
 
 /**
- * Deletes all data of a user in one transaction. The foreign keys delete the user's notifications with the account.
+ * Deletes all data of a user in one transaction. The foreign keys delete the user's notifications together with the
+ * account.
  * @returns false if there is no such user
  */
 export async function eraseUser(
@@ -38,7 +39,7 @@ export async function eraseUser(
   })
 }
 
-/** Returns all data of a user as plain JSON, except hashes and secrets, which would let a reader act as the user. */
+/** Returns all data of a user as plain JSON, without hashes and secrets. With those, a thief could act as the user. */
 export async function exportUser(
   sql: Database,
   userId: number,

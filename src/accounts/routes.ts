@@ -6,7 +6,7 @@ import * as levels from './levels.ts'
 import { GameLevel, LevelAssessment, toUser, User } from './schema.ts'
 import * as users from './users.ts'
 
-/** Adds the profile routes. `DELETE /auth/me` is in `auth/`, because it verifies a code. */
+/** Adds the routes for profiles and levels. `DELETE /auth/me` is in `auth/` because that route verifies a code. */
 export function accountRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sql' | 'readSql' | 'now'>): void {
   app.route({
     method: 'GET',
@@ -14,7 +14,7 @@ export function accountRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sq
     schema: {
       tags: ['Auth'],
       operationId: 'getMe',
-      summary: 'The signed-in user',
+      summary: 'Get the signed-in user',
       response: { 200: Type.Object({ data: User }) },
     },
     handler: async request => {
@@ -31,7 +31,7 @@ export function accountRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sq
     schema: {
       tags: ['Levels'],
       operationId: 'listGameLevels',
-      summary: 'The game levels to choose from',
+      summary: 'List the game levels that users can choose',
       response: { 200: Type.Object({ data: Type.Array(GameLevel) }) },
     },
     handler: async () => ({ data: await levels.list(readSql) }),
@@ -43,7 +43,7 @@ export function accountRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sq
     schema: {
       tags: ['Levels'],
       operationId: 'assessLevel',
-      summary: 'Choose one’s own game level',
+      summary: 'Choose the game level of the signed-in user',
       body: LevelAssessment,
       response: { 200: Type.Object({ data: User }) },
     },
@@ -51,7 +51,7 @@ export function accountRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sq
       const { userId } = request.caller
       const user = await users.chooseLevel(sql, userId, request.body.game_level_id, now())
       if (!user) {
-        // The account may have been deleted after the guard accepted the token.
+        // The account may have been deleted since the guard accepted the token.
         if (!(await users.find(sql, userId))) throw unauthenticated(true)
         throw invalid({ game_level_id: [{ fr: 'Ce niveau n’existe pas.', en: 'There is no such level.' }] })
       }

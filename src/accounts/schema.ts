@@ -8,7 +8,7 @@ export const GameLevel = Type.Object(
     slug: Type.String({ examples: ['intermediaire'] }),
     name: Type.String({ examples: ['Intermédiaire'] }),
     description: Type.String({ examples: ['Vous maîtrisez les coups de base et commencez à jouer avec les vitres.'] }),
-    position: Type.Integer({ description: 'The position in the order of the levels.', examples: [4] }),
+    position: Type.Integer({ description: 'The place of the level in the list of levels.', examples: [4] }),
   },
   { title: 'GameLevel' },
 )
@@ -34,7 +34,7 @@ export const User = Type.Object(
 
 type Level = Static<typeof GameLevel>
 
-/** A row of `users.find`: the columns of the user, then the columns of the level, which are null without one. */
+/** A row from `users.find`: the columns of the user and of the level. Without a level, the level's columns are null. */
 export type UserRow = Omit<Static<typeof User>, 'game_level' | 'created_at' | 'updated_at'> & {
   created_at: Date
   updated_at: Date
@@ -42,8 +42,8 @@ export type UserRow = Omit<Static<typeof User>, 'game_level' | 'created_at' | 'u
 } & Omit<Level, 'id'>
 
 /**
- * Returns the JSON of a user, for the person and for operators. The columns of the level become `game_level`; all other
- * columns of the row are part of the JSON.
+ * Returns a user as JSON, for the API and for operators. The columns of the level become `game_level`. All other
+ * columns keep their names.
  */
 export function toUser(row: UserRow): Static<typeof User> {
   const { level_id, slug, name, description, position, created_at, updated_at, ...profile } = row

@@ -3,15 +3,15 @@ import { fragment } from '../db/statement.ts'
 import type { Language } from '../language.ts'
 import type { UserRow } from './schema.ts'
 
-/** What a person enters at sign-up, and the terms that they accept. */
+/** The names that a person enters at sign-up, and the version and time of the accepted terms. */
 export type Profile = { firstName: string; lastName: string; termsVersion: string; termsAcceptedAt: Date }
 
-/** The columns that the API shows of a user and of the chosen level. They need `app_user` and `game_level`. */
+/** The columns of a user and of the chosen level that the API shows. The statement must join both tables. */
 const USER_COLUMNS = fragment`
   app_user.id, email, first_name, last_name, locale, created_at, updated_at,
   game_level.id as level_id, slug, name, description, position`
 
-/** Returns a user with the chosen level. */
+/** Returns a user with the chosen level, or undefined if there is no such user. */
 export async function find(sql: Query, userId: number): Promise<UserRow | undefined> {
   const [user] = await sql<UserRow>`
     select ${USER_COLUMNS}
@@ -20,18 +20,18 @@ export async function find(sql: Query, userId: number): Promise<UserRow | undefi
   return user
 }
 
-/** Returns the user with this e-mail address, which must have its canonical spelling. */
+/** Returns the user with an e-mail address. The address must have its canonical spelling. */
 export async function findByEmail(sql: Sql, email: string): Promise<UserRow | undefined> {
   const [user] = await sql<{ id: number }>`select id from app_user where email = ${email}`
   return user && find(sql, user.id)
 }
 
-/** The name that texts use for a user, and the language of texts to the user. */
+/** The name by which notifications mention a user, and the language of the user's own notifications. */
 export type Person = { firstName: string; locale: Language }
 
 /**
- * Returns the existing users among `userIds`, by id. No other transaction can delete them until this one ends. Locks
- * are taken in the order of the ids.
+ * Locks the users among `userIds` that exist, in the order of their ids, and returns them by id. No other transaction
+ * can delete these users until this transaction ends.
  */
 export async function lockForShare(sql: Sql, userIds: readonly number[]): Promise<Map<number, Person>> {
   const rows = await sql<{ id: number; first_name: string; locale: Language }>`
@@ -40,8 +40,8 @@ export async function lockForShare(sql: Sql, userIds: readonly number[]): Promis
 }
 
 /**
- * Sets the user's level, in place of an earlier choice.
- * @returns the user, or undefined if there is no such level or no such user
+ * Sets the level of a user and replaces an earlier choice.
+ * @returns the user, or undefined if the level or the user does not exist
  */
 export async function chooseLevel(sql: Sql, userId: number, levelId: number, now: Date): Promise<UserRow | undefined> {
   const [user] = await sql<UserRow>`
@@ -53,7 +53,7 @@ export async function chooseLevel(sql: Sql, userId: number, levelId: number, now
 }
 
 /**
- * Locks an account for the deletion: `lockForShare` waits until the transaction ends.
+ * Locks an account that is being deleted. A concurrent `lockForShare` waits until this transaction ends.
  * @returns whether the account exists
  */
 export async function lock(sql: Sql, userId: number): Promise<boolean> {
@@ -62,15 +62,15 @@ export async function lock(sql: Sql, userId: number): Promise<boolean> {
 }
 
 /**
- * Deletes the account. The foreign keys delete the rows that refer to it.
- * @returns the e-mail address of the account, or undefined if there was none
+ * Deletes the account of a user. The foreign keys delete the rows that refer to the account.
+ * @returns the e-mail address of the account, or undefined if there is no such user
  */
 export async function remove(sql: Sql, userId: number): Promise<string | undefined> {
   const [removed] = await sql<{ email: string }>`delete from app_user where id = ${userId} returning email`
   return removed?.email
 }
 
-/** Returns the columns of `app_user` for `users export`. */
+/** Returns the account of a user for the command `users export`. */
 export async function exportUserData(sql: Sql, userId: number) {
   const [user] = await sql`
     select app_user.id, email, first_name, last_name, locale, game_level.slug as game_level, terms_version,

@@ -7,19 +7,19 @@ import type { Mailer, MailFailure } from '../mail/mailer.ts'
 
 type Dependencies = { sql: Sql; mailer: Mailer; keys: Keys; now: () => Date; log: FastifyBaseLogger }
 
-/** The payload that `issueCode` queues. */
+/** The payload of a job that `issueCode` adds to the queue. */
 type Payload = { code_id: string; sealed: string; language: Language }
 
 type Row = { email: string; purpose: 'sign_up' | 'sign_in' | 'decoy'; expires_at: Date; first_name: string | null }
 
 /**
- * Creates the task `send_code`, which mails a code if it is still live. The task drops decoys and expired codes. It
- * also drops replaced and used codes: each code has its own id, so these have no row.
- * @throws MailFailure if the worker should retry the mail
+ * Creates the task `send_code`, which mails a code. The task sends nothing for a decoy or an expired code. It also
+ * sends nothing for a replaced or used code, because no row has that code's id any more.
+ * @throws MailFailure (the task) if the worker should retry the mail
  */
 export function sendCode({ sql, mailer, keys, now, log }: Dependencies): (payload: unknown) => Promise<void> {
   return async payload => {
-    if (!isPayload(payload)) return log.error('dropped a job send_code with an unreadable payload')
+    if (!isPayload(payload)) return log.error('dropped a send_code job because its payload is malformed')
     const { code_id, sealed, language } = payload
     const [row] = await sql<Row>`
       select code.email, code.purpose, code.expires_at, app_user.first_name
@@ -28,16 +28,17 @@ export function sendCode({ sql, mailer, keys, now, log }: Dependencies): (payloa
     if (!row || row.purpose === 'decoy' || row.expires_at <= now()) return
 
     const code = keys.open(code_id, sealed)
-    if (code === undefined) return log.error({ code_id }, 'dropped a mail: no key of JWT_SECRET opens its code')
+    if (code === undefined) return log.error({ code_id }, 'dropped a mail: no secret in JWT_SECRET decrypts its code')
 
-    // Anyone can enter a name and another person's address at sign-up. The mail must not carry text between them.
+    // At sign-up, anyone can enter a name together with another person's address. A mail with that name would send the
+    // stranger's text to that person.
     const name = row.purpose === 'sign_in' ? row.first_name : null
     try {
       await mailer.send({ to: row.email, ...codeEmail(code, language, name) })
     } catch (error) {
       const failure = error as MailFailure
       if (!failure.permanent) throw failure
-      log.warn({ code_id, reason: failure.message }, 'could not mail a code: the mail server refused it permanently')
+      log.warn({ code_id, reason: failure.message }, 'did not mail a code: the server refused the mail permanently')
     }
   }
 }
@@ -50,11 +51,11 @@ function isPayload(value: unknown): value is Payload {
 
 const TEXTS = {
   fr: {
-    // French typography has a no-break space before a colon and a question mark.
+    // French typography requires a no-break space before a colon and a question mark.
     subject: (code: string) => `Votre code Courtside\u00a0: ${code}`,
     greeting: (name: string | undefined) => (name ? `Bonjour ${name},` : 'Bonjour,'),
     intro: 'Voici votre code\u00a0:',
-    // A mail can arrive late, so the time counts from the request.
+    // The validity counts from the request, because a mail can arrive late.
     validity: 'Il est valable 15\u00a0minutes à compter de votre demande et ne sert qu’une fois.',
     secrecy: 'Ne le communiquez à personne.',
     ignore: 'Vous n’avez rien demandé\u00a0? Ignorez cet e-mail\u00a0: sans ce code, il ne se passera rien.',
@@ -65,13 +66,14 @@ const TEXTS = {
     intro: 'Here is your code:',
     validity: 'It is valid for 15\u00a0minutes from your request and works once.',
     secrecy: 'Do not share it with anyone.',
-    ignore: 'You did not ask for it? Ignore this email: without the code, nothing will happen.',
+    ignore: 'You did not ask for a code? Ignore this email: without the code, nothing will happen.',
   },
 } as const
 
 /**
- * Returns subject, text and HTML of a code's mail. The code is in the subject, so a lock screen shows it. Mail programs
- * also group mails with equal subjects, and people would type the code of an older mail. The subject has no name.
+ * Returns the subject, the text and the HTML of the mail with a code. The subject contains the code, so a lock screen
+ * shows the code. It also keeps the subjects different. Mail programs group mails with equal subjects, and people would
+ * type the code from an older mail. The subject contains no name.
  */
 function codeEmail(code: string, language: Language, firstName: string | null) {
   const texts = TEXTS[language]
@@ -87,8 +89,8 @@ ${texts.validity} ${texts.secrecy}
 
 ${texts.ignore}
 `
-  // Without colours the mail is readable on light and dark backgrounds. It fetches no images.
-  const page = html`<!doctype html>
+  // The mail sets no colours, so it is readable on light and dark backgrounds. It loads no images.
+  const htmlPart = html`<!doctype html>
 <html lang="${language}">
 <head>
 <meta charset="utf-8">
@@ -105,10 +107,10 @@ ${texts.ignore}
 </body>
 </html>
 `
-  return { subject, text, html: page.text }
+  return { subject, text, html: htmlPart.text }
 }
 
-/** Replaces line breaks and marks of the text direction, so a name cannot change the rest of the mail. */
+/** Replaces line breaks and text-direction marks in a name, because they could change the rest of the mail. */
 function oneLine(name: string): string {
   return name.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
 }

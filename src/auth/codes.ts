@@ -2,23 +2,28 @@ import { randomInt } from 'node:crypto'
 import type { Sql } from '../db/sql.ts'
 import { MAX_ATTEMPTS, PENDING_SIGN_UP_MS, SEND_COOLDOWN_SECONDS, WRONG_GUESSES_KEPT_MS } from './code-limits.ts'
 
-// The number of rows of `missed_guess` (migrations/0001). Concurrent guesses at missing codes rarely meet at one row.
+// The number of rows in `missed_guess` (migrations/0001). With so many rows, concurrent guesses rarely wait for the
+// same row.
 const MISSED_GUESS_SLOTS = 64
 
-/** An e-mail address, and the session of a known client. All clients without a usable session share one lane. */
+/**
+ * The e-mail address, and the session of a known client. All other clients share the address's lane without a
+ * `sessionId`.
+ */
 export type Lane = { email: string; sessionId?: string | undefined }
 
-/** A live code with one attempt reserved. */
+/** A live code of which one attempt has been reserved. */
 export type Attempt = { id: string; mac: Buffer }
 
 /**
  * Reserves one attempt at the lane's live code, in one statement that commits before the comparison. The attempt counts
- * as a wrong guess until a success deletes the row. If there is no live code, the statement writes to another table
- * instead: "one and the same 422, after the same work".
+ * as a wrong guess until a success deletes the row. If there is no live code, the statement updates `missed_guess`
+ * instead. So the caller cannot tell the two cases apart by their time.
  *
- * If the lane of a known client has no live code, the attempt is at the code of the shared lane. The cooldown is over
- * all lanes, so a stranger who asks every minute could leave this client without a code (decisions.md, "which code a
- * client verifies").
+ * If the lane of a known client has no live code, the attempt uses the code of the shared lane. All lanes of an address
+ * share one cooldown. So a stranger who requests a code every minute could keep the client's own lane without a code
+ * (decisions.md, "which code a client verifies").
+ * @returns undefined if neither lane has a live code
  */
 export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): Promise<Attempt | undefined> {
   const [attempt] = await sql<Attempt>`
@@ -40,9 +45,10 @@ export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): 
 }
 
 /**
- * Uses a right code up as a proof of ownership. Deletes its row, and with it the count of wrong guesses. Only one of
- * several concurrent requests deletes the row. A code that was replaced meanwhile has another id.
- * @returns whether this request used the code up
+ * Uses up a correct code that proves ownership of the account. Deletes the code's row, which also holds the count of
+ * wrong guesses. Of several concurrent requests, only one deletes the row. If the code was replaced after the
+ * comparison, the new code has another id and stays.
+ * @returns whether this request deleted the row
  */
 export async function spend(sql: Sql, attempt: Attempt): Promise<boolean> {
   const spent = await sql`delete from sign_in_code where id = ${attempt.id} and purpose <> 'decoy' returning id`
@@ -50,9 +56,9 @@ export async function spend(sql: Sql, attempt: Attempt): Promise<boolean> {
 }
 
 /**
- * Resets the wrong guesses and the waits of an address in all its lanes (`users unlock`). Codes and pending sign-ups
- * stay.
- * @returns whether a code was ever requested for the address
+ * Resets the wrong guesses and the waits of an address in all its lanes, for the command `users unlock`. Codes and
+ * pending sign-ups remain.
+ * @returns false if nobody requested a code for the address recently
  */
 export async function unlock(sql: Sql, email: string): Promise<boolean> {
   const unlocked = await sql`
@@ -65,20 +71,20 @@ export async function unlock(sql: Sql, email: string): Promise<boolean> {
   return unlocked.length > 0
 }
 
-/** Deletes the address with its codes, waits and pending sign-ups. */
+/** Deletes an address with its codes, waits and pending sign-ups. */
 export async function removeAll(sql: Sql, email: string): Promise<void> {
   await sql`delete from sign_in_address where email = ${email}`
 }
 
-/** Does the same as `removeAll` for the address of a user. */
+/** Does the same as `removeAll`, for the address of a user's account. */
 export async function removeUser(sql: Sql, userId: number): Promise<void> {
   await sql`delete from sign_in_address where email = (select email from app_user where id = ${userId})`
 }
 
 /**
- * Deletes addresses, with their codes, whose last send is over a day ago. Addresses with wrong guesses stay for 30
- * days, because wrong guesses count "since its last success".
- * @param limit the most rows to delete
+ * Deletes addresses to which the last code was sent more than a day ago, with their codes. An address with wrong
+ * guesses stays for 30 days, because the count of wrong guesses must survive until the next successful sign-in.
+ * @param limit the maximum number of addresses to delete
  * @returns the number of deleted addresses
  */
 export async function prune(sql: Sql, now: Date, limit: number): Promise<number> {
@@ -94,7 +100,7 @@ export async function prune(sql: Sql, now: Date, limit: number): Promise<number>
   return deleted.length
 }
 
-/** Returns the codes of a user for `users export`, without their hashes. */
+/** Returns the codes of a user without their hashes, for the command `users export`. */
 export async function exportUserData(sql: Sql, userId: number) {
   return sql`
     select sign_in_code.email, session_id, purpose, attempts, wrong_guesses, sent_at, expires_at

@@ -6,11 +6,11 @@ import { INVALID_EMAIL } from './schema.ts'
 type Credentials = { email: string; first_name?: string; last_name?: string; accept_cgu?: boolean }
 
 /**
- * Reads the body of a request for a code. "Any of `first_name`, `last_name`, `accept_cgu` present makes it a sign-up,
- * and then all three are required."
- * @param now the time at which the terms of a sign-up count as accepted
- * @returns the canonical e-mail address, and the profile of a sign-up or undefined for a sign-in
- * @throws AppError 422 that names each wrong field
+ * Reads the body of a request for a code. If the body contains `first_name`, `last_name` or `accept_cgu`, the request
+ * is a sign-up, and all three fields are required.
+ * @param now the time that is recorded as the acceptance of the terms
+ * @returns the canonical e-mail address, and the profile; the profile is undefined for a sign-in
+ * @throws AppError 422 that names each invalid field
  */
 export function readCredentials(
   { email: input, first_name: firstName, last_name: lastName, accept_cgu: accepted }: Credentials,
@@ -20,10 +20,10 @@ export function readCredentials(
   const faults: Fields = {}
   const email = canonicalEmail(input)
   if (email === undefined) faults.email = [INVALID_EMAIL]
-  const signsUp = firstName !== undefined || lastName !== undefined || accepted !== undefined
-  if (signsUp) {
-    if (firstName === undefined) faults.first_name = [required('first_name')]
-    if (lastName === undefined) faults.last_name = [required('last_name')]
+  const isSignUp = firstName !== undefined || lastName !== undefined || accepted !== undefined
+  if (isSignUp) {
+    if (firstName === undefined) faults.first_name = [describeMissing('first_name')]
+    if (lastName === undefined) faults.last_name = [describeMissing('last_name')]
     if (accepted !== true) {
       faults.accept_cgu = [
         { fr: 'Les conditions d’utilisation doivent être acceptées.', en: 'The terms must be accepted.' },
@@ -32,16 +32,19 @@ export function readCredentials(
   }
   if (Object.keys(faults).length > 0) throw invalid(faults)
   const profile = { firstName: firstName!, lastName: lastName!, termsVersion, termsAcceptedAt: now }
-  return { email: email!, profile: signsUp ? profile : undefined }
+  return { email: email!, profile: isSignUp ? profile : undefined }
 }
 
-/** Returns the canonical spelling of an e-mail address. @throws AppError 422 on `email` for an unacceptable one */
+/**
+ * Returns the canonical spelling of an e-mail address.
+ * @throws AppError 422 that names `email` for an invalid address
+ */
 export function readEmail(input: string): string {
   const email = canonicalEmail(input)
   if (email === undefined) throw invalid({ email: [INVALID_EMAIL] })
   return email
 }
 
-function required(field: string) {
+function describeMissing(field: string) {
   return { fr: `Le champ ${field} est obligatoire.`, en: `The ${field} field is required.` }
 }

@@ -3,18 +3,20 @@ import { domainToASCII } from 'node:url'
 const MAX_LENGTH = 254
 const MAX_LOCAL_LENGTH = 64
 
-// The dot-string of RFC 5321: ASCII atoms of RFC 5322, without quotes.
+// The `Dot-string` of RFC 5321: ASCII atoms that are separated by dots, without quotes.
 const LOCAL = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i
 const DOMAIN = /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Returns the spelling under which an address is stored: lower case, and an internationalised domain as punycode. So
- * two spellings of one address are one account. Returns undefined if the address is not acceptable.
+ * Returns the spelling in which an address is stored: in lower case, with an internationalised domain as punycode. So
+ * two spellings of one address belong to one account.
+ * @returns undefined if the address is invalid
  */
 export function canonicalEmail(input: string): string | undefined {
   const at = input.lastIndexOf('@')
   const local = input.slice(0, at)
-  // Check the alphabet before folding the case: folding turns other letters (the Kelvin sign) into ASCII letters.
+  // The alphabet is checked before the conversion to lower case, because the conversion turns some other letters, such
+  // as the Kelvin sign, into ASCII letters.
   if (at < 1 || local.length > MAX_LOCAL_LENGTH || !LOCAL.test(local)) return undefined
   const domain = canonicalDomain(input.slice(at + 1))
   if (domain === undefined) return undefined
@@ -23,10 +25,10 @@ export function canonicalEmail(input: string): string | undefined {
 }
 
 function canonicalDomain(input: string): string | undefined {
-  // `domainToASCII` would decode or cut these: percent escapes, ports, brackets, spaces.
+  // `domainToASCII` would decode or cut off percent escapes, ports, brackets and spaces.
   if (/[\s%:/?#@[\]\\<>^|]/.test(input)) return undefined
   const domain = domainToASCII(input)
-  // A domain with a numeric last label is an IPv4 address.
+  // If the last label of a domain is numeric, URL parsers read the domain as an IPv4 address.
   if (!DOMAIN.test(domain) || /(^|\.)\d+$/.test(domain)) return undefined
   return domain
 }

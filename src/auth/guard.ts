@@ -7,24 +7,27 @@ import type { Access, Caller } from '../http/route.ts'
 import type { Claims, Tokens } from './jwt.ts'
 import type { SessionCache } from './session-cache.ts'
 
-/** Returns the token of the `Authorization: Bearer` header. A token in any other place is ignored. */
+/** Returns the token from the `Authorization: Bearer` header. Ignores tokens in other parts of the request. */
 export function bearer(request: FastifyRequest): string | undefined {
   return /^Bearer +([^\s]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
 }
 
-/** Returns whether the header has anything in the place of a Bearer token, readable or not. */
+/** Returns whether the `Authorization` header contains a Bearer token, even a malformed one. */
 function sendsToken(request: FastifyRequest): boolean {
   return /^Bearer +\S/i.test(request.headers.authorization ?? '')
 }
 
-/** Returns the claims of the request's token, expired or not. @throws AppError 401 without a token that we signed */
+/**
+ * Returns the claims of the request's token, which may have expired.
+ * @throws AppError 401 if the request has no token that this service signed
+ */
 export function requireClaims(request: FastifyRequest, tokens: Tokens, now: Date): Claims {
   const claims = tokens.read(bearer(request) ?? '', now)
   if (!claims) throw unauthenticated(sendsToken(request))
   return claims
 }
 
-/** Creates the hook for each kind of access. `public` has none. */
+/** Creates the hook for each kind of access, except for `public`, which needs no check. */
 export function createGuards({ now, intakeKeys, config }: Context, { authenticate }: SessionCache) {
   const intakeDigests = intakeKeys.map(digest)
   const metricsDigests = config.metricsToken === undefined ? [] : [digest(config.metricsToken)]
@@ -58,13 +61,15 @@ export function createGuards({ now, intakeKeys, config }: Context, { authenticat
   } satisfies Record<Access, unknown>
 }
 
-/** Compares every key, as digests of one length, so the time reveals nothing about the keys. */
+/**
+ * Compares the sent key with every key. All digests have the same length, so the time reveals nothing about the keys.
+ */
 function matchesAnyKey(request: FastifyRequest, digests: readonly Buffer[]): boolean {
   const sent = digest(bearer(request) ?? '')
   return digests.map(key => timingSafeEqual(key, sent)).some(isEqual => isEqual)
 }
 
-/** Audits a rejected key. Requests without a key are only noise. */
+/** Audits a request with a rejected key. Ignores requests without a key. */
 function auditRefusedKey(request: FastifyRequest, caller?: Caller): void {
   if (bearer(request) !== undefined) audit(request, 'key_refused', caller)
 }

@@ -14,21 +14,24 @@ import {
 } from './code-limits.ts'
 import type { Lane } from './codes.ts'
 
-/** Where to send a code, and for what: a sign-up with a profile, or a sign-in. The mail is in the given language. */
+/**
+ * A request for a code. It is a sign-up if `profile` is set, otherwise a sign-in. `language` is the language of the
+ * mail.
+ */
 export type CodeRequest = { lane: Lane; profile: Profile | undefined; language: Language }
 
 export type Issued =
-  /** `waitSeconds`: how long the same caller must wait before the next code. */
+  /** `waitSeconds` is the time that the same client must wait before it requests the next code. */
   | { outcome: 'sent'; isDecoy: boolean; waitSeconds: number }
-  /** A sign-up with an address that has an account. */
+  /** The request is a sign-up, but the address already has an account. */
   | { outcome: 'registered' }
   | { outcome: 'wait'; waitSeconds: number }
 
 /**
- * Issues a new code for a lane in one statement: replaces the lane's old code and queues the mail, or refuses. An
- * unknown address takes the same steps with a decoy code, and the worker drops its mail.
+ * Issues a new code for a lane, or refuses. One statement replaces the lane's old code and queues the mail. For an
+ * unknown address the statement does the same with a decoy code, and the worker drops the mail.
  *
- * A request without a profile resumes a pending sign-up of the address, and otherwise is a sign-in.
+ * If the address has a pending sign-up, a request without a profile resumes it. Otherwise such a request is a sign-in.
  */
 export async function issueCode(
   sql: Sql,
@@ -60,21 +63,21 @@ type NewCode = Lane & {
   profile: Profile | undefined
   id: string
   mac: Buffer
-  /** JSON of the mail's job. */
+  /** The payload of the job that sends the mail, as JSON. */
   job: string
   now: Date
   expiresAt: Date
-  /** A send after this time blocks another one. */
+  /** If the last code was sent after this time, the cooldown is not over. */
   cooldownStart: Date
-  /** An unfinished sign-up whose last send is older cannot be resumed. */
+  /** A pending sign-up whose last code was sent before this time cannot be resumed. */
   pendingSince: Date
 }
 type Stored = { purpose: 'registered' | 'sign_up' | 'sign_in' | 'decoy'; is_sent: boolean; wait_seconds: number }
 
 /**
- * Runs the statement of `issueCode`. Concurrent requests meet at the row of `sign_in_address`: PostgreSQL checks the
- * condition of `on conflict … where` again under the row's lock, so only one of them sends. `caller` is materialized,
- * because the planner would look for the account twice otherwise.
+ * Runs the statement of `issueCode`. Concurrent requests for one address wait for the lock of its row in
+ * `sign_in_address`. PostgreSQL then checks the condition of `on conflict … where` again, so only one request sends a
+ * code. `caller` is materialized because the planner would otherwise search for the account twice.
  */
 async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
   const { email, sessionId, signsUp, profile, id, mac, job, now, expiresAt, cooldownStart, pendingSince } = code
@@ -82,7 +85,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
     with caller as materialized (
       select ${signsUp}::boolean as signs_up, exists (select from app_user where email = ${email}) as is_registered
     ), pending as (
-      -- The profile of a sign-up whose code has not been used.
+      -- The profile of a pending sign-up: its code has not been used.
       select first_name, last_name, terms_version, terms_accepted_at
       from sign_in_code
       where email = ${email} and session_id is null and purpose = 'sign_up' and sent_at > ${pendingSince}
@@ -96,7 +99,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
         end as purpose
       from caller
     ), lane_wait as (
-      -- The wait after each send in this lane, which grows with the wrong guesses, and the end of the current wait.
+      -- The wait after each code of this lane, and the end of the current wait. The wait grows with the wrong guesses.
       select purpose, seconds, sent_at + make_interval(secs => seconds) as ends_at
       from (
         select purpose, sent_at, least(${MAX_WAIT_SECONDS}, ${SEND_COOLDOWN_SECONDS} * 2 ^ greatest(0, least(
@@ -104,7 +107,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
         from sign_in_code
         where email = ${email} and session_id is not distinct from ${sessionId}::uuid) as lane
     ), send_slot as (
-      -- One row if this request may send. The cooldown is over all lanes of the address.
+      -- Contains one row if this request may send a code. All lanes of the address share the cooldown.
       insert into sign_in_address (email, sent_at, mailed)
       select ${email}, ${now}, purpose <> 'decoy'
       from purpose
@@ -113,11 +116,11 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
       on conflict on constraint sign_in_address_pkey do update
         set sent_at = excluded.sent_at, mailed = excluded.mailed
         where sign_in_address.sent_at <= ${cooldownStart}
-          -- "A sign-up that follows a sign-in which sent no mail need not wait."
+          -- A sign-up need not wait after a sign-in for which no mail was sent.
           or (not sign_in_address.mailed and ${signsUp}::boolean)
       returning email
     ), code as (
-      -- A sign-up code carries the profile of this request, or of the pending sign-up that it resumes.
+      -- A code for a sign-up stores the profile from this request, or from the pending sign-up that it resumes.
       insert into sign_in_code (id, email, session_id, purpose, mac, sent_at, expires_at,
         first_name, last_name, terms_version, terms_accepted_at)
       select ${id}, send_slot.email, ${sessionId}, purpose, ${mac}, ${now}, ${expiresAt},
@@ -130,7 +133,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
         terms_version = excluded.terms_version, terms_accepted_at = excluded.terms_accepted_at
       returning id
     ), mail as (
-      -- Each code has its own key, so no job is merged or dropped. This mode takes half the statements.
+      -- The job key is the id of the code, so no two jobs have the same key. This mode needs half as many statements.
       select graphile_worker.add_job('send_code', ${job}::json, job_key => id::text, job_key_mode => 'unsafe_dedupe')
       from code
     )
@@ -140,7 +143,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
           (select ends_at from lane_wait),
           (select sent_at + make_interval(secs => ${SEND_COOLDOWN_SECONDS})
             from sign_in_address where email = ${email}),
-          -- A request that lost the race to a concurrent one sees neither row.
+          -- If a concurrent request inserted the rows, this statement's snapshot contains neither of them.
           ${now}::timestamptz) - ${now}::timestamptz)))
       end::int as wait_seconds
     from purpose`

@@ -1,13 +1,13 @@
 import { createSigner, createVerifier } from 'fast-jwt'
 import type { Keys } from '../keys.ts'
 
-/** The claims of an access token. Times are Unix seconds. */
+/** The claims of an access token. All times are in Unix seconds. */
 export type Claims = {
   /** The user's id. */
   sub: number
   /** The session's id, a uuid. */
   sid: string
-  /** The number of the token within its session, starting with 1. It is the last part of `jti`. */
+  /** The number of the token within its session, from 1. In the token, this number is the last part of `jti`. */
   generation: number
   iat: number
   nbf: number
@@ -16,13 +16,13 @@ export type Claims = {
 
 const ISSUER = 'courtside'
 
-// Our tokens are much shorter. Longer input is not worth hashing.
+// Our tokens are much shorter. Longer input is refused before the costly check of its signature.
 const MAX_LENGTH = 1024
 
-// The clocks of several machines differ a little. A token from a machine with a fast clock must be accepted.
+// The clocks of several machines differ a little. We must accept a token that a machine with a fast clock issued.
 const LEEWAY_SECONDS = 5
 
-/** Signs and reads tokens with HS256. The header of a token chooses nothing but one of our keys, by `kid`. */
+/** Signs and reads tokens with HS256. The header of a token selects one of our keys by `kid`, and nothing else. */
 export function createTokens(keys: Keys) {
   const [newest] = keys.signing
   const sign = createSigner({ key: newest!.secret, algorithm: 'HS256', kid: newest!.id })
@@ -47,7 +47,7 @@ export function createTokens(keys: Keys) {
       return sign({ iss: ISSUER, sub: String(sub), iat, nbf, exp, jti: `${sid}.${generation}`, sid })
     },
 
-    /** Returns the claims of a token that we signed, expired or not, and undefined for anything else. */
+    /** Returns the claims of a token that we signed, even if it has expired. Returns undefined for any other input. */
     read(token: string, now: Date): Claims | undefined {
       if (token.length > MAX_LENGTH) return undefined
       try {
@@ -62,11 +62,11 @@ export function createTokens(keys: Keys) {
 
 export type Tokens = ReturnType<typeof createTokens>
 
-/** Returns the `kid` of a token's header. Returns undefined if the header has a field that we never write (`crit`…). */
+/** Returns the `kid` from a token's header. Returns undefined if the header has a field that we never write. */
 function readKeyId(token: string): string | undefined {
   const header = JSON.parse(Buffer.from(token.slice(0, token.indexOf('.')), 'base64url').toString('utf8'))
-  const known = ['alg', 'typ', 'kid']
-  if (!Object.keys(header).every(name => known.includes(name))) return undefined
+  const ourFields = ['alg', 'typ', 'kid']
+  if (!Object.keys(header).every(name => ourFields.includes(name))) return undefined
   return header.alg === 'HS256' && typeof header.kid === 'string' ? header.kid : undefined
 }
 
@@ -76,12 +76,12 @@ function parseClaims(payload: Record<string, unknown>, now: Date): Claims | unde
   if (!/^[1-9]\d{0,15}$/.test(sub) || !/^[0-9a-f-]{36}$/.test(sid)) return undefined
   const generation = jti.startsWith(`${sid}.`) ? jti.slice(sid.length + 1) : ''
   if (!/^[1-9]\d{0,8}$/.test(generation)) return undefined
-  if (!isInstant(iat) || !isInstant(nbf) || !isInstant(exp)) return undefined
+  if (!isUnixTime(iat) || !isUnixTime(nbf) || !isUnixTime(exp)) return undefined
   const maxTime = now.getTime() / 1000 + LEEWAY_SECONDS
   if (iat > maxTime || nbf > maxTime) return undefined
   return { sub: Number(sub), sid, generation: Number(generation), iat, nbf, exp }
 }
 
-function isInstant(value: unknown): value is number {
+function isUnixTime(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0
 }

@@ -18,11 +18,11 @@ type Dependencies = Pick<Context, 'sql' | 'now' | 'config' | 'metrics'> & {
   tokens: Tokens
   cache: SessionCache
   signIn: SignIn
-  /** Deletes all data of a user, in every feature. */
+  /** Deletes all data of a user in every feature. */
   erase: (userId: number) => Promise<unknown>
 }
 
-/** Adds the routes of codes and sessions, and the deletion of an account, which needs a code. */
+/** Adds the routes for codes and sessions. Also adds the deletion of an account, because it requires a code. */
 export function authRoutes(
   app: App,
   ctx: Context,
@@ -43,7 +43,7 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
     schema: {
       tags: ['Auth'],
       operationId: 'requestOtp',
-      summary: 'Ask for a one-time code, to sign up or in',
+      summary: 'Request a one-time code to sign up or sign in',
       // The token is optional. Even an expired one selects the lane of its session.
       security: [{}, { bearer: [] }],
       body: CredentialsRequest,
@@ -53,8 +53,8 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       const language = preferredLanguage(request.headers['accept-language'])
       const { email, profile } = readCredentials(request.body, config.termsVersion, now())
       const sent = await signIn.requestCode({ email, profile, token: bearer(request), language })
-      metrics.code(sent.outcome)
-      // The same for a decoy (decisions.md, "what a 200 says of the next code").
+      metrics.countCode(sent.outcome)
+      // A decoy gets the same header (decisions.md, "what a 200 says of the next code").
       reply.header('retry-after', sent.waitSeconds)
       return { message: CODE_SENT[language] }
     },
@@ -68,7 +68,7 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
     schema: {
       tags: ['Auth'],
       operationId: 'verifyOtp',
-      summary: 'Trade a code for an access token',
+      summary: 'Exchange a code for an access token',
       // The token is optional. Even an expired one selects the lane of its session.
       security: [{}, { bearer: [] }],
       body: OtpVerification,
@@ -77,8 +77,9 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
     handler: async request => {
       const language = preferredLanguage(request.headers['accept-language'])
       const email = readEmail(request.body.email)
-      const signedIn = await signIn.verifyCode({ email, code: request.body.code, token: bearer(request), language })
-      metrics.code(signedIn ? 'spent' : 'failed')
+      const { code } = request.body
+      const signedIn = await signIn.verifyCode({ email, code, token: bearer(request), language })
+      metrics.countCode(signedIn ? 'spent' : 'failed')
       if (!signedIn) {
         audit(request, 'sign_in_failed')
         throw wrongCode()
@@ -93,12 +94,12 @@ function sessionRoutes(app: App, { sql, now, tokens, cache }: Dependencies): voi
   app.route({
     method: 'POST',
     url: '/api/v1/auth/refresh',
-    // The guard would refuse an expired token, which this route accepts. `sessions.refresh` checks the session.
+    // This route accepts expired tokens, which the guard would refuse. `sessions.refresh` checks the session.
     config: { access: 'public' },
     schema: {
       tags: ['Auth'],
       operationId: 'refreshToken',
-      summary: 'Renew the access token, also an expired one, for 7 days from the sign-in',
+      summary: 'Renew the access token, even after it has expired, until 7 days after the sign-in',
       security: [{ bearer: [] }],
       response: { 200: RefreshResult },
     },
@@ -136,13 +137,13 @@ function deletionRoute(app: App, { metrics, cache, signIn, erase }: Dependencies
     schema: {
       tags: ['Auth'],
       operationId: 'deleteMe',
-      summary: 'Delete one’s own account, with a fresh code',
+      summary: 'Delete the account of the signed-in user; requires a fresh code',
       body: Type.Object({ code: Code }),
       response: { 200: Message },
     },
     handler: async request => {
       const isOwner = await signIn.verifyOwner(request.caller, request.body.code)
-      metrics.code(isOwner ? 'spent' : 'failed')
+      metrics.countCode(isOwner ? 'spent' : 'failed')
       if (!isOwner) {
         audit(request, 'deletion_failed')
         throw wrongCode()

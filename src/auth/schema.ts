@@ -11,7 +11,7 @@ const Name = (field: string, example: string) =>
     minLength: 1,
     maxLength: 100,
     pattern: ONE_LINE,
-    description: 'One line.',
+    description: 'A single line of text.',
     examples: [example],
     rule: {
       fr: `Le champ ${field} doit tenir sur une ligne, en 1 à 100 caractères.`,
@@ -30,30 +30,30 @@ export const CredentialsRequest = Type.Object(
   },
   {
     title: 'CredentialsRequest',
-    description: 'The e-mail alone is a sign-in. Any other field makes the request a sign-up, which needs all fields.',
+    description: 'A request with only `email` is a sign-in. With any other field it is a sign-up and needs all fields.',
   },
 )
 
-/** The answer to a request for a code. */
+/** The answer of the route that requests a code. */
 export const CodeSent = {
   ...Message,
   headers: {
-    'Retry-After': Type.Integer({ description: 'Seconds until the next code may be requested.', examples: [60] }),
+    'Retry-After': Type.Integer({ description: 'Seconds until the caller may request the next code.', examples: [60] }),
   },
 }
 
 export const Code = Type.String({
   verbatim: true,
   pattern: '^[0-9]{4}$',
-  description: '4 digits.',
+  description: 'A code of 4 digits.',
   examples: ['0427'],
-  rule: { fr: 'Le code est fait de 4 chiffres.', en: 'The code is made of 4 digits.' },
+  rule: { fr: 'Le code est fait de 4 chiffres.', en: 'The code must be 4 digits.' },
 })
 
 export const OtpVerification = Type.Object({ email: Email, code: Code }, { title: 'OtpVerification' })
 
 const AccessToken = Type.String({
-  description: 'To be sent as a Bearer token.',
+  description: 'Send this token in the header `Authorization: Bearer`.',
   examples: ['eyJhbGciOiJIUzI1NiIs…'],
 })
 

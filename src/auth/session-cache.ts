@@ -4,29 +4,29 @@ import type { Tokens } from './jwt.ts'
 import { type EndedSession, onEnded } from './session-ended.ts'
 import * as sessions from './sessions.ts'
 
-/** "within 5 s in any fault": also if the notification of a session's end is lost. */
+/** If a NOTIFY is lost, this process accepts the tokens of the ended session for at most this time. */
 const MAX_AGE_MS = 5_000
 
-/** As many tokens take about 6 MB. */
+/** A full cache takes about 6 MB. */
 const MAX_ENTRIES = 10_000
 
-/** `since` is the monotonic time of the look-up. */
+/** `since` is the monotonic time in milliseconds at which the look-up started. */
 type Entry = { accepted: sessions.Accepted; since: number }
 
 export type SessionCache = ReturnType<typeof createSessionCache>
 
 /**
- * Caches the accepted tokens of `sessions.authenticate` for 5 s. It saves a statement and the check of the signature on
- * most requests. Refusals are not cached. Nothing is cached while the listener is down, because the process then hears
- * of no ended session.
+ * Creates a cache that keeps accepted tokens for 5 s. For most requests it saves a statement and the check of the
+ * signature. It does not keep refused tokens. While the listener is down, it keeps nothing, because the process does
+ * not learn of ended sessions.
  *
- * A refresh invalidates nothing: the superseded token is accepted for another 30 s anyway.
- * @param listener without one there is no cache
+ * A refresh removes nothing from the cache, because the superseded token is accepted for another 30 s anyway.
+ * @param listener if undefined, no token is cached
  */
 export function createSessionCache(connections: sessions.Connections, tokens: Tokens, listener: Listener | undefined) {
-  // Keyed by the whole text of the token, so only a token that was checked to its last character matches. Oldest first.
+  // The key is the complete token, so a changed token never matches. The oldest entry comes first.
   const entries = new Map<string, Entry>()
-  // Invalidation counter. A row that was read before an invalidation must not be cached after it.
+  // Counts invalidations. A row that was read before an invalidation must not be cached after that invalidation.
   let invalidations = 0
 
   function clear(): void {
@@ -61,10 +61,10 @@ export function createSessionCache(connections: sessions.Connections, tokens: To
   }
 
   return {
-    /** Must be called after this process ended a session, before the answer. Other processes get a notification. */
+    /** Removes tokens. Call this after this process has ended a session and before it answers the request. */
     forget,
 
-    /** Returns the caller of an access token, and undefined if the token is not accepted at this instant. */
+    /** Returns the caller to whom an access token belongs, or undefined if the token is refused at `now`. */
     async authenticate(token: string, now: Date): Promise<Caller | undefined> {
       const cached = find(token, now)
       if (cached) return cached

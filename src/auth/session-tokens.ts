@@ -4,21 +4,21 @@ import type { Claims, Tokens } from './jwt.ts'
 export const TOKEN_SECONDS = 60 * 60
 const SESSION_MS = 10_080 * 60_000
 
-/** Returns the end of a session that is opened now. */
+/** Returns the end of a session that starts at `now`. */
 export function sessionEnd(now: Date): Date {
   return new Date(now.getTime() + SESSION_MS)
 }
 
-/** Returns the first token of a session that was opened at `now`. */
+/** Returns the first token of a session that starts at `now`. */
 export function firstToken(tokens: Tokens, userId: number, sessionId: string, now: Date): string {
   return tokens.sign(tokenClaims({ userId, sessionId, generation: 1, issuedAt: now, expiresAt: sessionEnd(now) }))
 }
 
-/** The columns of a session that a token depends on. `expiresAt` is the end of the session. */
-type Issued = { userId: number; sessionId: string; generation: number; issuedAt: Date; expiresAt: Date }
+/** The columns of a session that determine its newest token. `expiresAt` is the end of the session. */
+type SessionRow = { userId: number; sessionId: string; generation: number; issuedAt: Date; expiresAt: Date }
 
-/** Derives the claims from the session's row alone, so the same row always gives the same token. */
-export function tokenClaims({ userId, sessionId, generation, issuedAt, expiresAt }: Issued): Claims {
+/** Derives the claims from the session's row only, so the same row always results in the same token. */
+export function tokenClaims({ userId, sessionId, generation, issuedAt, expiresAt }: SessionRow): Claims {
   const iat = Math.floor(issuedAt.getTime() / 1000)
   const exp = Math.min(iat + TOKEN_SECONDS, Math.floor(expiresAt.getTime() / 1000))
   return { sub: userId, sid: sessionId, generation, iat, nbf: iat, exp }

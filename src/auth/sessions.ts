@@ -5,26 +5,31 @@ import { SESSION_ENDED } from './session-ended.ts'
 import { TOKEN_SECONDS, tokenClaims } from './session-tokens.ts'
 
 /**
- * How long a superseded token still serves other calls, and may be refreshed again (decisions.md, "the effect of a
- * refresh on the previous token").
+ * How long the guards and `refresh` still accept a superseded token (decisions.md, "the effect of a refresh on the
+ * previous token").
  */
 const GRACE_MS = 30_000
 
-/** How long after its start a session gives its client a lane, even after its end (decisions.md, "lanes"). */
+/**
+ * How long a session selects a lane, counted from its start. An ended session may select one too (decisions.md,
+ * "lanes").
+ */
 const LANE_MS = 90 * 86_400_000
 
-/** Statements on `readSql` only read, so they wait for no lock. They have their own connections. */
+/** `readSql` has separate connections. Its statements only read, so they never wait for a lock. */
 export type Connections = { sql: Sql; readSql: Query }
 
 /**
  * The caller of an accepted token, and the time until which the token is accepted: the earliest of its `exp`, the end
- * of its session and the end of its grace period. A logout may end the session earlier.
+ * of its session and the end of its grace period. The session may also be ended before that time.
  */
 export type Accepted = { caller: Caller; until: Date }
 
 /**
- * Accepts the newest token of a running session, or a token that was superseded less than 30 s ago, before its own
- * `exp`. Records the first use of a token: after it, the token before can be refreshed only during its grace.
+ * Checks a token against its session. Accepts the newest token of a running session, and a token that was superseded
+ * less than 30 s ago. The token's own `exp` must not have passed. The first request with a token also updates
+ * `presented`. From then on, an older token can be refreshed only during its own grace period.
+ * @returns undefined if the token is refused
  */
 export async function authenticate(
   { sql, readSql }: Connections,
@@ -53,7 +58,7 @@ export async function authenticate(
   }
 }
 
-/** Returns the ids of those sessions that were not ended. */
+/** Returns those of the given ids whose session has not been ended. Sessions past `expires_at` are included. */
 export async function findRunning(sql: Query, sessionIds: string[]): Promise<Set<string>> {
   const rows = await sql<{ id: string }>`
     select id from session where id = any(${sessionIds}::uuid[]) and ended_at is null`
@@ -62,16 +67,17 @@ export async function findRunning(sql: Query, sessionIds: string[]): Promise<Set
 
 export type Refreshed =
   | { outcome: 'renewed'; token: string; expiresInSeconds: number }
-  /** A dead token was presented, and the same statement revoked the session. */
+  /** A superseded token was presented after its grace period. The same statement ended the session. */
   | { outcome: 'reuse' }
   | { outcome: 'refused' }
 
 /**
- * Renews a token, expired or not, while its session runs. One statement decides, under the row's lock:
- * - The newest token gets a new token.
- * - A superseded token gets the session's newest token if it was superseded less than 30 s ago, or if no later token
- *   was ever presented. In the second case the answer with the later token was lost.
- * - Any other superseded token counts as stolen, and the session is revoked.
+ * Renews a token while its session runs. The token itself may have expired. One statement decides under the lock of the
+ * session's row:
+ * - For the newest token, it issues a new token.
+ * - For a superseded token, it returns the session's newest token. This requires that the grace period is not over, or
+ *   that no later token was ever presented. In the second case, the client never received a later token.
+ * - Any other superseded token counts as stolen, and the statement ends the session.
  */
 export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Date): Promise<Refreshed> {
   const [session] = await sql<{ verdict: string; generation: number; issued_at: Date; expires_at: Date }>`
@@ -107,7 +113,7 @@ export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Dat
       case when verdict = 'reuse' then pg_notify(${SESSION_ENDED}, concat_ws(' ', user_id, session.id)) end`
   if (!session || session.verdict === 'refuse') return { outcome: 'refused' }
   if (session.verdict === 'reuse') return { outcome: 'reuse' }
-  const renewed = tokenClaims({
+  const newestClaims = tokenClaims({
     userId: claims.sub,
     sessionId: claims.sid,
     generation: session.generation,
@@ -116,12 +122,12 @@ export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Dat
   })
   return {
     outcome: 'renewed',
-    token: tokens.sign(renewed),
-    expiresInSeconds: Math.max(0, renewed.exp - Math.floor(now.getTime() / 1000)),
+    token: tokens.sign(newestClaims),
+    expiresInSeconds: Math.max(0, newestClaims.exp - Math.floor(now.getTime() / 1000)),
   }
 }
 
-/** Ends one session by logout. Its tokens are refused after the commit. */
+/** Ends one session for a logout. The database refuses its tokens after the commit. */
 export async function end(sql: Sql, sessionId: string, now: Date): Promise<void> {
   await sql`
     update session set ended_at = ${now}, end_reason = 'logout'
@@ -130,8 +136,8 @@ export async function end(sql: Sql, sessionId: string, now: Date): Promise<void>
 }
 
 /**
- * Ends every session of a user for an operator. The sessions give no lane afterwards.
- * @returns the number of sessions that no operator had ended before
+ * Ends every session of a user on behalf of an operator. Afterwards none of these sessions selects a lane.
+ * @returns the number of changed sessions: all except those that an operator had already ended
  */
 export async function endAll(sql: Sql, userId: number, now: Date): Promise<number> {
   const [row] = await sql<{ count: number }>`
@@ -152,8 +158,10 @@ export async function removeAll(sql: Sql, userId: number): Promise<void> {
 }
 
 /**
- * Returns the lane that a token selects on the two code routes: its session, if the session is of the account with this
- * address, is at most 90 days old, and was ended only by time or logout. Expired and superseded tokens count.
+ * Returns the lane that a token selects on the two code routes, as the id of the token's session. The session must
+ * belong to the account with this address and be less than 90 days old. It may have expired or ended by logout, but not
+ * for another reason. The token may be expired or superseded.
+ * @returns undefined if the session does not qualify
  */
 export async function findLane(sql: Sql, claims: Claims, email: string, now: Date): Promise<string | undefined> {
   const [lane] = await sql<{ id: string }>`
@@ -170,8 +178,8 @@ function graceStart(now: Date): Date {
 }
 
 /**
- * Deletes sessions that no longer give a lane.
- * @param limit the most rows to delete
+ * Deletes sessions that are too old to select a lane.
+ * @param limit the maximum number of sessions to delete
  * @returns the number of deleted sessions
  */
 export async function prune(sql: Sql, now: Date, limit: number): Promise<number> {
@@ -182,7 +190,7 @@ export async function prune(sql: Sql, now: Date, limit: number): Promise<number>
   return deleted.length
 }
 
-/** Returns the sessions of a user for `users export`. */
+/** Returns all sessions of a user for the command `users export`. */
 export async function exportUserData(sql: Sql, userId: number) {
   return sql`
     select id, created_at, expires_at, ended_at, end_reason, issued_at

@@ -13,40 +13,43 @@ import * as sessions from './sessions.ts'
 type Dependencies = { sql: Sql; keys: Keys; tokens: Tokens; now: () => Date }
 
 /**
- * A call of one of the two code routes. A usable `token`, even an expired one, selects the lane of its session. The
- * `language` is that of the mail or of the account.
+ * A call of one of the two code routes. A usable `token`, even an expired one, selects the lane of its session.
+ * `language` is the language in which the mail is written, or which the account gets.
  */
 type CodeCall = { email: string; token: string | undefined; language: Language }
 
-/** `waitSeconds`: how long the caller must wait before the next code. */
+/** `waitSeconds` is the time that the caller must wait before it requests the next code. */
 export type SentCode = { outcome: 'sent' | 'decoy'; waitSeconds: number }
 
 export type SignedIn = { userId: number; sessionId: string; token: string; isNewUser: boolean }
 
-// Stands in for the hash of a missing code.
+// The hash that `guess` compares with when there is no live code.
 const NO_MAC = Buffer.alloc(32)
 
 export type SignIn = ReturnType<typeof createSignIn>
 
-/** The sign-in flow: a code is requested, then verified. */
+/** Creates the functions of the sign-in flow: requesting a code, and verifying it. */
 export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
-  /** An unusable token is ignored on the code routes and never a 401. */
+  /** Returns the lane of the token's session. The code routes ignore an unusable token instead of answering 401. */
   async function findLane(email: string, token: string | undefined): Promise<codes.Lane> {
     const claims = token === undefined ? undefined : tokens.read(token, now())
     return { email, sessionId: claims && (await sessions.findLane(sql, claims, email, now())) }
   }
 
-  /** Reserves an attempt, then compares. It also compares without an attempt, so both cases take the same time. */
+  /**
+   * Reserves an attempt and compares the code. Also compares if there is no live code, so both cases take equal time.
+   */
   async function guess(lane: codes.Lane, code: string): Promise<codes.Attempt | undefined> {
     const attempt = await codes.reserve(sql, lane, now())
-    const isRight = keys.matches(attempt?.mac ?? NO_MAC, attempt?.id ?? '', code)
-    return isRight ? attempt : undefined
+    const isCorrect = keys.matches(attempt?.mac ?? NO_MAC, attempt?.id ?? '', code)
+    return isCorrect ? attempt : undefined
   }
 
   /**
-   * Sends a code to an address, for a sign-up (with a profile) or a sign-in. The outcome `decoy` means that no mail
-   * goes out. Only the metrics may use it, because it reveals whether there is an account.
-   * @throws AppError 422 on `email` for a sign-up with a registered address; 429 `wait` during the wait after a send
+   * Sends a code to an address. With a profile the request is a sign-up, otherwise a sign-in. The outcome `decoy` means
+   * that no mail is sent. Only the metrics may use the outcome, because it reveals whether the address has an account.
+   * @throws AppError 422 that names `email` for a sign-up with a registered address; 429 `wait` if the wait after the
+   *   previous code is not over
    */
   async function requestCode(call: CodeCall & { profile: users.Profile | undefined }): Promise<SentCode> {
     const { email, token, profile, language } = call
@@ -57,8 +60,8 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
   }
 
   /**
-   * Trades a code for a token. The code of a sign-up creates the account.
-   * @returns undefined for a wrong, expired, used, exhausted or replaced code, and for an unknown address
+   * Exchanges a code for a token. If the code belongs to a sign-up, also creates the account.
+   * @returns undefined if the code is wrong, expired, used, exhausted or replaced, or if the address is unknown
    */
   async function verifyCode(call: CodeCall & { code: string }): Promise<SignedIn | undefined> {
     const { email, token, code, language } = call
@@ -68,7 +71,7 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
     return opened && { ...opened, token: firstToken(tokens, opened.userId, opened.sessionId, instant) }
   }
 
-  /** Returns whether a fresh code proves that the caller owns the account's address. Uses the code up. */
+  /** Returns whether a code proves that the caller owns the account's address. Uses up a correct code. */
   async function verifyOwner({ userId, sessionId }: Caller, code: string): Promise<boolean> {
     const owner = await users.find(sql, userId)
     const attempt = owner && (await guess({ email: owner.email, sessionId }, code))
@@ -96,12 +99,14 @@ function mustWait(seconds: number): AppError {
 }
 
 /**
- * Uses a right code up, creates the account of a sign-up or updates the language of an existing one, and opens a
- * session. One statement does all of it or nothing.
+ * Uses up a correct code and opens a session. For a sign-up it creates the account, otherwise it updates the account's
+ * language. One statement does all of this or nothing.
  *
- * Only one of several concurrent requests deletes the code's row, and a code that was replaced meanwhile has another
- * id. The other requests get undefined. An account from an earlier sign-up is in this statement's snapshot: an address
- * has one live sign-up code, so the earlier code was used before this one existed.
+ * Of several concurrent requests, only one deletes the code's row. The others get undefined, and so does a request
+ * whose code was replaced after the comparison, because the new code has another id.
+ *
+ * If an earlier sign-up created the account, this statement's snapshot contains it. An address has only one live code
+ * for a sign-up, so the earlier code was used up before this code was issued.
  */
 export async function openSession(
   sql: Sql,

@@ -53,17 +53,17 @@ export function intakeRoutes(
         const { outcomes, skipped } = await ingestEvents(sql, events, settings)
         if (skipped > 0) {
           request.log.debug({ skipped }, 'skipped recipients without an account')
-          metrics.skippedRecipients(skipped)
+          metrics.countSkippedRecipients(skipped)
         }
         outcomes.forEach(({ status }, index) => {
-          metrics.event(events[index]!.type, status)
+          metrics.countEvent(events[index]!.type, status)
         })
         return outcomes
       }
       if (mediaType(request.headers['content-type']) === BATCH_TYPE) {
         const items = readItems(request.body)
         const parsed = items.map(item => parseItem(item, settings.now))
-        for (const event of parsed) if (event instanceof AppError) metrics.event(undefined, 'rejected')
+        for (const event of parsed) if (event instanceof AppError) metrics.countEvent(undefined, 'rejected')
         const events = parsed.filter((event): event is GameEvent => !(event instanceof AppError))
         const outcomes = events.length > 0 ? await ingest(events) : []
         const language = preferredLanguage(request.headers['accept-language'])
@@ -71,7 +71,7 @@ export function intakeRoutes(
       }
       const event = parseEvent(request.body, settings.now)
       if (event instanceof AppError) {
-        metrics.event(undefined, 'rejected')
+        metrics.countEvent(undefined, 'rejected')
         throw event
       }
       const [outcome] = await ingest([event])

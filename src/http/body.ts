@@ -2,14 +2,15 @@ import type { FastifyRequest } from 'fastify'
 import { AppError, invalid } from '../errors.ts'
 import type { Text } from '../language.ts'
 
-/** How a route reads its body. A route without such a rule ignores body and content type. */
+/** How a route reads its body. A route that reads no body ignores both the body and its content type. */
 export type BodyRule = {
   maxBytes: number
-  /** Media types in lower case, without parameters. */
+  /** The accepted media types, in lower case and without parameters. */
   types: readonly string[]
   /**
-   * The one of `types` whose body is a list that the route answers item by item. It has its own limit. The route itself
-   * calls `forbiddenCharacterError` for each item, so one bad item does not affect the others.
+   * The media type of a list for which the route returns a result per item. `types` must contain it too. The list has
+   * its own size limit. The route itself calls `forbiddenCharacterError` for each item, so a refused item does not
+   * affect the other items.
    */
   batch?: { type: string; maxBytes: number }
 }
@@ -17,9 +18,10 @@ export type BodyRule = {
 export const JSON_BODY: BodyRule = { maxBytes: 64 * 1024, types: ['application/json'] }
 
 /**
- * Reads a JSON body. Resolves to undefined for a zero-length body, which counts as no body.
- * @throws AppError 413 over the limit, before any other check; 415 for another media type; 422 for a body that is not
- * UTF-8 or not JSON, or that holds NUL (PostgreSQL cannot store it) or a lone surrogate (UTF-8 cannot carry it)
+ * Reads a JSON body. Resolves to undefined if the body is empty.
+ * @throws AppError 413 if the body is too large, before any other check; 415 if its media type is not accepted; 422 if
+ *   it is not UTF-8 or not JSON, or contains NUL (which PostgreSQL cannot store) or a lone surrogate (which UTF-8
+ *   cannot encode)
  */
 export async function readBody(request: FastifyRequest, payload: NodeJS.ReadableStream, rule: BodyRule) {
   const type = mediaType(request.headers['content-type'])
@@ -33,22 +35,24 @@ export async function readBody(request: FastifyRequest, payload: NodeJS.Readable
     })
   }
   const { text, value } = parse(bytes)
-  // The decoder and the parser reject both characters themselves, so only an escape can bring them in.
+  // The decoder and the parser already reject both characters, unless the body contains them as escapes.
   const error = !batch && text.includes('\\u') ? forbiddenCharacterError(value) : undefined
   if (error) throw error
-  // For the validation, null would be an absent body.
+  // The validation would treat null as an absent body.
   if (value === null && !batch) throw invalid({ body: [NOT_AN_OBJECT] })
   return value
 }
 
 export const NOT_AN_OBJECT: Text = { fr: 'Le corps doit être un objet JSON.', en: 'The body must be a JSON object.' }
 
-/** Returns the media type of a Content-Type in lower case, without parameters. Empty without the header. */
+/**
+ * Returns the media type from a Content-Type header in lower case, without parameters. Without a header it is empty.
+ */
 export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase()
 }
 
-/** Returns whether a Content-Type has the form `type/subtype`, with or without parameters. */
+/** Returns whether a Content-Type header has the form `type/subtype`, with or without parameters. */
 export function isMediaType(contentType: string | undefined): boolean {
   return /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+$/.test(mediaType(contentType))
 }
@@ -64,8 +68,8 @@ async function readBytes(request: FastifyRequest, payload: NodeJS.ReadableStream
       chunks.push(chunk)
     }
   } catch (error) {
-    // The client closed the connection within its body, or took too long. No client reads the answer, but log and metrics
-    // must not count it as a fault of the service.
+    // The client closed the connection while it sent the body, or took too long. It will not read the answer. But with
+    // this error, the log and the metrics do not report a fault of the service.
     throw error instanceof AppError ? error : malformed()
   }
   return Buffer.concat(chunks)
@@ -86,7 +90,10 @@ function malformed(): AppError {
   return invalid({ body: [{ fr: 'Le corps n’est pas du JSON valide.', en: 'The body is not valid JSON.' }] })
 }
 
-/** Returns the 422 for a value with NUL or a lone surrogate in any string or key, undefined for any other value. */
+/**
+ * Returns the 422 for a value of which a string or a member name contains NUL or a lone surrogate. Returns undefined
+ * for any other value.
+ */
 export function forbiddenCharacterError(value: unknown): AppError | undefined {
   const field = findForbiddenCharacter(value)
   if (field === undefined) return undefined
@@ -94,32 +101,33 @@ export function forbiddenCharacterError(value: unknown): AppError | undefined {
     [field]: [
       {
         fr: `Le champ ${field} contient un caractère interdit.`,
-        en: `The ${field} field holds a forbidden character.`,
+        en: `The ${field} field contains a forbidden character.`,
       },
     ],
   })
 }
 
 /**
- * Returns where a string or key holds NUL or a lone surrogate: `data.place`, or `body` at the top. Undefined if none does.
- * It walks with an explicit stack, because a body of nothing but brackets nests deeper than the call stack.
+ * Finds a string or a member name that contains NUL or a lone surrogate. The search has its own stack, because the
+ * arrays in a body can be nested more deeply than the call stack allows.
+ * @returns the path of the field, such as `data.place`, or `body` for the value itself; undefined if there is none
  */
 function findForbiddenCharacter(value: unknown): string | undefined {
-  const rest: { at: string; item: unknown }[] = [{ at: '', item: value }]
-  for (let next = rest.pop(); next; next = rest.pop()) {
-    const { at, item } = next
+  const stack: { path: string; item: unknown }[] = [{ path: '', item: value }]
+  for (let next = stack.pop(); next; next = stack.pop()) {
+    const { path, item } = next
     if (typeof item === 'string') {
-      if (item.includes('\0') || !item.isWellFormed()) return at || 'body'
+      if (item.includes('\0') || !item.isWellFormed()) return path || 'body'
     } else if (typeof item === 'object' && item !== null) {
-      for (const [key, inner] of Object.entries(item)) {
-        rest.push({ at, item: key }, { at: at ? `${at}.${key}` : key, item: inner })
+      for (const [name, member] of Object.entries(item)) {
+        stack.push({ path, item: name }, { path: path ? `${path}.${name}` : name, item: member })
       }
     }
   }
   return undefined
 }
 
-/** Returns the 413. Its text gives the limit in KiB. */
+/** Returns the 413 for a body that is too large. The message states the limit in KiB. */
 export function tooLarge(maxBytes: number): AppError {
   return new AppError('payload_too_large', {
     fr: `Le corps dépasse ${maxBytes / 1024} Kio.`,

@@ -6,11 +6,13 @@ import ipaddr from 'ipaddr.js'
 const LOG_INTERVAL_MS = 60_000
 
 /**
- * Returns the key under which a client is throttled: its IPv4 address, or the /64 of its IPv6 address, because one household
- * owns a whole /64. `request.ip` has already read `X-Forwarded-For` from the right, past trusted proxies only.
+ * Returns the key by which the throttle counts a client. It is the IPv4 address, or the /64 network of the IPv6
+ * address, because a household owns a whole /64. Fastify computes `request.ip`: it reads `X-Forwarded-For` from the
+ * right and skips trusted proxies only.
  */
 export function clientKey(request: FastifyRequest): string {
-  // A trusted proxy may pass on a header that holds no address. Then only the peer's own address is known.
+  // A trusted proxy may forward a header that contains no address. In that case we use the address of the socket's
+  // peer.
   const forwarded = withoutPort(request.ip)
   const text = isIP(forwarded) ? forwarded : (request.socket.remoteAddress ?? '0.0.0.0')
   const address = ipaddr.process(text)
@@ -19,13 +21,16 @@ export function clientKey(request: FastifyRequest): string {
   return `${network.map(part => part.toString(16)).join(':')}::/64`
 }
 
-/** Some proxies add the port: `192.0.2.1:5000`, `[2001:db8::1]:443`. Unread, such texts would make all clients one. */
+/**
+ * Removes the port that some proxies add, as in `192.0.2.1:5000` and `[2001:db8::1]:443`. With the port, the address
+ * would be invalid, and all clients behind the proxy would share one key.
+ */
 function withoutPort(text: string): string {
   const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? []
   return bracketed ?? plain ?? text
 }
 
-/** Returns whether the request carries a header by which a proxy names the client. */
+/** Returns whether the request has a header in which a proxy can name the client. */
 export function sendsForwardedHeader({ headers }: FastifyRequest): boolean {
   for (const name in headers) {
     if (name.startsWith('x-forwarded-') || name === 'forwarded' || name === 'x-real-ip') return true
@@ -34,17 +39,17 @@ export function sendsForwardedHeader({ headers }: FastifyRequest): boolean {
 }
 
 /**
- * Watches for forwarded headers from peers that are no declared proxy. The service ignores such a header, but the operator
- * must know: behind an undeclared proxy, the throttle takes all clients for one.
- * @param trusted addresses and CIDR ranges of the declared proxies
- * @param count is called for each such request
+ * Creates a check for forwarded headers from peers that are not declared as proxies. The service ignores such a header.
+ * The operator must know about it, because the throttle treats all clients behind an undeclared proxy as one client.
+ * @param trusted the addresses and CIDR ranges of the declared proxies
+ * @param count the function that is called for each request with such a header
  */
 export function watchUndeclaredProxy(trusted: readonly string[], count: () => void) {
   const isTrusted = compile([...trusted])
   let total = 0
   let loggedAt = Number.NEGATIVE_INFINITY
   return {
-    /** The number of such requests since the start. */
+    /** The number of requests with such a header since the process started. */
     get total() {
       return total
     },
@@ -56,7 +61,7 @@ export function watchUndeclaredProxy(trusted: readonly string[], count: () => vo
       loggedAt = now.getTime()
       request.log.error(
         { total },
-        'a forwarded header came from a peer that is not in TRUST_PROXY and was ignored: is there a proxy to declare?',
+        'ignored a forwarded header from a peer that is not in TRUST_PROXY; if the peer is your proxy, add it there',
       )
     },
   }

@@ -1,12 +1,14 @@
 import type { Socket } from 'node:net'
 import type { App } from './route.ts'
 
-/** How long a running request may still take after the process was asked to stop. */
+/** The time that a running request has to finish after shutdown begins. */
 const CLOSE_GRACE_MS = 5_000
 
 /**
- * Bounds the time that `app.close()` takes. Node by itself waits for connections that have sent no request yet (browsers and
- * load balancers open some ahead), for connections that stay open after a late answer, and for bodies that never end.
+ * Limits the time that `app.close()` takes. By default, Node waits for three kinds of connection:
+ * - connections that have sent no request yet; browsers and load balancers open these in advance
+ * - connections that stay open after an answer that was sent during shutdown
+ * - connections with a request body that never ends
  */
 export function closeConnectionsOnShutdown(app: App): void {
   const unusedSockets = new Set<Socket>()

@@ -1,30 +1,33 @@
 import type { FastifyReply } from 'fastify'
 
-/** "A heartbeat follows every 20 s": proxies and phones take a quiet connection for a dead one after little more. */
+/**
+ * The maximum time between two heartbeats. Some proxies and phones drop a connection that is silent for slightly
+ * longer.
+ */
 const HEARTBEAT_MS = 20_000
 
-/** How long a client may take to read the rest of a stream that has ended. */
+/** The time that a client has to read the rest of a stream after its end. */
 const CLOSE_GRACE_MS = 5_000
 
-/** The bytes that a client may leave unread before the next event. */
+/** If more bytes than this wait in the response's buffer, the next write drops the client. */
 const MAX_BUFFERED_BYTES = 64 * 1024
 
 export type EventStream = {
-  /** Sends one or several texts of `formatEvent`. Drops a client that leaves more than `MAX_BUFFERED_BYTES` unread. */
+  /** Sends events that `formatEvent` has formatted. Drops a client that has more than `MAX_BUFFERED_BYTES` unread. */
   write(text: string): void
-  /** Ends the stream after the client has received what was written. */
+  /** Ends the stream. The client still receives the events that were written before. */
   end(): void
 }
 
-/** Formats a server-sent event. @param json its data; JSON has no line breaks */
+/** Formats a server-sent event. @param json the event's data, as JSON without line breaks */
 export function formatEvent(name: string, json: string): string {
   return `event: ${name}\ndata: ${json}\n\n`
 }
 
 /**
- * Turns an answer into a stream of server-sent events.
- * @param until the instant at which the stream ends, at the latest
- * @param ended is called once, however the stream ends; usually the client closes it
+ * Turns a reply into a stream of server-sent events.
+ * @param until the time at which the stream ends if neither side ends it earlier
+ * @param ended the function that is called once when the stream has ended for any reason
  */
 export function openEventStream(
   reply: FastifyReply,
@@ -35,26 +38,26 @@ export function openEventStream(
 
   function write(text: string): void {
     if (response.writableEnded || response.destroyed) return
-    // Checked before the write: right after a burst, even the fastest client has unread bytes.
+    // The check comes before the write, because immediately after a large write even a fast client has unread bytes.
     if (response.writableLength > MAX_BUFFERED_BYTES) response.destroy()
     else response.write(text)
   }
 
   function sendHeartbeat(): void {
-    // Read the clock each time: it may have been set, or the machine may have slept.
-    const left = until.getTime() - now().getTime()
-    if (left <= 0) return void end()
+    // The clock is read at each heartbeat, because it may have been set, or the machine may have slept.
+    const remainingMs = until.getTime() - now().getTime()
+    if (remainingMs <= 0) return void end()
     write(':\n\n')
-    timer = setTimeout(sendHeartbeat, Math.min(left, HEARTBEAT_MS))
+    timer = setTimeout(sendHeartbeat, Math.min(remainingMs, HEARTBEAT_MS))
   }
 
   function end(): void {
     response.end()
-    // A client that reads nothing more would keep the connection and its buffer forever.
+    // Without this timer, a client that stops reading would keep the connection and its buffer open forever.
     setTimeout(() => response.destroy(), CLOSE_GRACE_MS).unref()
   }
 
-  // A write may follow after the client has just closed the connection.
+  // A write to a connection that the client has just closed emits an error. Without a listener the process would crash.
   response.on('error', () => {})
   response.once('close', () => {
     clearTimeout(timer)
@@ -63,13 +66,13 @@ export function openEventStream(
   response.writeHead(200, {
     ...(reply.getHeaders() as Record<string, string>),
     ...EVENT_STREAM_HEADERS,
-    // The connection must not wait for another request after the stream, least of all at shutdown.
+    // After the stream the connection closes instead of waiting for another request. This matters most at shutdown.
     connection: 'close',
   })
-  // The first heartbeat also makes proxies pass on the head at once.
+  // The first heartbeat makes proxies forward the response's headers immediately.
   sendHeartbeat()
   return { write, end }
 }
 
-/** `x-accel-buffering` asks nginx, and proxies that follow it, to pass on each event at once. */
+/** `x-accel-buffering: no` asks nginx, and other proxies that support the header, to forward each event immediately. */
 export const EVENT_STREAM_HEADERS = { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }

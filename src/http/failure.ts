@@ -5,7 +5,7 @@ import { AppError, type Code, notFound, same } from '../errors.ts'
 import { type Language, preferredLanguage, type Text } from '../language.ts'
 import { STATUS_CODES } from './format/status.ts'
 
-/** The only table from code to status. */
+/** The HTTP status of each error code. No other place maps codes to statuses. */
 export const STATUS: Record<Code, number> = {
   validation_failed: 422,
   otp_invalid: 422,
@@ -25,7 +25,10 @@ export const STATUS: Record<Code, number> = {
 /** The body of every error answer. */
 export type Failure = { message: string; code: Code; errors?: Record<string, string[]> }
 
-/** Sends an error. The caller of a 500 reads "Server Error" only; its cause goes into the log. @returns the code */
+/**
+ * Sends an error answer. The answer of a 500 contains only "Server Error". The log contains the cause.
+ * @returns the error code of the answer
+ */
 export function sendFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply): Code {
   const error = toAppError(thrown)
   if (error.code === 'server_error') request.log.error({ err: thrown }, 'request failed')
@@ -37,26 +40,27 @@ export function sendFailure(thrown: unknown, request: FastifyRequest, reply: Fas
   return error.code
 }
 
-/** Turns an error into the body of its answer. */
+/** Returns the body of the answer for an error. */
 export function toFailure(error: AppError, language: Language): Failure {
   if (!error.fields) return { message: error.text[language], code: error.code }
   const errors = Object.fromEntries(
     Object.entries(error.fields).map(([field, texts]) => [field, texts.map(text => text[language])]),
   )
-  const more = Object.values(errors).flat().length - 1
-  return { message: error.text[language] + (more > 0 ? ` ${andMore(more)[language]}` : ''), code: error.code, errors }
+  const others = Object.values(errors).flat().length - 1
+  const message = error.text[language] + (others > 0 ? ` ${andMore(others)[language]}` : '')
+  return { message, code: error.code, errors }
 }
 
-/** "(et N erreur(s) de plus)" is a literal of the contract. */
+/** The specification requires the exact words "(et N erreur(s) de plus)". */
 function andMore(count: number): Text {
   return { fr: `(et ${count} erreur(s) de plus)`, en: `(and ${count} more error(s))` }
 }
 
-/** Turns Fastify's own errors into ours. Every other error becomes a 500. */
+/** Converts the errors that Fastify throws for bad paths to a 404. Every other error becomes a 500. */
 function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
   switch ((thrown as FastifyError).code) {
-    // "404 for an unknown path or identifier (also a non-integer, undecodable or out-of-range one)"
+    // A path that cannot be decoded, or an identifier that is too long, is treated as unknown.
     case 'FST_ERR_BAD_URL':
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return notFound()
@@ -66,8 +70,9 @@ function toAppError(thrown: unknown): AppError {
 }
 
 /**
- * Answers 400, 408 and 431 for the HTTP parser, which fails before there is a request. The body has the shape of every error.
- * @returns status and code of the answer, undefined if the client has closed the connection
+ * Answers a request that Node's HTTP parser refuses, with 400, 408 or 431. Fastify has no request object in this case.
+ * The body has the same shape as every other error.
+ * @returns the status and the error code of the answer, or undefined if the client has closed the connection
  */
 export function sendParserFailure(
   error: NodeJS.ErrnoException,
@@ -78,9 +83,9 @@ export function sendParserFailure(
   const code: Code = status === 431 ? 'payload_too_large' : 'validation_failed'
   const body = JSON.stringify({ message: STATUS_CODES[status]!, code } satisfies Failure)
   socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nX-Request-Id: ${randomUUID()}\r\nCache-Control: no-store\r\n` +
-      `X-Content-Type-Options: nosniff\r\n\r\n${body}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n` +
+      `Content-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+      `X-Request-Id: ${randomUUID()}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\r\n${body}`,
   )
   return { status, code }
 }

@@ -7,7 +7,10 @@ import { Type } from './type.ts'
 
 const Ready = Type.Object({ status: Type.Literal('ready'), warning: Type.Optional(Type.String()) })
 
-/** Adds `/healthz` (the process is alive) and `/readyz` (its database is reachable and migrated). Neither needs a token. */
+/**
+ * Adds two routes without access control. `/healthz` reports that the process is alive. `/readyz` reports whether the
+ * database is reachable and migrated.
+ */
 export function healthRoutes(app: App, readSql: Query, undeclaredProxy: UndeclaredProxyWatch): void {
   app.route({
     method: 'GET',
@@ -27,14 +30,14 @@ export function healthRoutes(app: App, readSql: Query, undeclaredProxy: Undeclar
       return {
         status: 'ready' as const,
         ...(undeclaredProxy.total > 0 && {
-          warning: `${undeclaredProxy.total} request(s) with a forwarded header came from a peer that is not in TRUST_PROXY`,
+          warning: `${undeclaredProxy.total} request(s) had a forwarded header but came from a peer not in TRUST_PROXY`,
         }),
       }
     },
   })
 }
 
-/** The cause for the log. The answer is the same 503 as for a database that cannot be reached. */
+/** The cause that is logged with the 503 of `/readyz`. The answer is the same as when the database is unreachable. */
 class NotMigrated extends Error {
   override name = 'NotMigrated'
 }

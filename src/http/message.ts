@@ -1,7 +1,7 @@
 import { Type } from './type.ts'
 
-/** The body of an answer that only confirms. */
+/** The body of an answer that contains only a confirmation. */
 export const Message = Type.Object(
-  { message: Type.String({ description: 'For a person to read.', examples: ['C’est fait.'] }) },
+  { message: Type.String({ description: 'A confirmation to show to the user.', examples: ['C’est fait.'] }) },
   { title: 'Message' },
 )

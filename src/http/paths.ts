@@ -1,12 +1,14 @@
 import type { RouteOptions } from 'fastify'
 import { AppError, notFound } from '../errors.ts'
 
-/** Collects every path with its methods, to tell an unknown path (404) from an unknown method (405 with `Allow`). */
+/**
+ * Creates a table of all paths and their methods. It decides between 404 and 405 for a request that no route matches.
+ */
 export function createPathTable() {
   const entries = new Map<string, { pattern: RegExp; methods: Set<string> }>()
   const allMethods: string[] = []
   return {
-    /** The methods of all paths, for CORS. The list grows with each `add`. */
+    /** The methods of all paths, for CORS. `add` appends to this same array. */
     allMethods,
 
     add({ url, method, config }: Pick<RouteOptions, 'url' | 'method' | 'config'>): void {
@@ -19,7 +21,7 @@ export function createPathTable() {
       entries.set(url, entry)
     },
 
-    /** Returns the error for a request that matches no route. */
+    /** Returns a 404 for an unknown path, or a 405 with `Allow` for a known path with another method. */
     toError(url: string): AppError {
       const path = decode(url.split('?', 1)[0]!)
       const methods = [...entries.values()]
@@ -40,7 +42,7 @@ function toPattern(url: string): RegExp {
   return new RegExp(`^${escaped.replace(/:[^/]+/g, '[^/]+')}$`)
 }
 
-/** Decodes as the router does, so a path that the router knows under another spelling is known here too. */
+/** Decodes a path as the router does, so an encoded path matches the same pattern in both places. */
 function decode(path: string): string {
   try {
     return decodeURI(path)

@@ -8,7 +8,7 @@ import type {
 } from 'fastify'
 import type { BodyRule } from './body.ts'
 
-/** The app as routes see it. The types of a handler follow from its schemas. */
+/** The type of the Fastify instance to which routes are added. The schemas of a route determine its handler's types. */
 export type App = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,
@@ -17,27 +17,29 @@ export type App = FastifyInstance<
   TypeBoxTypeProvider
 >
 
-/** The authenticated user of a request: the session that its token belongs to, and the token's `exp`. */
+/** The authenticated user of a request, with the session and the `exp` of the request's token. */
 export type Caller = { userId: number; sessionId: string; expiresAt: Date }
 
 /**
- * Who may call a route. Routes are closed by default: without `access` a route requires a user's token; only `public` opens
- * it. A `producer` sends an intake key, an `operator` the metrics token.
+ * The callers that may use a route. A route without `access` requires a user's token. `public` requires no token. A
+ * `producer` must send an intake key, and an `operator` must send the metrics token.
  */
 export type Access = 'public' | 'user' | 'producer' | 'operator'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access
-    /** Callers that the route does not answer get the 404 of an unknown path, for every method. */
+    /**
+     * Hides the route. A refused caller, or a request with another method, gets the same 404 as for an unknown path.
+     */
     unlisted?: boolean
-    /** How the route reads its body, unless the body is the usual JSON object. */
+    /** How the route reads its body. A route without this rule reads a JSON object if its schema has a body. */
     body?: BodyRule
-    /** Whether `throttle` is among the hooks of the route; for the OpenAPI document. */
+    /** Whether the route has the `throttle` hook. Only the OpenAPI document uses this value. */
     throttled?: boolean
   }
   interface FastifyRequest {
-    /** Set by the guard on every route for users. */
+    /** The guard sets the caller on every route with the access `user`. */
     caller: Caller
   }
 }

@@ -13,7 +13,8 @@ import { sendFailure, sendParserFailure } from './failure.ts'
 import type { App } from './route.ts'
 import { compileValidator } from './validation.ts'
 
-// "The usual security headers" of a JSON API. The page and the reference set their own policy.
+// The usual security headers for a JSON API. The page at `/` and the API reference set their own
+// Content-Security-Policy.
 const SECURITY_HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -21,27 +22,29 @@ const SECURITY_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'strict-transport-security': 'max-age=31536000',
-  // Routes with public content override this one.
+  // Routes with public content override this header.
   'cache-control': 'no-store',
 }
 
-/** Passed to the constructor, so Fastify does not load its own compilers. */
+/**
+ * Replaces Fastify's own compilers. If they were not passed to the constructor, Fastify would load its own compilers.
+ */
 const COMPILERS = {
   compilersFactory: {
     buildValidator: () => compileValidator,
-    // `schema.ts` of each feature decides what an answer holds, and the tests compare every answer with its schema. To filter
-    // by the schema at run time too would cost a tenth of the time of a notification page.
+    // Answers are not filtered by their schemas. `schema.ts` of each feature builds the answer, and the tests compare
+    // every answer with its schema. Filtering would make a page of notifications a tenth slower.
     buildSerializer: () => () => (value: unknown) => JSON.stringify(value),
   },
 } as unknown as NonNullable<FastifyServerOptions['schemaController']>
 
-/** Gets every answer and every error, to count them. `route` is a pattern; undefined for an unknown path. */
+/** Counts every answer and every error. `route` is the route's pattern, or undefined for an unknown path. */
 export type Observer = {
   countAnswer(method: string, route: string | undefined, status: number, seconds: number): void
   countRefusal(route: string | undefined, code: Code): void
 }
 
-/** Creates the Fastify instance: how it validates, reads bodies, logs, answers errors and counts. It has no route yet. */
+/** Creates the Fastify instance without routes. It validates input, reads bodies, answers errors, logs and counts. */
 export function createServer({
   config,
   log,
@@ -56,7 +59,7 @@ export function createServer({
     observer.countRefusal(request.routeOptions?.url, code)
   }
   const onAnswerEnd = (request: FastifyRequest, reply: FastifyReply) => {
-    // 499 is nginx's status for a client that closed the connection before its answer.
+    // Like nginx, we log 499 if the client closed the connection before the answer.
     const status = reply.raw.headersSent ? reply.statusCode : 499
     observer.countAnswer(request.method, request.routeOptions?.url, status, reply.elapsedTime / 1000)
     logAnswer(request, status, reply.elapsedTime)
@@ -64,18 +67,18 @@ export function createServer({
   const app = Fastify({
     loggerInstance: log,
     schemaController: COMPILERS,
-    // `logAnswer` below logs one line for each answer.
+    // `logAnswer` logs one line for each answer instead.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     requestIdHeader: false,
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
-    // By default, Node keeps connections with slow headers open for more than a minute.
+    // By default, Node waits more than a minute for a client that sends its headers slowly.
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 5_000, requireHostHeader: false },
-    // During shutdown, an open connection still gets its answer, with `Connection: close`.
+    // During shutdown, requests on open connections still get an answer, with `Connection: close`.
     return503OnClosing: false,
-    // Fastify calls no hook for these errors.
+    // Fastify does not call hooks for these errors, so the handler repeats the work of the hooks.
     frameworkErrors: (error, request, reply) => {
       const [typedRequest, typedReply] = [request as FastifyRequest, reply as FastifyReply]
       typedReply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
@@ -90,17 +93,18 @@ export function createServer({
       log.info({ status: answer.status }, 'answered before there was a request')
     },
   }) as App
-  // Ignores an unknown `Expect`. By default, Node answers it with a 417 that lacks the shape of our errors.
+  // An unknown `Expect` header is ignored. By default, Node would answer 417 without the body of our errors.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
 
   app.setErrorHandler(handleError)
   app.addHook('onRequest', async (request, reply) => {
-    // Fastify calls `onResponse` only for complete answers. Most streams end when the client closes the connection.
+    // Fastify calls `onResponse` only for complete answers. Most streams end earlier, when the client closes the
+    // connection.
     reply.raw.once('close', () => onAnswerEnd(request, reply))
     reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
-    // "An endpoint without input ignores the body and its content type." Elsewhere `readBody` checks the type, after the
-    // size. Fastify's own check would come first, reject an empty body with an unknown type, and answer 400 to a QUERY
-    // without a type. So Fastify sees a type that it accepts.
+    // Routes without input ignore the content type. Other routes check it in `readBody`, after the size of the body.
+    // Fastify's own check would come first. It would reject an empty body with an unknown type, and answer 400 to
+    // a QUERY without a type. This assignment makes that check pass.
     if (!bodyRule(request) || !isMediaType(request.headers['content-type'])) {
       request.headers['content-type'] = 'application/octet-stream'
     }
@@ -117,7 +121,7 @@ function bodyRule({ routeOptions }: FastifyRequest): BodyRule | undefined {
   return routeOptions.config?.body ?? (routeOptions.schema?.body ? JSON_BODY : undefined)
 }
 
-/** Logs one line for each answer, with the route's pattern instead of the path: no identifier or address gets into the log. */
+/** Logs one line for each answer. It logs the route's pattern, because a path can contain identifiers. */
 function logAnswer(request: FastifyRequest, status: number, ms: number): void {
   request.log.info(
     {

@@ -22,9 +22,9 @@ function object(properties: Record<string, Schema>, options?: Schema): Schema {
 }
 
 /**
- * The functions of TypeBox that this project uses, with TypeBox's types. At run time they only build JSON Schema. TypeBox
- * itself has some 370 files, which every start would read (decisions.md, "words for schemas"). A test compares each
- * function with TypeBox's.
+ * Our versions of the TypeBox functions that this project uses, with TypeBox's types. At run time they only build JSON
+ * Schema. TypeBox has some 370 files, which the process would read at every startup (decisions.md, "words for
+ * schemas"). A test compares each function with the one in TypeBox.
  */
 export const Type = {
   Array: (items: Schema, options?: Schema) => ({ type: 'array', items, ...options }),
@@ -39,7 +39,7 @@ export const Type = {
     optional.add(copy)
     return copy
   },
-  /** Every text is a valid key. */
+  /** Accepts every string as a member name, as TypeBox does for `Type.String()`. */
   Record: (_key: Schema, value: Schema, options?: Schema) => ({
     type: 'object',
     patternProperties: { '^.*$': value },

@@ -8,8 +8,8 @@ import { canonicalInstant } from './format/timestamp.ts'
 
 /**
  * Our additions to JSON Schema:
- * `verbatim`  the string is not trimmed
- * `rule`      the text for a value that has the right type and breaks another rule
+ * - If `verbatim` is set, the string is not trimmed.
+ * - `rule` is the error message for a value that has the correct type but breaks another rule of its schema.
  */
 declare module 'typebox' {
   interface TSchemaOptions {
@@ -30,12 +30,15 @@ type Schema = {
 
 type Part = 'body' | 'querystring' | 'params' | 'headers'
 
-/** A pattern for text without line breaks and other control characters. */
+/** A pattern that matches text without line breaks and without other control characters. */
 export const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$'
 
 let ajv: Ajv | undefined
 
-/** Compiles a schema at its first use. At start, the library and all schemas would take a third of the start-up time. */
+/**
+ * Compiles a schema. Call this when the schema is used for the first time: loading the library and compiling all
+ * schemas at startup would take a third of the startup time.
+ */
 function compile(schema: TSchema): ValidateFunction {
   ajv ??= createAjv()
   return ajv.compile(schema)
@@ -53,8 +56,8 @@ function createAjv(): Ajv {
 }
 
 /**
- * Fastify's validator compiler: normalizes the input by the rules of the contract (§1), then validates it.
- * An invalid path parameter is a 404, any other invalid input a 422 that names the fields.
+ * Creates the validator of a route for Fastify. The validator normalizes the input and then checks it. For an invalid
+ * path parameter it returns a 404, and for any other invalid input a 422 that names the fields.
  */
 export function compileValidator({ schema, httpPart }: { schema: unknown; httpPart?: string | undefined }) {
   let check: ValidateFunction | undefined
@@ -68,7 +71,7 @@ export function compileValidator({ schema, httpPart }: { schema: unknown; httpPa
   }
 }
 
-/** Compiles a check of a single value, for a body that has several items. */
+/** Creates a function that normalizes and checks a single value, such as an item of a list. */
 export function compileCheck<T>(schema: TSchema): (input: unknown) => { value: T } | { fields: Fields } {
   let check: ValidateFunction | undefined
   return input => {
@@ -79,9 +82,11 @@ export function compileCheck<T>(schema: TSchema): (input: unknown) => { value: T
 }
 
 /**
- * "The service ignores unknown keys (`__proto__` is one). `null` counts as absent." "The service trims spaces and tabs from
- * strings. An empty string counts as absent." Copies only the keys of the schema, so no other key gets any further. Digits in
- * a query or path become an integer.
+ * Normalizes input before the check:
+ * - It copies only the members that the schema names. So it drops all others, such as `__proto__`.
+ * - It treats `null` as absent.
+ * - It trims spaces and tabs from strings. It treats an empty string as absent.
+ * - It converts the digits of an integer in a query or a path to a number.
  */
 function normalize(schema: Schema, input: unknown, part: Part): unknown {
   if (input === null) return undefined
@@ -98,8 +103,9 @@ function normalize(schema: Schema, input: unknown, part: Part): unknown {
     return copy
   }
   if (schema.type === 'array' && schema.items && Array.isArray(input)) {
-    // In a list null is a wrong item, not an absent one: without it the others would move.
-    // One item too many is enough to reject the list. Thousands of wrong items need no text each.
+    // A null in a list stays and is reported as invalid. If we dropped it, the later items would change their
+    // positions. One item over the limit is enough to reject the list. So we do not describe the errors of thousands of
+    // items.
     const items = input.slice(0, (schema.maxItems ?? input.length) + 1)
     return items.map(item => (item === null ? null : normalize(schema.items!, item, part)))
   }
@@ -109,9 +115,9 @@ function normalize(schema: Schema, input: unknown, part: Part): unknown {
   return text === '' ? undefined : text
 }
 
-/** Trims spaces and tabs only. A line break at the end is an error that the caller must learn of. */
+/** Trims spaces and tabs only. A trailing line break stays, because the caller must learn of this error. */
 export function trim(text: string): string {
-  // A regular expression searches for the end from each blank again: seconds for a body full of blanks.
+  // A regular expression would search for the end again from each blank. For a body full of blanks, that takes seconds.
   let [start, end] = [0, text.length]
   while (start < end && isBlank(text[start])) start += 1
   while (end > start && isBlank(text[end - 1])) end -= 1
@@ -130,9 +136,9 @@ function parseInteger(text: string): number | string | undefined {
 function describeFields(errors: ErrorObject[]): Fields {
   const fields: Fields = {}
   for (const error of errors) {
-    const at = error.instancePath.slice(1).replaceAll('/', '.')
+    const path = error.instancePath.slice(1).replaceAll('/', '.')
     const missing = error.keyword === 'required' ? String(error.params.missingProperty) : undefined
-    const name = [at, missing].filter(Boolean).join('.') || 'body'
+    const name = [path, missing].filter(Boolean).join('.') || 'body'
     fields[name] ??= []
     const text = describeError(error, name)
     if (!fields[name].some(known => known.en === text.en)) fields[name].push(text)
@@ -148,7 +154,10 @@ function describeError({ keyword, params, parentSchema }: ErrorObject, name: str
   return { fr: `Le champ ${name} ${fr}.`, en: `The ${name} field ${en}.` }
 }
 
-/** Returns the predicate of the sentence about a field. @param limit the value of the keyword, if it is a number */
+/**
+ * Returns the predicate of the error message about a field.
+ * @param limit the keyword's value in the schema, if numeric
+ */
 function describeKeyword(keyword: string, limit: number): Predicate {
   switch (keyword) {
     case 'required':

@@ -6,7 +6,7 @@ import type { Sql, Statements } from '../db/sql.ts'
 import { AppError } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
 
-// The package's main file loads the code for two dozen other databases.
+// The main file of the package would also load the code for two dozen other databases.
 const require = createRequire(import.meta.url)
 const RateLimiterPostgres: typeof Limiter = require('rate-limiter-flexible/lib/RateLimiterPostgres.js')
 const RateLimiterRes: typeof Outcome = require('rate-limiter-flexible/lib/RateLimiterRes.js')
@@ -14,11 +14,12 @@ const RateLimiterRes: typeof Outcome = require('rate-limiter-flexible/lib/RateLi
 const WINDOW_SECONDS = 60
 
 /**
- * Creates a hook that counts each request in its client's window. The window is fixed and begins with the first request. The
- * counters are in the database, so they hold over processes and restarts. Every answer of the route carries the headers.
- * @param name the route's part of the counter's key
- * @param limit requests per window
- * @throws AppError (the hook) 429 past the limit, 503 if the database cannot be reached
+ * Creates a hook that limits the requests of each client to a route. A client's window starts with its first request
+ * and has a fixed length. The counters are in the database, so all processes share them, and they survive restarts. The
+ * hook adds the rate-limit headers to every answer of the route.
+ * @param name the first part of the counter's key in the database, different for each route
+ * @param limit the number of permitted requests per window
+ * @throws AppError (the hook) 429 if the client is over the limit, 503 if the database cannot be reached
  */
 export function throttle({ pipeline }: Statements, name: string, limit: number) {
   const limiter = new RateLimiterPostgres({
@@ -30,7 +31,7 @@ export function throttle({ pipeline }: Statements, name: string, limit: number) 
     keyPrefix: name,
     points: limit,
     duration: WINDOW_SECONDS,
-    // A client over its limit causes no statement until its window ends.
+    // When a client is over its limit, its further requests cause no statement until the window ends.
     inMemoryBlockOnConsumed: limit + 1,
   })
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
@@ -64,7 +65,11 @@ function tooManyRequests(seconds: number, endsAtMs: number): AppError {
   )
 }
 
-/** Deletes at most `limit` counters whose window is over. @returns the number of deleted counters */
+/**
+ * Deletes counters whose window is over.
+ * @param limit the maximum number of counters to delete
+ * @returns the number of deleted counters
+ */
 export async function pruneThrottle(sql: Sql, now: Date, limit: number): Promise<number> {
   const deleted = await sql`
     delete from throttle where key in (select key from throttle where expire < ${now.getTime()} limit ${limit})

@@ -29,8 +29,9 @@ const Mails = Type.Array(
 )
 
 /**
- * Adds the development mailbox: `/dev/mailbox` for people and `/dev/mailbox.json` for programs, newest mail first. It shows the
- * codes of all users, so a caller on another machine gets the 404 of an unknown path.
+ * Adds the development mailbox: `/dev/mailbox` for people and `/dev/mailbox.json` for programs. Both list the newest
+ * mail first. The mailbox shows the codes of all users. So a client on another machine gets the same 404 as for an
+ * unknown path.
  */
 export async function mailboxRoutes(app: FastifyInstance, { mailbox }: { mailbox: Mailbox }): Promise<void> {
   app.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply) => {
@@ -56,7 +57,7 @@ function page(mails: readonly KeptMail[]): Markup {
 <title>Mailbox (${mails.length})</title>
 <style>${new Markup(STYLE)}</style>
 <h1>Development mailbox</h1>
-<p>The latest mails, newest first; none of them was sent. <a href="/dev/mailbox">Reload</a> ·
+<p>The latest mails, newest first. None of these mails was sent. <a href="/dev/mailbox">Reload</a> ·
 <a href="/dev/mailbox.json">JSON</a></p>
 ${mails.length === 0 ? html`<p>No mail yet.</p>` : mails.map(entry)}
 </html>

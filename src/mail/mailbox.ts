@@ -4,13 +4,13 @@ const MAX_KEPT_MAILS = 100
 
 export type KeptMail = Mail & { sentAt: Date }
 
-/** The development mailbox. It keeps the mails in memory; `/dev/mailbox` shows them. */
+/** The development mailbox. It keeps the mails in memory for `/dev/mailbox`. */
 export type Mailbox = Mailer & {
-  /** Returns the latest hundred mails, newest first. */
+  /** Returns the latest mails, at most 100. The newest mail comes first. */
   latest(): readonly KeptMail[]
 }
 
-/** Creates an empty mailbox. @param now returns the time at which a mail is stored */
+/** Creates an empty mailbox. @param now the clock that gives each mail its `sentAt` */
 export function createMailbox(now: () => Date): Mailbox {
   const mails: KeptMail[] = []
   return {

@@ -1,15 +1,19 @@
-/** One mail to one address. `text` and `html` are two forms of the same content. */
+/** One mail to one address. `text` and `html` have the same content. */
 export type Mail = { to: string; subject: string; text: string; html: string }
 
 export interface Mailer {
   /**
-   * Hands the mail over for delivery. After it resolves, another program is responsible for the mail.
-   * @throws MailFailure without any part of the mail in its message; `permanent` if another attempt would fail too
+   * Hands the mail over to the program that delivers it, such as a mail server. When the promise resolves, that program
+   * is responsible for the mail.
+   * @throws MailFailure whose message contains no part of the mail; `permanent` is true if a retry would fail too
    */
   send(mail: Mail): Promise<void>
 }
 
-/** The reason why a mail was not handed over. Mail servers quote the recipient, so the message never contains their text. */
+/**
+ * The reason why a mail was not handed over. Mail servers quote the recipient, so the message contains no part of their
+ * answers.
+ */
 export class MailFailure extends Error {
   readonly permanent: boolean
   constructor(message: string, permanent: boolean) {
@@ -19,11 +23,15 @@ export class MailFailure extends Error {
   }
 }
 
-// Exactly one address: no list, display name, quotes, comment or line break.
+// Matches exactly one address, without a list, a display name, quotes, a comment or a line break.
 const ONE_ADDRESS = /^[^\s\x00-\x1f\x7f@<>()[\]\\,;:"]+@[^\s\x00-\x1f\x7f@<>()[\]\\,;:"]+$/
 
-/** Rejects unsafe mails. Every implementation calls it first. @throws MailFailure, permanent */
+/**
+ * Throws if an address or a subject could change the recipients or the headers of the mail. Every mailer must call this
+ * before it sends a mail.
+ * @throws MailFailure with `permanent` set
+ */
 export function rejectUnsafeMail({ to, subject }: Mail): void {
-  if (!ONE_ADDRESS.test(to)) throw new MailFailure('not exactly one plain address', true)
-  if (/[\x00-\x1f\x7f\u2028\u2029]/.test(subject)) throw new MailFailure('a control character in the subject', true)
+  if (!ONE_ADDRESS.test(to)) throw new MailFailure('the recipient is not exactly one plain address', true)
+  if (/[\x00-\x1f\x7f\u2028\u2029]/.test(subject)) throw new MailFailure('the subject contains a control character', true)
 }

@@ -1,20 +1,21 @@
 import type { NodemailerError, Transporter } from 'nodemailer'
 import { type Mail, type Mailer, MailFailure, rejectUnsafeMail } from './mailer.ts'
 
-// The longest wait for an answer of the server, at each step.
+// The maximum wait for the server at each step of the SMTP dialogue.
 const STEP_TIMEOUT_MS = 10_000
-// The longest time for a whole mail. It bounds a server that sends a byte now and then.
+// The maximum time for one mail. Without it, a server that sends single bytes could hold up a mail forever, because no
+// step would time out.
 const SEND_TIMEOUT_MS = 20_000
 
 /**
- * Creates a mailer that sends through a mail server. Each mail has its own connection: idle connections of a pool break
- * unnoticed, and the outbox already limits the mails in flight.
- * @param url `smtp://` or `smtps://`, with user and password if the server needs them
- * @param from the sender, as `Name <address>`
+ * Creates a mailer that sends mails through a mail server. It opens a connection for each mail, because the idle
+ * connections of a pool can break unnoticed. The outbox limits the number of mails that are sent at once.
+ * @param url `smtp://` or `smtps://`, with user and password if the server requires them
+ * @param from the sender, as `Name <address>` or as a plain address
  */
 export function createSmtpMailer(url: string, from: string): Mailer {
   let transport: Promise<Transporter> | undefined
-  // The library loads slowly, so it loads with the first mail.
+  // The library takes long to load, so it is loaded when the first mail is sent.
   const load = async () => {
     const { createTransport } = await import('nodemailer')
     return createTransport({
@@ -35,12 +36,12 @@ export function createSmtpMailer(url: string, from: string): Mailer {
         transport ??= load()
         await (await transport).sendMail({
           from,
-          // Never a string: nodemailer reads a string as a list and mails every address on it.
+          // An object, because nodemailer parses a string as a list of recipients and mails every one of them.
           to: { name: '', address: to },
           subject,
           text,
           html,
-          // RFC 3834: asks other servers not to send out-of-office answers.
+          // This header asks other servers not to send out-of-office answers (RFC 3834).
           headers: { 'Auto-Submitted': 'auto-generated' },
           signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
         })
@@ -51,10 +52,14 @@ export function createSmtpMailer(url: string, from: string): Mailer {
   }
 }
 
-/** Keeps the codes and drops text and cause, because a server's answer quotes the recipient. */
+/**
+ * Returns a failure that contains only the error codes and the SMTP command. The original message quotes the server's
+ * answer, which can contain the recipient.
+ */
 function toMailFailure({ code, command, responseCode }: NodemailerError): MailFailure {
-  const message = [code ?? 'unknown fault', command, responseCode].filter(part => part).join(' ')
-  // Only a rejected recipient or message is final. The operator can correct a rejected password or sender.
-  const concernsMail = command === 'RCPT TO' || command === 'DATA'
-  return new MailFailure(message, concernsMail && responseCode !== undefined && responseCode >= 500)
+  const message = [code ?? 'unknown error', command, responseCode].filter(part => part).join(' ')
+  // Only a rejected recipient or content is permanent. If the server rejects the password or the sender, the operator
+  // can correct the setting.
+  const isAboutMail = command === 'RCPT TO' || command === 'DATA'
+  return new MailFailure(message, isAboutMail && responseCode !== undefined && responseCode >= 500)
 }

@@ -1,43 +1,49 @@
 import { createRequire } from 'node:module'
-import type { Gauge } from 'prom-client'
+import type { Gauge, Registry } from 'prom-client'
 import type { PoolStats } from '../db/pipeline.ts'
 import type { Code } from '../errors.ts'
 
-/** The counters of a process, as plain functions, so callers need no metrics library. Labels come from closed lists. */
+/**
+ * The counters of a process as plain functions, so callers do not depend on the metrics library. The values of all
+ * labels come from closed lists.
+ */
 export type Metrics = {
-  /** @param route the route's pattern; undefined for an unknown path */
+  /** @param route the pattern of the route, or undefined for an unknown path */
   countAnswer(method: string, route: string | undefined, status: number, seconds: number): void
   countRefusal(route: string | undefined, code: Code): void
-  /** `sent`: put into the outbox. `decoy`: the row of an unknown address, without a mail. */
-  code(outcome: 'sent' | 'decoy' | 'spent' | 'failed'): void
-  /** @param type one of the known types; undefined if the event has none */
-  event(type: string | undefined, outcome: 'accepted' | 'duplicate' | 'mismatch' | 'rejected'): void
-  skippedRecipients(count: number): void
-  undeclaredProxy(): void
-  /** @param lateSeconds how long after its due time the reminder or start fired */
-  fired(type: 'game_reminder' | 'game_started', outcome: 'told' | 'dropped', lateSeconds: number): void
-  /** 1 for a stream that opens, -1 for one that ends. */
-  stream(change: 1 | -1): void
+  /**
+   * Counts a code. The outcomes are `sent` (the mail is in the outbox), `decoy` (the address is unknown), `spent` (the
+   * code was correct and is used up) and `failed` (the code was refused).
+   */
+  countCode(outcome: 'sent' | 'decoy' | 'spent' | 'failed'): void
+  /** @param type the type of an event that passed validation, otherwise undefined */
+  countEvent(type: string | undefined, outcome: 'accepted' | 'duplicate' | 'mismatch' | 'rejected'): void
+  countSkippedRecipients(count: number): void
+  countUndeclaredProxy(): void
+  /** @param lateSeconds the time between the due time and its processing */
+  countDueTime(type: 'game_reminder' | 'game_started', outcome: 'told' | 'dropped', lateSeconds: number): void
+  /** @param change 1 when a stream opens, -1 when a stream ends */
+  countStream(change: 1 | -1): void
 }
 
 const ignore = () => {}
 
-/** For a process without METRICS_TOKEN. */
+/** Counts nothing. A process without METRICS_TOKEN uses it. */
 export const NO_METRICS: Metrics = {
   countAnswer: ignore,
   countRefusal: ignore,
-  code: ignore,
-  event: ignore,
-  skippedRecipients: ignore,
-  undeclaredProxy: ignore,
-  fired: ignore,
-  stream: ignore,
+  countCode: ignore,
+  countEvent: ignore,
+  countSkippedRecipients: ignore,
+  countUndeclaredProxy: ignore,
+  countDueTime: ignore,
+  countStream: ignore,
 }
 
-/** The number of waiting items and the age of the oldest. */
+/** The number of waiting items, and the age of the oldest item. */
 export type Backlog = { waiting: number; oldestSeconds: number }
 
-/** The values that are read at each scrape. */
+/** The values that the route reads at each scrape. */
 export type Gauges = {
   pools: { requests: PoolStats; reads: PoolStats; intake: PoolStats }
   /** Undefined while the database cannot be reached. */
@@ -50,12 +56,49 @@ const LATE_SECONDS = [0.1, 0.5, 1, 2.5, 5, 15, 60, 300, 900, 3600, 21_600]
 
 /**
  * Creates the metrics of one process in a new registry.
- * @returns `metrics`, which count, and `expose`, which returns all samples in Prometheus' text format
+ * @returns `metrics` with the counting functions, and `expose`, which returns all samples in Prometheus' text format
  */
 export function createMetrics() {
-  // The library loads slowly, and most starts have no METRICS_TOKEN.
+  // The library takes long to load, and a process without METRICS_TOKEN does not need it.
   const client: typeof import('prom-client') = createRequire(import.meta.url)('prom-client')
   const registry = new client.Registry()
+  client.collectDefaultMetrics({ register: registry })
+  const { requests, seconds, refusals, codes, events, skipped, undeclared, dueTimes, lateness, ...gauges } =
+    register(client, registry)
+
+  const metrics: Metrics = {
+    countAnswer(method, route = 'unknown', status, elapsedSeconds) {
+      const label = METHODS.includes(method) ? method : 'other'
+      requests.inc({ method: label, route, status })
+      seconds.observe({ method: label, route }, elapsedSeconds)
+    },
+    countRefusal: (route = 'unknown', code) => refusals.inc({ route, code }),
+    countCode: outcome => codes.inc({ outcome }),
+    countEvent: (type = 'unknown', outcome) => events.inc({ type, outcome }),
+    countSkippedRecipients: count => skipped.inc(count),
+    countUndeclaredProxy: () => undeclared.inc(),
+    countDueTime(type, outcome, lateSeconds) {
+      dueTimes.inc({ type, outcome })
+      lateness.observe({ type }, Math.max(0, lateSeconds))
+    },
+    countStream: change => gauges.streams.inc(change),
+  }
+
+  async function expose({ pools, queues }: Gauges): Promise<{ type: string; text: string }> {
+    for (const [name, stats] of Object.entries(pools)) {
+      for (const [state, count] of Object.entries(stats)) gauges.pool.set({ pool: name, state }, count)
+    }
+    gauges.up.set(queues ? 1 : 0)
+    setBacklog(gauges.mails, queues?.mails)
+    setBacklog(gauges.reminders, queues?.reminders)
+    return { type: registry.contentType, text: await registry.metrics() }
+  }
+
+  return { metrics, expose }
+}
+
+/** Registers all metrics of the service. */
+function register(client: typeof import('prom-client'), registry: Registry) {
   const registers = [registry]
   const counter = (name: string, help: string, labelNames: string[] = []) =>
     new client.Counter({ name: `courtside_${name}`, help, labelNames, registers })
@@ -63,74 +106,44 @@ export function createMetrics() {
     new client.Gauge({ name: `courtside_${name}`, help, labelNames, registers })
   const histogram = (name: string, help: string, labelNames: string[], buckets: number[]) =>
     new client.Histogram({ name: `courtside_${name}`, help, labelNames, buckets, registers })
-
-  client.collectDefaultMetrics({ register: registry })
-  const requests = counter('http_requests_total', 'Answers by route and status', ['method', 'route', 'status'])
-  const seconds = histogram(
-    'http_request_duration_seconds',
-    'Time until the answer',
-    ['method', 'route'],
-    REQUEST_SECONDS,
-  )
-  const refusals = counter('refusals_total', 'Answers with an error, by code', ['route', 'code'])
-  const codes = counter('codes_total', 'One-time codes by outcome', ['outcome'])
-  const events = counter('events_total', 'Reported events by outcome', ['type', 'outcome'])
-  const skipped = counter('recipients_skipped_total', 'Unknown users named in events')
-  const undeclared = counter('undeclared_forwarded_total', 'Forwarded headers from peers not in TRUST_PROXY')
-  const fired = counter('reminders_total', 'Reminders and game starts that fired', ['type', 'outcome'])
-  const lateness = histogram(
-    'reminder_lateness_seconds',
-    'Time between due time and firing of reminders and game starts',
-    ['type'],
-    LATE_SECONDS,
-  )
-  const streams = gauge('streams_open', 'Open notification streams')
-  const pool = gauge('pool_connections', 'Connections to the database by state; in state waiting: statements', [
-    'pool',
-    'state',
-  ])
-  const up = gauge('database_up', 'Whether the database answered at this scrape')
-  const mails = {
-    waiting: gauge('mails_waiting', 'Mails in the outbox, of all processes; absent while the database is down'),
-    oldest: gauge('mails_oldest_seconds', 'Age of the oldest waiting mail, 0 without any'),
-  }
-  const reminders = {
-    waiting: gauge('reminders_overdue', 'Reminders and game starts that are due and not yet fired'),
-    oldest: gauge(
-      'reminders_overdue_oldest_seconds',
-      'How long the oldest reminder or start is overdue, 0 without any',
+  return {
+    requests: counter('http_requests_total', 'Answers by route and status', ['method', 'route', 'status']),
+    seconds: histogram(
+      'http_request_duration_seconds',
+      'Time until the end of the answer',
+      ['method', 'route'],
+      REQUEST_SECONDS,
     ),
-  }
-
-  const metrics: Metrics = {
-    countAnswer(method, route = 'unknown', status, elapsed) {
-      const label = METHODS.includes(method) ? method : 'other'
-      requests.inc({ method: label, route, status })
-      seconds.observe({ method: label, route }, elapsed)
+    refusals: counter('refusals_total', 'Answers with an error, by error code', ['route', 'code']),
+    codes: counter('codes_total', 'One-time codes by outcome', ['outcome']),
+    events: counter('events_total', 'Reported events by outcome', ['type', 'outcome']),
+    skipped: counter('recipients_skipped_total', 'Recipients in events who have no account'),
+    undeclared: counter('undeclared_forwarded_total', 'Requests with a forwarded header from peers not in TRUST_PROXY'),
+    dueTimes: counter('reminders_total', 'Reminders and game starts that became due, by outcome', ['type', 'outcome']),
+    lateness: histogram(
+      'reminder_lateness_seconds',
+      'Time between the due time of a reminder or game start and its announcement',
+      ['type'],
+      LATE_SECONDS,
+    ),
+    streams: gauge('streams_open', 'Open notification streams'),
+    pool: gauge('pool_connections', 'Database connections by state; the state `waiting` counts waiting statements', [
+      'pool',
+      'state',
+    ]),
+    up: gauge('database_up', 'Whether the database answered at this scrape'),
+    mails: {
+      waiting: gauge('mails_waiting', 'Mails in the outbox of all processes; absent while the database is down'),
+      oldest: gauge('mails_oldest_seconds', 'Age of the oldest waiting mail; 0 if no mail waits'),
     },
-    countRefusal: (route = 'unknown', code) => refusals.inc({ route, code }),
-    code: outcome => codes.inc({ outcome }),
-    event: (type = 'unknown', outcome) => events.inc({ type, outcome }),
-    skippedRecipients: count => skipped.inc(count),
-    undeclaredProxy: () => undeclared.inc(),
-    fired(type, outcome, late) {
-      fired.inc({ type, outcome })
-      lateness.observe({ type }, Math.max(0, late))
+    reminders: {
+      waiting: gauge('reminders_overdue', 'Reminders and game starts that are due but not yet announced'),
+      oldest: gauge(
+        'reminders_overdue_oldest_seconds',
+        'Time since the due time of the oldest overdue reminder or game start; 0 if none is overdue',
+      ),
     },
-    stream: change => streams.inc(change),
   }
-
-  async function expose({ pools, queues }: Gauges): Promise<{ type: string; text: string }> {
-    for (const [name, stats] of Object.entries(pools)) {
-      for (const [state, count] of Object.entries(stats)) pool.set({ pool: name, state }, count)
-    }
-    up.set(queues ? 1 : 0)
-    setBacklog(mails, queues?.mails)
-    setBacklog(reminders, queues?.reminders)
-    return { type: registry.contentType, text: await registry.metrics() }
-  }
-
-  return { metrics, expose }
 }
 
 function setBacklog(gauges: { waiting: Gauge; oldest: Gauge }, now: Backlog | undefined): void {
@@ -138,7 +151,7 @@ function setBacklog(gauges: { waiting: Gauge; oldest: Gauge }, now: Backlog | un
     gauges.waiting.set(now.waiting)
     gauges.oldest.set(now.oldestSeconds)
   } else {
-    // An old value would look like a current one.
+    // Without removal, the last value would look like a current value.
     gauges.waiting.remove()
     gauges.oldest.remove()
   }

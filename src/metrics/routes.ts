@@ -4,7 +4,8 @@ import type { App } from '../http/route.ts'
 import type { Backlog, Expose } from './metrics.ts'
 
 /**
- * Adds `/metrics` for callers that send METRICS_TOKEN. It also answers while the database is down, when operators need it most.
+ * Adds `/metrics`, which requires METRICS_TOKEN. The route also answers while the database is down, because operators
+ * need the metrics then.
  * @param countOverdue counts the reminders and starts that are past their due time
  */
 export function metricsRoutes(
@@ -20,7 +21,7 @@ export function metricsRoutes(
     schema: { hide: true },
     handler: async (request, reply) => {
       const queues = await Promise.all([countWaitingMails(sql), countOverdue()]).catch(error => {
-        request.log.warn({ err: error }, 'the waiting mails and reminders could not be counted')
+        request.log.warn({ err: error }, 'could not count the waiting mails and the overdue reminders')
         return undefined
       })
       const { type, text } = await expose({
@@ -32,7 +33,7 @@ export function metricsRoutes(
   })
 }
 
-/** The intake only runs transactions, which use the pool instead of the pipeline. */
+/** Returns the figures of the intake's pool. The intake only runs transactions, and these do not use the pipeline. */
 function readPoolStats({ pool }: Database): PoolStats {
   return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Text that is already markup, so `html` does not escape it. */
+/** Text that is already HTML. `html` does not escape this text. */
 export class Markup {
   readonly text: string
   constructor(text: string) {
@@ -8,7 +8,7 @@ export class Markup {
   }
 }
 
-/** Builds markup from a template. Escapes every value except `Markup`, and joins lists. */
+/** Builds HTML from a template. Escapes every value that is not `Markup`. Concatenates the items of a list. */
 export function html(strings: TemplateStringsArray, ...values: (string | number | Markup | Markup[])[]): Markup {
   return new Markup(strings.reduce((page, part, index) => page + toMarkup(values[index - 1]!) + part))
 }
@@ -19,9 +19,9 @@ function toMarkup(value: string | number | Markup | Markup[]): string {
   return String(value).replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 }
 
-/** Returns the Content-Security-Policy of a page that has no script and only the given style. */
+/** Returns the Content-Security-Policy for a page without scripts whose only style is `style`. */
 export function pagePolicy(style: string): string {
   const hash = createHash('sha256').update(style).digest('base64')
-  const closed = ["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
-  return ["default-src 'none'", `style-src 'sha256-${hash}'`, ...closed].join('; ')
+  const otherDirectives = ["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
+  return ["default-src 'none'", `style-src 'sha256-${hash}'`, ...otherDirectives].join('; ')
 }

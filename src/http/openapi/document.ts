@@ -30,17 +30,17 @@ export type OpenApiDocument = {
 
 const DESCRIPTION = `${manifest.description}
 
-Texts are in French, or in English if \`Accept-Language\` prefers it. Timestamps are ISO 8601 with an offset. \
-Identifiers are integers up to 2^53−1. The service trims strings, ignores unknown keys and treats \`null\` as absent. \
-Every answer has the header \`X-Request-Id\`. An unknown path gives 404. A method that the path does not support gives \
-405 with \`Allow\`.`
+Texts are in English if \`Accept-Language\` prefers English to French. Otherwise they are in French. Timestamps are in \
+ISO 8601 with an offset. Identifiers are integers up to 2^53−1. The service trims strings, ignores unknown members of \
+JSON objects and treats \`null\` as absent. Every answer has the header \`X-Request-Id\`. A request for an unknown \
+path gets 404. A method that the path does not support gets 405 with \`Allow\`.`
 
 const SECURITY_SCHEMES = {
   bearer: {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description: 'The `access_token` from the answer of `verify-otp` or `refresh`.',
+    description: 'The `access_token` that `verify-otp` or `refresh` returned.',
   },
   intakeKey: { type: 'http', scheme: 'bearer', description: 'One of the intake keys in the settings of the service.' },
 } as const
@@ -53,28 +53,34 @@ declare module 'fastify' {
   }
 }
 
-/** Records every route that is added after this call, for `describeRoutes`. Call it before the first route. */
+/**
+ * Records every route for `describeRoutes`. Call this before the first route is added. Routes that were added earlier
+ * are not recorded.
+ */
 export function recordRoutes(app: App): void {
   const routes: RouteOptions[] = []
   app.addHook('onRoute', ({ method, url, schema, config }) => {
     if (method !== 'HEAD') routes.push({ method, url, schema, config, handler: () => {} } as RouteOptions)
   })
-  let made: Promise<OpenApiDocument> | undefined
+  let document: Promise<OpenApiDocument> | undefined
   app.decorate('describeRoutes', () => {
-    made ??= describe(routes)
-    return made
+    document ??= describe(routes)
+    return document
   })
 }
 
-/** Returns the OpenAPI 3.1 document of all routes. The first call makes it, later calls return the same one. */
+/**
+ * Returns the OpenAPI 3.1 document of all routes. The first call creates the document. Later calls return the same
+ * object.
+ */
 export async function openapiDocument(app: App): Promise<OpenApiDocument> {
   await app.ready()
   return app.describeRoutes()
 }
 
 /**
- * Describes a copy of the routes, on a second app that answers no request. @fastify/swagger is loaded only here. In the
- * real app it would make every start some 40 ms slower.
+ * Generates the document with a second app that has a copy of the routes and answers no requests. Only this function
+ * loads @fastify/swagger. In the real app, the plugin would delay every startup by some 40 ms.
  */
 async function describe(routes: RouteOptions[]): Promise<OpenApiDocument> {
   const { default: swagger } = await import('@fastify/swagger')
@@ -97,7 +103,7 @@ async function describe(routes: RouteOptions[]): Promise<OpenApiDocument> {
     hideUntagged: true,
     convertConstToEnum: false,
     transform: describeRoute as SwaggerTransform,
-    transformObject: document => finish((document as { openapiObject: object }).openapiObject) as object,
+    transformObject: document => completeDocument((document as { openapiObject: object }).openapiObject) as object,
   })
   for (const route of routes) copy.route(route)
   await copy.ready()
@@ -106,7 +112,10 @@ async function describe(routes: RouteOptions[]): Promise<OpenApiDocument> {
   return document
 }
 
-/** Adds the facts that @fastify/swagger cannot know. `finish` fills in the content of the error statuses. */
+/**
+ * Adds the security, the media types and the error statuses of a route. @fastify/swagger cannot derive them.
+ * `completeDocument` adds the content of the error answers.
+ */
 function describeRoute({ schema = {}, url, route }: { schema?: FastifySchema; url: string; route: RouteOptions }) {
   const security = schema.security ?? SECURITY[route.config?.access ?? 'user']
   const described = {
@@ -122,7 +131,7 @@ function describeRoute({ schema = {}, url, route }: { schema?: FastifySchema; ur
   return { schema: described, url }
 }
 
-/** Returns the error statuses that a route can answer with. */
+/** Returns the error statuses with which a route can answer. */
 function errorStatuses(
   schema: FastifySchema,
   { config }: RouteOptions,
@@ -131,8 +140,9 @@ function errorStatuses(
   const access = config?.access ?? 'user'
   const readsBody = schema.body !== undefined || config?.body !== undefined
   return [
-    ...(security.length > 0 && !security.some(way => Object.keys(way).length === 0) ? [401] : []),
-    // An identifier in a user's path may belong to another user. A producer's route refuses a user's token.
+    ...(security.length > 0 && !security.some(option => Object.keys(option).length === 0) ? [401] : []),
+    // A route for producers refuses a user's token. An identifier in the path of a user's route may belong to another
+    // user.
     ...(access === 'producer' || (access === 'user' && schema.params) ? [403] : []),
     ...(schema.params ? [404] : []),
     ...(readsBody ? [413, 415] : []),
@@ -143,25 +153,25 @@ function errorStatuses(
   ]
 }
 
-function finish(generated: object): OpenApiDocument {
-  // The routes validate with these very schemas, so only a copy may change.
+function completeDocument(generated: object): OpenApiDocument {
+  // The routes validate with the same schema objects, so this function changes a copy.
   const document = JSON.parse(JSON.stringify(generated)) as OpenApiDocument
   const schemas: Schemas = { Error: ErrorSchema }
   for (const operation of Object.values(document.paths).flatMap(path => Object.values(path))) {
-    finishOperation(operation as Operation & { 'x-throttled'?: boolean }, schemas)
+    completeOperation(operation as Operation & { 'x-throttled'?: boolean }, schemas)
   }
   Object.assign(document.components, { schemas, responses: ERROR_RESPONSES })
   return document
 }
 
-function finishOperation(operation: Operation & { 'x-throttled'?: boolean }, schemas: Schemas): void {
+function completeOperation(operation: Operation & { 'x-throttled'?: boolean }, schemas: Schemas): void {
   const throttled = operation['x-throttled']
   delete operation['x-throttled']
   for (const parameter of operation.parameters ?? []) parameter.schema = publish(parameter.schema, schemas)
   if (operation.requestBody) {
     const medias = Object.values(operation.requestBody.content)
-    for (const media of medias) finishMedia(media, schemas)
-    // If every field of a body is optional, the body is too.
+    for (const media of medias) completeMedia(media, schemas)
+    // If every field of a body is optional, the body itself is optional too.
     operation.requestBody.required = medias.some(media => resolve(media.schema, schemas).required?.length)
   }
   for (const [status, response] of Object.entries(operation.responses)) {
@@ -171,11 +181,11 @@ function finishOperation(operation: Operation & { 'x-throttled'?: boolean }, sch
     }
     if (response.description === 'Default Response') response.description = STATUS_CODES[status]!
     if (throttled) response.headers = { ...response.headers, ...THROTTLE_HEADERS }
-    for (const media of Object.values(response.content ?? {})) finishMedia(media, schemas)
+    for (const media of Object.values(response.content ?? {})) completeMedia(media, schemas)
   }
 }
 
-function finishMedia(media: Media, schemas: Schemas): void {
+function completeMedia(media: Media, schemas: Schemas): void {
   media.schema = publish(media.schema, schemas)
   if (!media.example && !media.examples) media.example = makeExample(media.schema, schemas)
 }

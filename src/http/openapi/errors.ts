@@ -2,30 +2,30 @@ import { CODES, type Code } from '../../errors.ts'
 import { type Failure, STATUS } from '../failure.ts'
 import { STATUS_CODES } from '../format/status.ts'
 
-/** The schema of every error. */
+/** The schema of the body of every error answer. */
 export const ErrorSchema = {
   title: 'Error',
   type: 'object',
   required: ['message', 'code'],
   properties: {
-    message: { type: 'string', description: 'A text for people, in French or English.' },
-    code: { type: 'string', enum: [...CODES], description: 'A code for programs. The list is closed.' },
+    message: { type: 'string', description: 'A message for people, in French or English.' },
+    code: { type: 'string', enum: [...CODES], description: 'An error code for programs. The list is complete.' },
     errors: {
       type: 'object',
       additionalProperties: { type: 'array', items: { type: 'string' } },
       description:
-        'Only in a 422: the messages for each field. `body` stands for a body that the service could not read.',
+        'The messages for each field. Only a 422 has them. `body` stands for a body that the service could not read.',
     },
   },
 }
 
-/** The headers of every answer of a throttled route with a status below 500. */
+/** The headers that a throttled route adds to every answer with a status below 500. */
 export const THROTTLE_HEADERS = {
-  'X-RateLimit-Limit': header('integer', 'Permitted requests per minute.', 5),
-  'X-RateLimit-Remaining': header('integer', 'Remaining requests in this window.', 4),
+  'X-RateLimit-Limit': header('integer', 'The number of permitted requests per minute.', 5),
+  'X-RateLimit-Remaining': header('integer', 'The number of requests that remain in this window.', 4),
   RateLimit: header(
     'string',
-    'The remaining requests (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.',
+    'The requests that remain (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.',
     '"otp";r=4;t=37',
   ),
   'RateLimit-Policy': header(
@@ -77,12 +77,12 @@ const EXAMPLES: Record<Code, Omit<Failure, 'code'>> = {
   server_error: { message: 'Server Error' },
 }
 
-/** The error response for every status in `STATUS`, under the name by which operations refer to it. */
+/** The error response for each status in `STATUS`. Operations refer to a response by its name here. */
 export const ERROR_RESPONSES = Object.fromEntries(
   [...new Set(Object.values(STATUS))].map(status => [responseName(status), describeStatus(status)]),
 )
 
-/** `404` → `NotFound` */
+/** Returns the name of a response in the document, such as `NotFound` for 404. */
 export function responseName(status: number): string {
   return STATUS_CODES[status]!.replaceAll(/\W/g, '')
 }

@@ -9,7 +9,7 @@ const HTML = 'text/html; charset=utf-8'
 const SCRIPT = 'text/javascript; charset=utf-8'
 const STYLE = 'text/css; charset=utf-8'
 
-/** The files of the page: two from `page/`, two from the package swagger-ui-dist. No other file can be reached. */
+/** The files of the page at `/docs`. Other files of the package swagger-ui-dist are not served. */
 const FILES = [
   { path: '/docs', type: HTML, specifier: './page/index.html' },
   { path: '/docs/start.js', type: SCRIPT, specifier: './page/start.js' },
@@ -17,7 +17,9 @@ const FILES = [
   { path: '/docs/swagger-ui.css', type: STYLE, specifier: 'swagger-ui-dist/swagger-ui.css' },
 ]
 
-/** Swagger UI needs no inline script or style and no `eval`. Its style sheet has icons as `data:` URLs. */
+/**
+ * Swagger UI needs no inline scripts, no inline styles and no `eval`. Its style sheet contains icons as `data:` URLs.
+ */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -30,8 +32,8 @@ const POLICY = [
 ].join('; ')
 
 /**
- * Adds `/api/v1/openapi.json`, and `/docs`, the page that shows it. To keep the start fast, the service makes the
- * document and reads each file at the first request. Later requests get the same content.
+ * Adds `/api/v1/openapi.json`, and the page `/docs` that shows this document. To keep startup fast, the service creates
+ * the document and reads each file at its first request. Later requests get the same content.
  */
 export function referenceRoutes(app: App): void {
   const type = 'application/json; charset=utf-8'
@@ -58,14 +60,14 @@ function serve(app: App, { path, type, policy, load }: Resource): void {
   })
 }
 
-/** Keeps the result of the first call. After a failure the next call tries again. */
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined
+/** Wraps `load` in a function that keeps the result of the first call. After a failure, the next call loads again. */
+function once<T>(load: () => Promise<T>): () => Promise<T> {
+  let loaded: Promise<T> | undefined
   return () => {
-    made ??= make().catch(error => {
-      made = undefined
+    loaded ??= load().catch(error => {
+      loaded = undefined
       throw error
     })
-    return made
+    return loaded
   }
 }

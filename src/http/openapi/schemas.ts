@@ -27,15 +27,17 @@ const INTERNAL = ['verbatim', 'rule']
 const NESTED = ['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties']
 
 /**
- * Returns a copy of the schema for the document, without internal keywords. Each object with a title moves to `shared`,
- * and a reference takes its place.
+ * Returns a copy of the schema for the document, without internal keywords. The function adds each object schema with a
+ * title to `shared` and puts a reference in its place.
  * @throws Error if two different schemas have the same title
  */
 export function publish(schema: Schema, shared: Schemas): Schema {
   const plain = publishParts(schema, shared)
   if (!plain.title || plain.type !== 'object') return plain
   const known = shared[plain.title]
-  if (known && JSON.stringify(known) !== JSON.stringify(plain)) throw new Error(`two schemas are called ${plain.title}`)
+  if (known && JSON.stringify(known) !== JSON.stringify(plain)) {
+    throw new Error(`two schemas have the title ${plain.title}`)
+  }
   shared[plain.title] = plain
   return { $ref: `#/components/schemas/${plain.title}` }
 }
@@ -58,7 +60,7 @@ function publishParts(schema: Schema, shared: Schemas): Schema {
   return plain
 }
 
-/** Makes a value that the schema accepts, from the examples in its parts. */
+/** Creates a value that the schema accepts, from the examples in the schema and its parts. */
 export function makeExample(schema: Schema, shared: Schemas): unknown {
   if (schema.$ref) return makeExample(resolve(schema, shared), shared)
   const given = [schema.examples?.[0], schema.const, schema.default, schema.enum?.[0]].find(
