@@ -22,7 +22,11 @@ export const SETTINGS = {
     optional(postgresUrl),
   ),
   DATA_DIR: setting('./data', 'the folder for the embedded database and the generated secrets', text),
-  SMTP_URL: setting('', 'the URL of the mail server, `smtp://` or `smtps://`; empty: the development mailbox', optional(smtpUrl)),
+  SMTP_URL: setting(
+    '',
+    'the URL of the mail server, `smtp://` or `smtps://`; empty: the development mailbox',
+    optional(smtpUrl),
+  ),
   MAIL_FROM: setting('Courtside <no-reply@localhost>', 'the sender of all mails', sender),
   JWT_SECRET: setting(
     '',
@@ -37,8 +41,16 @@ export const SETTINGS = {
   TRUST_PROXY: setting('', 'the addresses or CIDR ranges of your proxies', list(cidr)),
   CORS_ORIGINS: setting('', 'the origins whose pages may call the API', list(origin)),
   METRICS_TOKEN: setting('', 'the bearer token for `/metrics`; empty: `/metrics` does not exist', optional(secret(16))),
-  THROTTLE_REQUEST_OTP: setting('5', 'the permitted requests to `request-otp` per client and minute', integer(1, 1_000_000)),
-  THROTTLE_VERIFY_OTP: setting('10', 'the permitted requests to `verify-otp` per client and minute', integer(1, 1_000_000)),
+  THROTTLE_REQUEST_OTP: setting(
+    '5',
+    'the permitted requests to `request-otp` per client and minute',
+    integer(1, 1_000_000),
+  ),
+  THROTTLE_VERIFY_OTP: setting(
+    '10',
+    'the permitted requests to `verify-otp` per client and minute',
+    integer(1, 1_000_000),
+  ),
   REMINDER_OFFSETS: setting('1d,2h', 'how long before a game its players get reminders', list(duration)),
   TIMEZONE: setting('Europe/Paris', 'the time zone for the times in notifications', timeZone),
   RETENTION_READ_DAYS: setting(
@@ -46,7 +58,11 @@ export const SETTINGS = {
     'the age in days at which read notifications are deleted; 0 keeps them forever',
     integer(0, 36_500),
   ),
-  RETENTION_DAYS: setting('365', 'the age in days at which all notifications are deleted; 0 keeps them forever', integer(0, 36_500)),
+  RETENTION_DAYS: setting(
+    '365',
+    'the age in days at which all notifications are deleted; 0 keeps them forever',
+    integer(0, 36_500),
+  ),
   TERMS_VERSION: setting('1', 'the version of the terms that users accept', text),
   WEB: setting('on', '`off` removes the page at `/`', oneOf('on', 'off')),
   ROLE: setting('all', '`web`, `worker`, or both in one process', oneOf('all', 'web', 'worker')),

@@ -33,5 +33,7 @@ const ONE_ADDRESS = /^[^\s\x00-\x1f\x7f@<>()[\]\\,;:"]+@[^\s\x00-\x1f\x7f@<>()[\
  */
 export function rejectUnsafeMail({ to, subject }: Mail): void {
   if (!ONE_ADDRESS.test(to)) throw new MailFailure('the recipient is not exactly one plain address', true)
-  if (/[\x00-\x1f\x7f\u2028\u2029]/.test(subject)) throw new MailFailure('the subject contains a control character', true)
+  if (/[\x00-\x1f\x7f\u2028\u2029]/.test(subject)) {
+    throw new MailFailure('the subject contains a control character', true)
+  }
 }

@@ -63,8 +63,10 @@ export function createMetrics() {
   const client: typeof import('prom-client') = createRequire(import.meta.url)('prom-client')
   const registry = new client.Registry()
   client.collectDefaultMetrics({ register: registry })
-  const { requests, seconds, refusals, codes, events, skipped, undeclared, dueTimes, lateness, ...gauges } =
-    register(client, registry)
+  const { requests, seconds, refusals, codes, events, skipped, undeclared, dueTimes, lateness, ...gauges } = register(
+    client,
+    registry,
+  )
 
   const metrics: Metrics = {
     countAnswer(method, route = 'unknown', status, elapsedSeconds) {
