@@ -13,7 +13,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ask for a one-time code, to sign up or in */
+        /** Request a one-time code to sign up or sign in */
         post: operations["requestOtp"];
         delete?: never;
         options?: never;
@@ -30,7 +30,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Trade a code for an access token */
+        /** Exchange a code for an access token */
         post: operations["verifyOtp"];
         delete?: never;
         options?: never;
@@ -47,7 +47,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Renew the access token, also an expired one, for 7 days from the sign-in */
+        /** Renew the access token, even after it has expired, until 7 days after the sign-in */
         post: operations["refreshToken"];
         delete?: never;
         options?: never;
@@ -79,11 +79,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The signed-in user */
+        /** Get the signed-in user */
         get: operations["getMe"];
         put?: never;
         post?: never;
-        /** Delete one’s own account, with a fresh code */
+        /** Delete the account of the signed-in user; requires a fresh code */
         delete: operations["deleteMe"];
         options?: never;
         head?: never;
@@ -97,7 +97,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The game levels to choose from */
+        /** List the game levels that users can choose */
         get: operations["listGameLevels"];
         put?: never;
         post?: never;
@@ -116,7 +116,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Choose one’s own game level */
+        /** Choose the game level of the signed-in user */
         post: operations["assessLevel"];
         delete?: never;
         options?: never;
@@ -255,32 +255,32 @@ export interface components {
     schemas: {
         /** Error */
         Error: {
-            /** @description A text for people, in French or English. */
+            /** @description A message for people, in French or English. */
             message: string;
             /**
-             * @description A code for programs. The list is closed.
+             * @description An error code for programs. The list is complete.
              * @enum {string}
              */
             code: "validation_failed" | "otp_invalid" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "event_mismatch" | "throttled" | "wait" | "unavailable" | "server_error";
-            /** @description Only in a 422: the messages for each field. `body` stands for a body that the service could not read. */
+            /** @description The messages for each field. Only a 422 has them. `body` stands for a body that the service could not read. */
             errors?: {
                 [key: string]: string[];
             };
         };
         /**
          * CredentialsRequest
-         * @description The e-mail alone is a sign-in. Any other field makes the request a sign-up, which needs all fields.
+         * @description A request with only `email` is a sign-in. With any other field it is a sign-up and needs all fields.
          */
         CredentialsRequest: {
             /** @example marie.durand@example.com */
             email: string;
             /**
-             * @description One line.
+             * @description A single line of text.
              * @example Marie
              */
             first_name?: string;
             /**
-             * @description One line.
+             * @description A single line of text.
              * @example Durand
              */
             last_name?: string;
@@ -293,7 +293,7 @@ export interface components {
         /** Message */
         Message: {
             /**
-             * @description For a person to read.
+             * @description A confirmation to show to the user.
              * @example C’est fait.
              */
             message: string;
@@ -303,7 +303,7 @@ export interface components {
             /** @example marie.durand@example.com */
             email: string;
             /**
-             * @description 4 digits.
+             * @description A code of 4 digits.
              * @example 0427
              */
             code: string;
@@ -311,7 +311,7 @@ export interface components {
         /** TokenResult */
         TokenResult: {
             /**
-             * @description To be sent as a Bearer token.
+             * @description Send this token in the header `Authorization: Bearer`.
              * @example eyJhbGciOiJIUzI1NiIs…
              */
             access_token: string;
@@ -321,7 +321,7 @@ export interface components {
         /** RefreshResult */
         RefreshResult: {
             /**
-             * @description To be sent as a Bearer token.
+             * @description Send this token in the header `Authorization: Bearer`.
              * @example eyJhbGciOiJIUzI1NiIs…
              */
             access_token: string;
@@ -344,7 +344,7 @@ export interface components {
             /** @example Vous maîtrisez les coups de base et commencez à jouer avec les vitres. */
             description: string;
             /**
-             * @description The position in the order of the levels.
+             * @description The place of the level in the list of levels.
              * @example 4
              */
             position: number;
@@ -660,7 +660,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description The e-mail alone is a sign-in. Any other field makes the request a sign-up, which needs all fields. */
+        /** @description A request with only `email` is a sign-in. With any other field it is a sign-up and needs all fields. */
         requestBody: {
             content: {
                 /**
@@ -678,20 +678,20 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Seconds until the next code may be requested. */
+                    /** @description Seconds until the caller may request the next code. */
                     "Retry-After"?: number;
                     /**
-                     * @description Permitted requests per minute.
+                     * @description The number of permitted requests per minute.
                      * @example 5
                      */
                     "X-RateLimit-Limit"?: number;
                     /**
-                     * @description Remaining requests in this window.
+                     * @description The number of requests that remain in this window.
                      * @example 4
                      */
                     "X-RateLimit-Remaining"?: number;
                     /**
-                     * @description The remaining requests (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
+                     * @description The requests that remain (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
                      * @example "otp";r=4;t=37
                      */
                     RateLimit?: string;
@@ -715,17 +715,17 @@ export interface operations {
             413: {
                 headers: {
                     /**
-                     * @description Permitted requests per minute.
+                     * @description The number of permitted requests per minute.
                      * @example 5
                      */
                     "X-RateLimit-Limit"?: number;
                     /**
-                     * @description Remaining requests in this window.
+                     * @description The number of requests that remain in this window.
                      * @example 4
                      */
                     "X-RateLimit-Remaining"?: number;
                     /**
-                     * @description The remaining requests (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
+                     * @description The requests that remain (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
                      * @example "otp";r=4;t=37
                      */
                     RateLimit?: string;
@@ -744,17 +744,17 @@ export interface operations {
             415: {
                 headers: {
                     /**
-                     * @description Permitted requests per minute.
+                     * @description The number of permitted requests per minute.
                      * @example 5
                      */
                     "X-RateLimit-Limit"?: number;
                     /**
-                     * @description Remaining requests in this window.
+                     * @description The number of requests that remain in this window.
                      * @example 4
                      */
                     "X-RateLimit-Remaining"?: number;
                     /**
-                     * @description The remaining requests (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
+                     * @description The requests that remain (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
                      * @example "otp";r=4;t=37
                      */
                     RateLimit?: string;
@@ -773,17 +773,17 @@ export interface operations {
             422: {
                 headers: {
                     /**
-                     * @description Permitted requests per minute.
+                     * @description The number of permitted requests per minute.
                      * @example 5
                      */
                     "X-RateLimit-Limit"?: number;
                     /**
-                     * @description Remaining requests in this window.
+                     * @description The number of requests that remain in this window.
                      * @example 4
                      */
                     "X-RateLimit-Remaining"?: number;
                     /**
-                     * @description The remaining requests (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
+                     * @description The requests that remain (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
                      * @example "otp";r=4;t=37
                      */
                     RateLimit?: string;
@@ -812,17 +812,17 @@ export interface operations {
                      */
                     "X-RateLimit-Reset"?: number;
                     /**
-                     * @description Permitted requests per minute.
+                     * @description The number of permitted requests per minute.
                      * @example 5
                      */
                     "X-RateLimit-Limit"?: number;
                     /**
-                     * @description Remaining requests in this window.
+                     * @description The number of requests that remain in this window.
                      * @example 4
                      */
                     "X-RateLimit-Remaining"?: number;
                     /**
-                     * @description The remaining requests (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
+                     * @description The requests that remain (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
                      * @example "otp";r=4;t=37
                      */
                     RateLimit?: string;
@@ -864,17 +864,17 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description Permitted requests per minute.
+                     * @description The number of permitted requests per minute.
                      * @example 5
                      */
                     "X-RateLimit-Limit"?: number;
                     /**
-                     * @description Remaining requests in this window.
+                     * @description The number of requests that remain in this window.
                      * @example 4
                      */
                     "X-RateLimit-Remaining"?: number;
                     /**
-                     * @description The remaining requests (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
+                     * @description The requests that remain (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
                      * @example "otp";r=4;t=37
                      */
                     RateLimit?: string;
@@ -899,17 +899,17 @@ export interface operations {
             413: {
                 headers: {
                     /**
-                     * @description Permitted requests per minute.
+                     * @description The number of permitted requests per minute.
                      * @example 5
                      */
                     "X-RateLimit-Limit"?: number;
                     /**
-                     * @description Remaining requests in this window.
+                     * @description The number of requests that remain in this window.
                      * @example 4
                      */
                     "X-RateLimit-Remaining"?: number;
                     /**
-                     * @description The remaining requests (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
+                     * @description The requests that remain (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
                      * @example "otp";r=4;t=37
                      */
                     RateLimit?: string;
@@ -928,17 +928,17 @@ export interface operations {
             415: {
                 headers: {
                     /**
-                     * @description Permitted requests per minute.
+                     * @description The number of permitted requests per minute.
                      * @example 5
                      */
                     "X-RateLimit-Limit"?: number;
                     /**
-                     * @description Remaining requests in this window.
+                     * @description The number of requests that remain in this window.
                      * @example 4
                      */
                     "X-RateLimit-Remaining"?: number;
                     /**
-                     * @description The remaining requests (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
+                     * @description The requests that remain (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
                      * @example "otp";r=4;t=37
                      */
                     RateLimit?: string;
@@ -957,17 +957,17 @@ export interface operations {
             422: {
                 headers: {
                     /**
-                     * @description Permitted requests per minute.
+                     * @description The number of permitted requests per minute.
                      * @example 5
                      */
                     "X-RateLimit-Limit"?: number;
                     /**
-                     * @description Remaining requests in this window.
+                     * @description The number of requests that remain in this window.
                      * @example 4
                      */
                     "X-RateLimit-Remaining"?: number;
                     /**
-                     * @description The remaining requests (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
+                     * @description The requests that remain (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
                      * @example "otp";r=4;t=37
                      */
                     RateLimit?: string;
@@ -996,17 +996,17 @@ export interface operations {
                      */
                     "X-RateLimit-Reset"?: number;
                     /**
-                     * @description Permitted requests per minute.
+                     * @description The number of permitted requests per minute.
                      * @example 5
                      */
                     "X-RateLimit-Limit"?: number;
                     /**
-                     * @description Remaining requests in this window.
+                     * @description The number of requests that remain in this window.
                      * @example 4
                      */
                     "X-RateLimit-Remaining"?: number;
                     /**
-                     * @description The remaining requests (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
+                     * @description The requests that remain (`r`) and the seconds until the window ends (`t`), in the format of the IETF draft.
                      * @example "otp";r=4;t=37
                      */
                     RateLimit?: string;
@@ -1144,7 +1144,7 @@ export interface operations {
                  */
                 "application/json": {
                     /**
-                     * @description 4 digits.
+                     * @description A code of 4 digits.
                      * @example 0427
                      */
                     code: string;
