@@ -13,8 +13,8 @@ export const MAX_ATTEMPTS = 5
  */
 export const SEND_COOLDOWN_SECONDS = 60
 
-// The wait doubles with every 5 wrong guesses after the tenth: 60 s, 2 min, 4 min … at most 4 h (decisions.md, "waits
-// after wrong guesses").
+// The wait doubles with every 5 wrong guesses after the tenth: 60 s, 2 min, 4 min … at most 4 h
+// (decisions.md, "waits after wrong guesses").
 export const GUESSES_BEFORE_BACKOFF = 10
 export const GUESSES_PER_DOUBLING = 5
 export const MAX_WAIT_SECONDS = 4 * 3600

@@ -61,7 +61,7 @@ export function createSessionCache(connections: sessions.Connections, tokens: To
   }
 
   return {
-    /** Removes tokens. Call this after this process has ended a session and before it answers the request. */
+    /** Drops the tokens of a session. Call this after this process has ended the session, before it answers. */
     forget,
 
     /** Returns the caller to whom an access token belongs, or undefined if the token is refused at `now`. */

@@ -20,7 +20,7 @@ export type Metrics = {
   countEvent(type: string | undefined, outcome: 'accepted' | 'duplicate' | 'mismatch' | 'rejected'): void
   countSkippedRecipients(count: number): void
   countUndeclaredProxy(): void
-  /** @param lateSeconds the time between the due time and its processing */
+  /** @param lateSeconds the time from the due time until a worker handled it */
   countDueTime(type: 'game_reminder' | 'game_started', outcome: 'told' | 'dropped', lateSeconds: number): void
   /** @param change 1 when a stream opens, -1 when a stream ends */
   countStream(change: 1 | -1): void
