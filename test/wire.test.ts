@@ -11,7 +11,7 @@ const h = harness({ CORS_ORIGINS: 'https://app.example.com' })
 describe('paths and methods', () => {
   const unknown = ['/api', '/api/v1', '/api/v1/', '/api/v2/game-levels', '/api/v1/game-levels/', '/%zz', '/api/v1/%ff']
   for (const url of [...unknown, `/${'x'.repeat(3000)}`]) {
-    test(`the unknown path ${url.slice(0, 40)} answers 404 for every method`, async () => {
+    test(`a request for the unknown path ${url.slice(0, 40)} gets 404 with every method`, async () => {
       for (const method of ['GET', 'POST', 'DELETE']) {
         const answer = await h.call(method, url, { headers: { 'content-type': 'nonsense' }, body: '{' })
         assert.deepEqual([answer.status, answer.body], [404, { message: 'Introuvable.', code: 'not_found' }])
@@ -28,7 +28,7 @@ describe('paths and methods', () => {
     ['POST', '/api/v1/game%2Dlevels?page=1', 'GET, HEAD'],
   ]
   for (const [method, url, allow] of methods) {
-    test(`${method} ${url} answers 405 with Allow: ${allow}`, async () => {
+    test(`${method} ${url} gets 405 with Allow: ${allow}`, async () => {
       const answer = await h.call(method, url)
       assert.equal(answer.status, 405)
       assert.equal(answer.headers.allow, allow)
@@ -36,14 +36,14 @@ describe('paths and methods', () => {
     })
   }
 
-  test('HEAD answers like GET without the body', async () => {
+  test('a HEAD request gets the answer of GET without the body', async () => {
     const answer = await h.call('HEAD', '/api/v1/game-levels')
     assert.deepEqual([answer.status, answer.text], [200, ''])
   })
 })
 
 describe('headers', () => {
-  test('every answer, errors included, has a request id, no-store and the security headers', async () => {
+  test('every answer, including errors, has a request id, no-store and the security headers', async () => {
     for (const url of ['/api/v1/auth/me', '/nowhere', '/%zz', '/healthz']) {
       const { headers } = await h.call('GET', url)
       assert.match(headers['x-request-id']!, /^[0-9a-f-]{36}$/)
@@ -92,7 +92,7 @@ describe('bodies', () => {
   const assessLevel = (body: unknown, token: string, headers: Record<string, string> = {}) =>
     h.call('POST', '/api/v1/auth/level-assessment', { token, body, headers })
 
-  test('a body that is malformed, not an object or not UTF-8 answers 422 on the field body', async () => {
+  test('a body that is malformed, not an object or not UTF-8 is answered with a 422 that names the field body', async () => {
     const { token } = await signUp(h)
     for (const body of ['{', '[]', '"x"', '7', 'null', 'null x', 'true', '{"game_level_id":1}x', '\ufeff{}']) {
       const answer = await assessLevel(body, token)
@@ -108,7 +108,7 @@ describe('bodies', () => {
     assert.equal(latin.statusCode, 422)
   })
 
-  test('unknown keys are ignored, __proto__ and constructor included', async () => {
+  test('unknown members of a body are ignored, even __proto__ and constructor', async () => {
     const { token } = await signUp(h)
     for (const key of ['__proto__', 'constructor', 'toString', 'x']) {
       const answer = await assessLevel(`{"${key}":{"game_level_id":"no"},"game_level_id":1}`, token)
@@ -125,7 +125,7 @@ describe('bodies', () => {
     }
   })
 
-  test('a body of 64 KiB is accepted, one byte more answers 413', async () => {
+  test('a body of 64 KiB is accepted, and a body with one more byte gets 413', async () => {
     const { token } = await signUp(h)
     const bodyOfSize = (size: number) => `{"game_level_id":1,"x":"${'y'.repeat(size - 26)}"}`
     assert.equal((await assessLevel(bodyOfSize(65_536), token)).status, 200)
@@ -134,8 +134,8 @@ describe('bodies', () => {
     }
   })
 
-  test('a body full of blanks is rejected within a second', async () => {
-    // Takes milliseconds; seconds if the time grows with the square of the length.
+  test('a body full of spaces is rejected within a second', async () => {
+    // This takes milliseconds. It would take seconds if the time grew with the square of the length.
     const email = `a${' '.repeat(65_000)}b`
     const start = performance.now()
     const answer = await h.call('POST', '/api/v1/auth/verify-otp', { body: { email, code: '0000' } })
@@ -163,7 +163,7 @@ describe('on a real socket', () => {
     return answer
   }
 
-  test('400 and 431 of the HTTP parser have the shape of every error', async () => {
+  test('the answers 400 and 431 of the HTTP parser have the same shape as other errors', async () => {
     for (const [bytes, status, code] of [
       ['NOT HTTP AT ALL\r\n\r\n', 400, 'validation_failed'],
       [`GET / HTTP/1.1\r\nHost: x\r\nX-Big: ${'y'.repeat(20_000)}\r\n\r\n`, 431, 'payload_too_large'],
@@ -175,7 +175,7 @@ describe('on a real socket', () => {
     }
   })
 
-  test('a chunked body over the limit answers 413', async () => {
+  test('a chunked body over the limit gets 413', async () => {
     const { token } = await signUp(h)
     const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
     const answer = await exchange(
@@ -185,7 +185,7 @@ describe('on a real socket', () => {
     assert.match(answer, /^HTTP\/1.1 413 /)
   })
 
-  test('a client that closes the connection within its body causes no error in the log', async () => {
+  test('a client that closes the connection before its body is complete causes no error in the log', async () => {
     if (!h.app.server.listening) await h.app.listen({ port: 0, host: '127.0.0.1' })
     const arrived = once(h.app.server, 'request')
     const socket = connect((h.app.server.address() as { port: number }).port, '127.0.0.1')
@@ -196,7 +196,7 @@ describe('on a real socket', () => {
     const [, response] = await arrived
     socket.destroy()
     await once(response, 'close')
-    // The process logs an error, if any, within a few round trips to the database.
+    // If there were an error, the process would log it within a few round trips to the database.
     for (let turn = 0; turn < 10; turn += 1) await h.call('GET', '/readyz')
     assert.deepEqual(
       h.logged.filter(line => line.level === 50),

@@ -1,4 +1,4 @@
-/** Path segments without a notification: unknown, out of range, not an integer, not decodable. */
+/** Path segments that are not the id of a notification: unknown or huge numbers, other text and undecodable text. */
 export const ODD_IDS = [
   '999999999',
   '0',
