@@ -18,13 +18,13 @@ export type Harness = {
   app: App
   database: TestDatabase
   clock: ReturnType<typeof testClock>
-  /** Every JSON answer is compared with the schema that its route declares. */
+  /** The comparison of every JSON answer with the schema that its route declares. */
   answers: AnswerCheck
-  /** The lines that were logged, parsed. */
+  /** The log lines, parsed from JSON. */
   logged: Record<string, unknown>[]
   /**
    * Sends a request through the whole HTTP stack, without a socket. `body` is sent as JSON unless it is a string.
-   * @throws if a JSON answer has a key that its route does not declare
+   * @throws if a JSON answer does not match the schema of its route
    */
   call(method: string, url: string, options?: Call): Promise<Answer>
 }
@@ -32,7 +32,7 @@ export type Harness = {
 type Answer = { status: number; headers: Record<string, string>; body: any; text: string }
 type Call = { token?: string | undefined; body?: unknown; headers?: Record<string, string>; remoteAddress?: string }
 
-/** Creates the app with its real options on a new database. To be called at the top of a file or suite. */
+/** Creates the app with its real options on a new database. Call this at the top of a test file or suite. */
 export function harness(
   env: Record<string, string> = {},
   overrides: Parameters<typeof createContext>[3] = {},
@@ -68,7 +68,10 @@ export function harness(
 
 export type AnotherApp = Pick<Harness, 'ctx' | 'app' | 'answers' | 'call'> & { close(): Promise<void> }
 
-/** Another process of the service: it shares database, clock and log with the first, and no memory. */
+/**
+ * Creates a second app, as in another process of the service. Both apps share the database, the clock and the log, but
+ * no memory.
+ */
 export async function anotherApp(
   { ctx: { log }, clock, database }: Harness,
   env: Record<string, string> = {},
@@ -90,7 +93,10 @@ export async function anotherApp(
   }
 }
 
-/** Returns the least settings of a process with an external database. Without an SMTP server it mails to its mailbox. */
+/**
+ * Returns the required settings of a process with an external database. Without `smtpUrl`, the process uses the
+ * development mailbox.
+ */
 export function settingsFor(databaseUrl: string, smtpUrl?: string): Record<string, string> {
   const mail: Record<string, string> = smtpUrl === undefined ? { DEV_MAILBOX: 'on' } : { SMTP_URL: smtpUrl }
   return { DATABASE_URL: databaseUrl, ...mail, JWT_SECRET, INTAKE_KEYS: INTAKE_KEY }

@@ -8,20 +8,20 @@ import { type Service, startService } from './service.ts'
 const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 const program = PROGRAMS.find(isThere)
 
-/** Why these tests are skipped; CI, which installs Chromium, fails instead. */
+/** The reason to skip the browser tests, or false. In CI a missing Chromium is a failure, because CI installs Chromium. */
 export const skip =
   program === undefined && !process.env.CI ? 'no Chromium was found (apt-get install chromium)' : false
 
 export type Stage = {
   service: Service
-  /** A browser of its own for somebody: nothing is shared but what `page.context()` opens further. */
+  /** Opens a page in a new browser context. Pages share cookies and storage only within the same `page.context()`. */
   visit(options?: BrowserContextOptions): Promise<Page>
-  /** What pages have complained of on their consoles. A test that wants none looks here. */
+  /** The warnings and errors on the consoles of all pages, and their uncaught errors. */
   complaints: string[]
   sql: Awaited<ReturnType<typeof testDatabase>>['sql']
 }
 
-/** A real service on a database of its own, and Debian's Chromium to look at it with; to be called at a file's top. */
+/** Starts a service with its own database, and a Chromium browser. Call this at the top of a test file. */
 export function stage(): Stage {
   const s = { complaints: [] as string[] } as Stage
   let browser: Browser
@@ -56,7 +56,10 @@ export function stage(): Stage {
   return s
 }
 
-/** Signs up on the page and takes the code from the panel that shows the mailbox. It ends where a level is chosen. */
+/**
+ * Signs a user up on the page, with the code from the panel that shows the mailbox. Afterwards the page asks for the
+ * game level.
+ */
 export async function signUp(page: Page, email: string, firstName = 'Marie'): Promise<void> {
   await page.goto('/')
   await page.getByRole('button', { name: 'Créer un compte' }).click()
@@ -70,12 +73,15 @@ export async function signUp(page: Page, email: string, firstName = 'Marie'): Pr
   await page.getByRole('heading', { name: 'Quel est votre niveau ?' }).waitFor()
 }
 
-/** Has the panel type the latest code that was mailed to the address. @param mails as many have been mailed in all */
+/**
+ * Clicks the latest code in the panel, which types the code into the form.
+ * @param mails the number of mails that the address gets in all; the click waits for the last of them
+ */
 export async function takeCode(page: Page, email: string, mails = 1): Promise<void> {
   await (await mailedCode(page, email, mails)).click()
 }
 
-/** The button with the latest code, once there are as many mails. */
+/** Waits until the panel shows this number of mails to the address. @returns the button with the latest code */
 export async function mailedCode(page: Page, email: string, mails = 1): Promise<Locator> {
   const theirs = page.locator('.mails li', { hasText: email })
   await theirs.nth(mails - 1).waitFor()
@@ -97,12 +103,12 @@ function isThere(path: string): boolean {
   }
 }
 
-/** As if the last mail to the address had been sent an hour ago, so that another may go now. */
+/** Moves the last mail to the address one hour into the past, so the address can get another mail at once. */
 export async function letTimePass({ sql }: Stage, email: string): Promise<void> {
   await sql`update sign_in_address set sent_at = sent_at - interval '1 hour' where email = ${email}`
 }
 
-/** Notifications of somebody's, straight into the database; nobody is told of them. */
+/** Inserts notifications for a user directly into the database. No stream is notified of them. */
 export async function storeNotifications({ sql }: Stage, email: string, count: number): Promise<void> {
   await sql`
     insert into notification (user_id, dedup_key, type, title, message, locale, created_at, updated_at)

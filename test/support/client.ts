@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Courtside, CourtsideError, type CourtsideOptions, memoryStorage, type TokenStorage } from 'courtside-client'
-import { within } from './within.ts'
+import { waitUntil } from './wait-until.ts'
 
 /** A request that a client has sent. */
 export type Sent = { method: string; path: string; token: string | undefined }
@@ -26,7 +26,10 @@ export function recordRequests(options: CourtsideOptions): {
   return { client, sent, refreshes: () => sent.filter(({ path }) => path.endsWith('/refresh')).length }
 }
 
-/** Simulates the storage of browser tabs. Each call returns the view of one tab, which is notified of changes by the others. */
+/**
+ * Simulates the storage that browser tabs share. Each call of the returned function returns the storage as one tab sees
+ * it. A tab's listeners are called when another tab changes the storage.
+ */
 export function createTabs(): () => TokenStorage {
   const shared = memoryStorage()
   const views: { storage: TokenStorage; listeners: Set<() => void> }[] = []
@@ -48,7 +51,7 @@ export function createTabs(): () => TokenStorage {
   }
 }
 
-/** Starts a server on a free port. @param listener answers the requests, in any way that a test needs */
+/** Starts a server on a free port. @param listener answers the requests */
 export async function startServer(listener: RequestListener): Promise<{ url: string; close(): Promise<void> }> {
   const server = createServer(listener)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -62,32 +65,23 @@ export async function startServer(listener: RequestListener): Promise<{ url: str
   }
 }
 
-/** Creates a queue of calls. `next` waits for the next one. */
+/** Creates a queue. Each call of `next` waits for the next item, and returns it. */
 export function createQueue<T>(): { push: (item: T) => void; next(): Promise<T>; items: T[] } {
   const items: T[] = []
   let taken = 0
-  let wake = () => {}
   return {
     items,
     push(item) {
       items.push(item)
-      wake()
     },
     async next() {
-      while (items.length <= taken) {
-        await within(
-          'a call',
-          new Promise<void>(resolve => {
-            wake = resolve
-          }),
-        )
-      }
+      await waitUntil(() => items.length > taken)
       return items[taken++]!
     },
   }
 }
 
-/** Returns a check for `assert.rejects`: the client's error with this status and code. */
+/** Returns a function for `assert.rejects` that accepts a `CourtsideError` with this status and error code. */
 export function failsWith(status: number, code: string) {
   return (error: unknown) => {
     assert.ok(error instanceof CourtsideError)

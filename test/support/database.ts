@@ -5,13 +5,13 @@ import { connect, type Database, type Query } from '../../src/db/sql.ts'
 const cluster = process.env.TEST_DATABASE_URL
 if (!cluster) {
   throw new Error(
-    'TEST_DATABASE_URL is unset. Run tests by `npm test` or `npm test -- test/some.test.ts`, which starts PostgreSQL.',
+    'TEST_DATABASE_URL is not set. Run tests with `npm test` or `npm test -- test/some.test.ts`: these start PostgreSQL.',
   )
 }
 
 export type TestDatabase = { url: string; sql: Database; drop(): Promise<void> }
 
-/** Clones a database from the migrated template, in some 50 ms. `drop` fails if a connection to it is still open. */
+/** Clones a database from the migrated template, in about 50 ms. `drop` fails if another connection is still open. */
 export async function testDatabase(): Promise<TestDatabase> {
   const name = `t_${randomBytes(6).toString('hex')}`
   await administer(`create database ${name} template ${process.env.TEST_TEMPLATE}`)
@@ -27,7 +27,7 @@ export async function testDatabase(): Promise<TestDatabase> {
   }
 }
 
-/** Whether a statement that matches `pattern` waits for a lock in this database. */
+/** Checks whether a statement that matches `pattern` waits for a lock in this database. */
 export async function waitsForLock(sql: Query, pattern = ''): Promise<boolean> {
   const [row] = await sql<{ waits: boolean }>`
     select exists (

@@ -2,15 +2,16 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 /**
- * The service does not filter its answers by the schemas of its routes, so the tests compare every JSON answer with its schema.
- * `checked` holds "METHOD pattern status" of each answer that was compared, `violations` one text for each that differs.
+ * The result of comparing JSON answers with the schemas of their routes. Tests need this comparison, because the service
+ * itself does not filter its answers by the schemas. `checked` contains "METHOD pattern status" for each answer that was
+ * compared. `violations` contains a description of each answer that differs from its schema.
  */
 export type AnswerCheck = { checked: Set<string>; violations: string[] }
 
 const ajv = new Ajv({ strict: false, formats: { 'date-time': true } })
 const compiled = new Map<unknown, ValidateFunction>()
 
-// The shape of every error, with its three keys and no other.
+// The schema of every error. Errors have no other members.
 const ERROR = {
   type: 'object',
   required: ['message', 'code'],
@@ -21,10 +22,10 @@ const ERROR = {
   },
 }
 
-/** The document describes itself by a schema of 3000 lines; the tests validate it. */
+/** Answers that are not compared with a schema. Other tests validate the OpenAPI document. */
 const WITHOUT_SCHEMA = ['GET /api/v1/openapi.json 200']
 
-/** Compares every JSON answer of an app with its schema. To be called before the app is ready. */
+/** Compares every JSON answer of an app with its schema. Call this before `app.ready()`. */
 export function checkAnswers(app: FastifyInstance<any, any, any, any, any>): AnswerCheck {
   const check: AnswerCheck = { checked: new Set(), violations: [] }
   app.addHook('onSend', (request, reply, payload, done) => {
@@ -48,7 +49,7 @@ function compare(check: AnswerCheck, request: FastifyRequest, status: number, pa
   }
 }
 
-/** Returns how a value differs from its schema, undeclared keys included; undefined if it does not. */
+/** Returns a description of how a value differs from its schema, or undefined. An undeclared member is a difference. */
 export function findUndeclared(schema: unknown, value: unknown): string | undefined {
   const validate = compile(schema)
   if (validate(value)) return undefined
@@ -63,7 +64,7 @@ function compile(schema: unknown): ValidateFunction {
   return validate
 }
 
-/** Copies a schema so each object accepts its declared keys only, unless the schema allows others by its own word. */
+/** Copies a schema. In the copy, objects accept only declared members, unless they have `additionalProperties`. */
 function refuseUndeclaredKeys(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(refuseUndeclaredKeys)
   if (typeof schema !== 'object' || schema === null) return schema

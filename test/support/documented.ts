@@ -4,16 +4,19 @@ import type { Media, OpenApiDocument, Operation } from '../../src/http/openapi/d
 
 export type ListedOperation = { method: string; path: string; operation: Operation }
 
-type Answer = { status: number; headers: Record<string, unknown>; body?: unknown; text: string }
+export type Answer = { status: number; headers: Record<string, unknown>; body?: unknown; text: string }
 
-/** Returns the operations of a document, in its order. */
+/** Returns the operations of a document, in the order of the document. */
 export function listOperations(document: OpenApiDocument): ListedOperation[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   )
 }
 
-/** Compiles schemas of a document. @param closed whether an object may have only the keys that its schema lists */
+/**
+ * Returns a function that compiles a schema of the document.
+ * @param closed whether an object may have only the members that its schema lists
+ */
 export function schemaCompiler({ components }: OpenApiDocument, { closed }: { closed: boolean }) {
   const ajv = new Ajv2020({ strict: false, validateFormats: false })
   const prepare = (value: object) => JSON.parse(JSON.stringify(value), closed ? close : undefined)
@@ -22,7 +25,7 @@ export function schemaCompiler({ components }: OpenApiDocument, { closed }: { cl
     ajv.compile(JSON.parse(JSON.stringify(prepare(schema)).replaceAll('"#/', '"document#/')))
 }
 
-/** Makes an assertion that the document lists an answer: its status, its media type and every key of its body. */
+/** Returns an assertion that the document lists the status, the media type and every member of an answer. */
 export function documentedAnswers(document: OpenApiDocument) {
   const compile = schemaCompiler(document, { closed: true })
   return ({ method, path, operation }: ListedOperation, { status, headers, body, text }: Answer): void => {
@@ -37,7 +40,7 @@ export function documentedAnswers(document: OpenApiDocument) {
   }
 }
 
-/** Closes an object schema, for JSON.parse. */
+/** Forbids unlisted members in an object schema. It is a reviver for `JSON.parse`. */
 function close(_key: string, value: any): unknown {
   const isOpen = value?.type === 'object' && value.properties && value.additionalProperties === undefined
   return isOpen ? { ...value, additionalProperties: false } : value

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Harness } from './app.ts'
 
-/** The specification's table of endpoints, in its order: method, path, and whether a valid Bearer JWT is required. */
+/** The table of endpoints in the specification: method, path, and whether a valid Bearer JWT is required. */
 export const ENDPOINTS = [
   ['POST', '/api/v1/auth/request-otp', 'no'],
   ['POST', '/api/v1/auth/verify-otp', 'no'],
@@ -19,7 +19,10 @@ export const ENDPOINTS = [
 
 type Answer = Awaited<ReturnType<Harness['call']>>
 
-/** Asserts that an answer is this error: status, code, a `message`, and no other key than those of every error. */
+/**
+ * Asserts that an answer is an error with this status, this error code, a message, and no undeclared member.
+ * @param fields the names that `errors` must contain; without them the error must have no `errors`
+ */
 export function assertError(answer: Answer, status: number, code: string, ...fields: string[]): void {
   assert.equal(answer.status, status, answer.text)
   assert.deepEqual(Object.keys(answer.body), ['message', 'code', ...(fields.length > 0 ? ['errors'] : [])])

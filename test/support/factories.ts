@@ -4,12 +4,12 @@ import type { Sql } from '../../src/db/sql.ts'
 import { type NewNotification, store } from '../../src/notifications/store.ts'
 import type { Harness } from './app.ts'
 
-// Distinguishes the e-mail addresses and deduplication keys.
+// This counter makes e-mail addresses and deduplication keys unique.
 let made = 0
 
 type NewUser = { email: string; firstName: string; lastName: string; locale: 'fr' | 'en'; now: Date }
 
-/** Inserts an account without a sign-up. @returns its id */
+/** Inserts an account without a sign-up. @returns the id of the account */
 export async function insertUser(sql: Sql, { email, firstName, lastName, locale, now }: NewUser): Promise<number> {
   const [user] = await sql<{ id: number }>`
     insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
@@ -18,7 +18,7 @@ export async function insertUser(sql: Sql, { email, firstName, lastName, locale,
   return user!.id
 }
 
-/** Inserts an account with a session. @returns the account with the first token of the session */
+/** Inserts an account with a session. @returns the account and the first token of the session */
 export async function makeUser(
   { ctx, database: { sql } }: Harness,
   { firstName = 'Marie', locale = 'fr' }: { firstName?: string; locale?: 'fr' | 'en' } = {},
@@ -34,7 +34,7 @@ export async function makeUser(
   return { id, email, token: firstToken(createTokens(ctx.keys), id, session!.id, now) }
 }
 
-/** Stores notifications of a user. @returns their ids, the oldest first */
+/** Stores notifications for a user. @returns the ids of the notifications, oldest first */
 export async function makeNotifications(
   { ctx, database: { sql } }: Harness,
   userId: number,

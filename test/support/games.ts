@@ -5,7 +5,7 @@ import { makeUser } from './factories.ts'
 export const EVENTS = '/internal/v1/events'
 export const BATCH = 'application/cloudevents-batch+json'
 
-/** The types of game events except the cancellation, which is final. */
+/** All types of game events except `game_cancelled`. A cancelled game never changes again. */
 export const TYPES_EXCEPT_CANCELLATION = [
   'game_created',
   'game_updated',
@@ -27,7 +27,7 @@ type StoredNotification = {
 let eventCount = 0
 let lastGameId = 1000
 
-/** Returns the id of a game that the service does not know. */
+/** Returns the id of a game that has no events yet. */
 export function newGameId(): number {
   lastGameId += 1
   return lastGameId
@@ -37,7 +37,7 @@ export async function makePlayer(h: Harness, firstName = 'Marie', locale: 'fr' |
   return (await makeUser(h, { firstName, locale })).id
 }
 
-/** Makes four players: Anna, Bob (who reads English), Chloé and David. */
+/** Creates the players Anna, Bob, Chloé and David. Bob's language is English. */
 export async function makeFourPlayers(h: Harness): Promise<[number, number, number, number]> {
   return [
     await makePlayer(h, 'Anna'),
@@ -47,7 +47,7 @@ export async function makeFourPlayers(h: Harness): Promise<[number, number, numb
   ]
 }
 
-/** Returns a CloudEvent with a new id. Without a `time` in the envelope it is a second later than the event before. */
+/** Returns a CloudEvent with a new id. By default its `time` is one second after the previous event. */
 export function cloudEvent(type: string, data: Record<string, unknown>, envelope: Record<string, unknown> = {}) {
   eventCount += 1
   return {
@@ -61,7 +61,7 @@ export function cloudEvent(type: string, data: Record<string, unknown>, envelope
   }
 }
 
-/** Returns the time of an event. @param minute counted from an hour before the start of the test clock */
+/** Returns the time of an event. @param minute minutes after 09:00 UTC, one hour before the test clock starts */
 export function atMinute(minute: number): { time: string } {
   return { time: new Date(Date.parse('2026-11-28T09:00:00Z') + minute * 60_000).toISOString() }
 }
@@ -70,7 +70,7 @@ export function send(h: Harness, body: unknown, headers: Record<string, string> 
   return h.call('POST', EVENTS, { token: INTAKE_KEY, body, headers })
 }
 
-/** Reports an event and checks that it is accepted. @returns how many notifications it caused */
+/** Reports an event and checks that it is accepted. @returns the number of notifications that the event caused */
 export async function report(h: Harness, body: object): Promise<number> {
   const answer = await send(h, body)
   assert.equal(answer.status, 202, answer.text)

@@ -3,13 +3,13 @@ import { makeNotifications, makeUser } from './factories.ts'
 
 export const ISO_8601_WITH_OFFSET = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d$/
 
-/** Returns helpers for the notifications of users over HTTP. */
+/** Returns functions that list and read notifications over HTTP. */
 export function inbox(h: Harness) {
   const list = async (token: string, query = '') =>
     (await h.call('GET', `/api/v1/notifications${query}`, { token })).body
   const read = (token: string, id: number | undefined) => h.call('POST', `/api/v1/notifications/${id}/read`, { token })
 
-  /** Makes a user with an unread and a read notification. @returns both as the list shows them */
+  /** Creates a user with one unread and one read notification. @returns both notifications as the list shows them */
   async function makeOneOfEach() {
     const { id, token } = await makeUser(h)
     const [older] = await makeNotifications(h, id, 2)

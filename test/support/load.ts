@@ -5,7 +5,7 @@ import type { Service } from './service.ts'
 import type { smtpServer } from './smtp.ts'
 import { waitUntil } from './wait-until.ts'
 
-/** Posts to one of the services, chosen at random. @returns undefined if it did not answer */
+/** Sends a POST request to one of the services, chosen at random. @returns undefined if the service did not answer */
 export async function post(
   services: Service[],
   path: string,
@@ -35,7 +35,7 @@ export async function signUpByMail(
   return ((await answer!.json()) as { access_token: string }).access_token
 }
 
-/** Inserts four accounts into a database that has none. @returns their ids */
+/** Inserts four accounts into a database without accounts. @returns the ids of the accounts */
 export async function makePlayers(sql: Database): Promise<number[]> {
   await sql`
     insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
@@ -44,18 +44,22 @@ export async function makePlayers(sql: Database): Promise<number[]> {
 }
 
 /**
- * Requests codes and reports scores, four of each at a time, until `stop`. Each score is announced to three of the
- * players.
- * @returns the e-mail addresses and score ids that were acknowledged so far, and every status of an answer
+ * Requests codes and reports scores until `stop` is called, with four concurrent requests of each kind. Each score is
+ * announced to three of the players.
+ * @param maxMs the load fails if `stop` is not called within this time
+ * @returns the e-mail addresses and score ids of all acknowledged requests, and the statuses of all answers; these sets
+ * grow while the load runs
  */
-export function startLoad(services: Service[], players: number[]) {
+export function startLoad(services: Service[], players: number[], maxMs = 300_000) {
   const acknowledged = { emails: new Set<string>(), scores: new Set<number>() }
   const statuses = new Set<number>()
+  const deadline = performance.now() + maxMs
   let isRunning = true
   let count = 0
 
   async function load(): Promise<void> {
     while (isRunning) {
+      if (performance.now() > deadline) throw new Error(`the load was not stopped within ${maxMs} ms`)
       count += 1
       const id = count
       const email = `n${id}@example.com`
@@ -86,7 +90,7 @@ export function startLoad(services: Service[], players: number[]) {
   }
 }
 
-/** Counts the notifications about each score. */
+/** Returns the number of notifications for each score id. */
 export async function countAnnouncements(sql: Database): Promise<Map<number, number>> {
   const rows = await sql<{ id: number; count: number }>`
     select (data ->> 'score_id')::bigint as id, count(*) from notification group by 1`

@@ -1,4 +1,4 @@
-/** Path segments without a notification: unknown, out of range, not an integer, not decodable. */
+/** Path segments that are no notification's id: unknown ids, numbers out of range, other text, undecodable text. */
 export const ODD_IDS = [
   '999999999',
   '0',

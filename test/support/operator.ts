@@ -7,7 +7,10 @@ import { settingsFor } from './app.ts'
 import type { TestDatabase } from './database.ts'
 import { courtside } from './service.ts'
 
-/** Runs operator commands on the database of a test file. Their input files are in a temporary folder. */
+/**
+ * Returns functions that run operator commands on the database of a test file, and that write input files for these
+ * commands to a temporary folder.
+ */
 export function operatorCommands(h: { database: TestDatabase }) {
   let folder: string
   before(async () => {

@@ -1,7 +1,10 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
-/** A TCP proxy in front of a server. While it is silent it drops all bytes, as a machine that lost its power does. */
+/**
+ * Starts a TCP proxy in front of a server. While the proxy is silent, it drops all bytes but keeps its connections open,
+ * so the server looks like a machine without power.
+ */
 export async function startProxy(target: URL) {
   let isSilent = false
   let writes = 0
@@ -35,11 +38,11 @@ export async function startProxy(target: URL) {
       isSilent = silent
       bytesLeft = Number.POSITIVE_INFINITY
     },
-    /** Makes the proxy silent once the server has sent this many more bytes. */
+    /** Makes the proxy silent after the server has sent this many more bytes. */
     silenceAfter: (bytes: number) => {
       bytesLeft = bytes
     },
-    /** How many chunks the client has sent so far. */
+    /** Returns the number of chunks that the client has sent so far. */
     countWrites: () => writes,
     close: async () => {
       for (const socket of sockets) socket.destroy()

@@ -14,8 +14,8 @@ export function profile(email: string) {
 }
 
 /**
- * Returns the code in the newest queued mail for an address. It opens the mail with the service's key, because no
- * worker runs.
+ * Returns the sign-in code in the newest queued mail for an address. No worker runs, so this function decrypts the code
+ * in the queue with the key of the service.
  */
 export async function queuedCode(
   { ctx, database }: Harness,
@@ -30,19 +30,19 @@ export async function queuedCode(
   return ctx.keys.open(job.payload.code_id, job.payload.sealed)!
 }
 
-/** Returns another code than this one. */
+/** Returns a code that differs from the given code. */
 export function otherThan(code: string): string {
   return code === '0000' ? '0001' : '0000'
 }
 
-/** Signs up a new user by both requests. */
+/** Signs up a new user with `request-otp` and `verify-otp`. */
 export async function signUp(h: Harness, email = newEmail()): Promise<{ email: string; token: string }> {
   const asked = await h.call('POST', '/api/v1/auth/request-otp', { body: profile(email) })
   assert.equal(asked.status, 200, asked.text)
   return { email, token: await verify(h, email) }
 }
 
-/** Signs in an existing user, a minute later. */
+/** Moves the clock forward by one minute, and signs in an existing user. */
 export async function signIn(h: Harness, email: string): Promise<{ email: string; token: string }> {
   h.clock.advance(60_000)
   const asked = await h.call('POST', '/api/v1/auth/request-otp', { body: { email } })

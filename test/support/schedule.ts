@@ -7,30 +7,31 @@ import { cloudEvent, newGameId, report } from './games.ts'
 export const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
 
-/** More batches than any test has due times for. */
+/** No test has due times for this many batches. */
 const MAX_BATCHES = 1_000
 
 export function countAnnounced(fired: readonly Fired[]): number {
   return fired.filter(({ outcome }) => outcome === 'told').length
 }
 
-/** The type of an event, and more fields for its `data`. */
+/** The type of an event, and additional members of its `data`. */
 type Change = { type?: string; [field: string]: unknown }
 
 /**
- * Returns helpers that plan, move and fire games at the clock of the harness. Each test begins with an empty schedule.
+ * Returns functions that create and change games and fire their due times, by the clock of the harness. Each test begins
+ * with an empty schedule.
  */
 export function schedule(h: Harness) {
   beforeEach(async () => {
     await h.database.sql`delete from game_schedule`
   })
 
-  /** Returns a start in whole seconds. @param ms how long after now */
+  /** Returns the start of a game, in whole seconds. @param ms the time until the start */
   function startIn(ms: number): string {
     return new Date(Math.floor((h.clock.now().getTime() + ms) / 1000) * 1000).toISOString()
   }
 
-  /** Fires all that is due now, batch by batch, as a worker does. */
+  /** Fires all due times that have passed, batch by batch, as a worker does. */
   async function fireAllDue(sql: Sql = h.database.sql): Promise<Fired[]> {
     const all: Fired[] = []
     for (let batches = 0; batches < MAX_BATCHES; batches += 1) {
@@ -38,10 +39,10 @@ export function schedule(h: Harness) {
       if (fired.length === 0) return all
       all.push(...fired)
     }
-    throw new Error(`something is still due after ${MAX_BATCHES} batches`)
+    throw new Error(`the schedule still has due times after ${MAX_BATCHES} batches`)
   }
 
-  /** Advances the clock in steps, and fires what is due after each. @returns how many due times were announced */
+  /** Advances the clock in steps, and fires the due times after each step. @returns the number of announced due times */
   async function advanceAndFire(ms: number, stepMs = 30 * 60_000): Promise<number> {
     let count = 0
     for (let passed = 0; passed < ms; passed += stepMs) {
@@ -51,7 +52,7 @@ export function schedule(h: Harness) {
     return count
   }
 
-  /** Returns an event of a game, with the time of the clock. The first player is the creator. */
+  /** Returns a game event at the time of the test clock. The first player is the creator of the game. */
   function gameEvent(gameId: number, startsAt: string, players: number[], change: Change = {}) {
     const { type = 'game_updated', ...more } = change
     const data = { game_id: gameId, creator_id: players[0], player_ids: players, starts_at: startsAt, ...more }
@@ -63,13 +64,13 @@ export function schedule(h: Harness) {
     return gameId
   }
 
-  /** Reports another event of a game, a moment later. @returns how many notifications it caused */
+  /** Reports another event of a game, 1 ms later. @returns the number of notifications that the event caused */
   function changeGame(gameId: number, startsAt: string, players: number[], change: Change = {}) {
     h.clock.advance(1)
     return report(h, gameEvent(gameId, startsAt, players, change))
   }
 
-  /** Returns the types of a game's due times, in the order in which they are due. */
+  /** Returns the types in the schedule of a game, in the order of their due times. */
   async function readSchedule(gameId: number): Promise<string[]> {
     const rows = await h.database.sql<{ type: string; due_at: Date }>`
       select type from game_schedule where game_id = ${gameId} order by due_at, type`

@@ -1,9 +1,9 @@
 import type { Sql } from '../../src/db/sql.ts'
 
 /**
- * Describes the schema as text: tables with their columns, constraints and indexes, and whether they are unlogged. It
- * reads the catalogue, because the embedded PostgreSQL has no pg_dump, whose text also differs between versions. This
- * text is the same on PostgreSQL 15 and 18.
+ * Describes the database schema as text: tables with their columns, constraints and indexes, and whether they are
+ * unlogged. The text comes from the catalogue, and is the same on PostgreSQL 15 and 18. pg_dump cannot replace this
+ * function, because the embedded PostgreSQL does not include it and its output differs between versions.
  */
 export async function describeSchema(sql: Sql): Promise<string> {
   const columns = await sql<{ table: string; line: string }>`
@@ -17,7 +17,7 @@ export async function describeSchema(sql: Sql): Promise<string> {
       left join pg_attrdef on adrelid = attrelid and adnum = attnum
     where relnamespace = 'public'::regnamespace and relkind = 'r'
     order by relname, attnum`
-  // PostgreSQL 18 also stores "not null" as constraints. The columns show it already.
+  // PostgreSQL 18 also stores "not null" as a constraint. The description already shows "not null" at the column.
   const constraints = await sql<{ table: string; line: string }>`
     select relname as table, format('  constraint %s %s', conname, pg_get_constraintdef(pg_constraint.oid)) as line
     from pg_constraint join pg_class on pg_class.oid = conrelid

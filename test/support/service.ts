@@ -6,10 +6,10 @@ import { createInterface } from 'node:readline'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 
-/** A process of the service, started as `npm start` does. */
+/** A process of the service, started in the same way as `npm start` starts it. */
 export type Service = {
   address: string
-  /** The log line of the start: address, reference, mailbox, intakeKeyFile. */
+  /** The log line "listening", with the members address, reference, mailbox and intakeKeyFile. */
   listening: Record<string, string>
   /** Every line that the process printed. */
   lines: string[]
@@ -20,8 +20,8 @@ export type Service = {
 
 /**
  * Starts `courtside serve` on a free port and waits until it listens.
- * @param root the folder of the program; by default this checkout
- * @throws with the printed lines when the process ends before it listens
+ * @param root the folder of the program; by default the root of this repository
+ * @throws an error with the printed lines if the process ends before it listens
  */
 export async function startService(env: Record<string, string>, root?: string): Promise<Service> {
   const child = run(['serve'], { PORT: '0', ...env }, root)
@@ -50,7 +50,7 @@ export async function startService(env: Record<string, string>, root?: string): 
   }
 }
 
-/** Copies the program into a folder, where it can have other migrations or data. The installed packages are shared. */
+/** Copies the program into a folder, so a test can change its files. The copy shares the installed packages. */
 export async function copyProgram(folder: string): Promise<void> {
   for (const part of ['bin', 'src', 'migrations', 'package.json']) {
     await cp(join(ROOT, part), join(folder, part), { recursive: true })
@@ -58,7 +58,7 @@ export async function copyProgram(folder: string): Promise<void> {
   for (const part of ['node_modules', 'client']) await symlink(join(ROOT, part), join(folder, part))
 }
 
-/** Runs a command of the command line to its end. */
+/** Runs a `courtside` command and waits for its end. */
 export async function courtside(args: string[], env: Record<string, string> = {}) {
   const child = run(args, env)
   let output = ''
@@ -73,9 +73,9 @@ export async function courtside(args: string[], env: Record<string, string> = {}
   return { code: child.exitCode, output, errors }
 }
 
-/** Starts a command of the command line. */
+/** Starts a `courtside` command. */
 export function run(args: string[], env: Record<string, string>, root = ROOT): ChildProcess {
-  // Only the variables that every program needs: no setting in the developer's environment may reach the service.
+  // The service inherits only these variables. Settings in the developer's environment must not reach it.
   const { PATH, HOME, TMPDIR } = process.env
   const inherited = Object.fromEntries(
     Object.entries({ PATH, HOME, TMPDIR }).filter(([, value]) => value !== undefined),

@@ -2,37 +2,32 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { type ParsedMail, simpleParser } from 'mailparser'
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
+import { waitUntil } from './wait-until.ts'
 
 /**
- * `refuse` rejects connections. `silent` accepts them and never replies. `hold` receives a mail and confirms it only at
- * `release`. `defer` answers 451 and `reject` 550 to every recipient, and quotes the recipient as real servers do.
+ * `refuse` rejects connections. `silent` accepts connections and never replies. `hold` receives a mail, and confirms it
+ * when `release` is called. `defer` answers every recipient with 451, and `reject` with 550. Both quote the recipient in
+ * their answer, as real servers do.
  */
 export type Mode = 'accept' | 'refuse' | 'silent' | 'hold' | 'defer' | 'reject'
 
 export type Received = { from: string; to: string[]; parsed: ParsedMail }
 
-/** Starts a real mail server on a free port. `until` waits for a condition on what the server received. */
+/** Starts a mail server on a free port. */
 export async function smtpServer(mode: Mode = 'accept') {
   const mails: Received[] = []
   const seen = { connections: 0, recipients: 0 }
   const held: (() => void)[] = []
-  let waiting: (() => void)[] = []
-
-  function checkWaiting(): void {
-    for (const check of waiting) check()
-  }
 
   async function receive(stream: SMTPServerDataStream, session: SMTPServerSession): Promise<void> {
     const parsed = await simpleParser(stream)
     if (server.mode === 'hold') {
       await new Promise<void>(resolve => {
         held.push(resolve)
-        checkWaiting()
       })
     }
     const { mailFrom, rcptTo } = session.envelope
     mails.push({ from: mailFrom ? mailFrom.address : '', to: rcptTo.map(recipient => recipient.address), parsed })
-    checkWaiting()
   }
 
   const smtp = new SMTPServer({
@@ -45,13 +40,11 @@ export async function smtpServer(mode: Mode = 'accept') {
     closeTimeout: 50,
     onConnect(_session, done) {
       seen.connections += 1
-      checkWaiting()
       if (server.mode === 'silent') return
       done(server.mode === 'refuse' ? Object.assign(new Error('not now'), { responseCode: 421 }) : null)
     },
     onRcptTo(recipient, _session, done) {
       seen.recipients += 1
-      checkWaiting()
       const responseCode = { defer: 451, reject: 550 }[server.mode as string]
       done(responseCode ? Object.assign(new Error(`<${recipient.address}> is unwelcome`), { responseCode }) : null)
     },
@@ -68,24 +61,14 @@ export async function smtpServer(mode: Mode = 'accept') {
     mode,
     mails,
     seen,
-    /** A function for each unconfirmed mail, which confirms it. */
+    /** One function for each unconfirmed mail. A call of this function confirms the mail. */
     held,
     release() {
       for (const accept of held.splice(0)) accept()
     },
     url: `smtp://127.0.0.1:${(smtp.server.address() as AddressInfo).port}`,
-    /** Resolves when `condition` is true. It is checked at each connection, recipient and mail. */
-    until(condition: () => boolean): Promise<void> {
-      if (condition()) return Promise.resolve()
-      return new Promise(resolve => {
-        const check = () => {
-          if (!condition()) return
-          waiting = waiting.filter(other => other !== check)
-          resolve()
-        }
-        waiting.push(check)
-      })
-    },
+    /** Waits until a condition on the received mails and connections is true. @throws after 60 s */
+    until: (condition: () => boolean) => waitUntil(condition, 60_000),
     close: () => new Promise<void>(resolve => smtp.close(() => resolve())),
   }
   return server

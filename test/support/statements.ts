@@ -1,7 +1,7 @@
 import { mock } from 'node:test'
 import type { Context } from '../../src/context.ts'
 
-/** Counts the statements that an app runs during `work`, except those of transactions and of the intake. */
+/** Counts the statements that an app runs during `work`. Transactions and the intake are not counted. */
 export async function countStatements(
   { sql, readSql }: Pick<Context, 'sql' | 'readSql'>,
   work: () => Promise<unknown>,

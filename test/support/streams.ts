@@ -6,8 +6,8 @@ import { type ClientStream, listen, openStream } from './event-stream.ts'
 export const PATH = '/api/v1/notifications'
 
 /**
- * Starts two apps that share a database and nothing else, as two processes would. Call it at the top of a suite.
- * Streams that a test opens are closed after it.
+ * Starts a second app beside the app of the harness, as in two processes. Call this at the top of a suite. All streams
+ * that a test opened are closed after the test.
  */
 export function twoProcesses(h: Harness) {
   const second = {} as AnotherApp
@@ -25,7 +25,7 @@ export function twoProcesses(h: Harness) {
     return stream
   }
 
-  /** Opens a stream and takes its `sync`. */
+  /** Opens a stream and waits for its first event, the `sync`. */
   async function openSynced(address: string, token: string): Promise<ClientStream> {
     const stream = await open(address, token)
     assert.equal((await stream.next()).event, 'sync')

@@ -4,8 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 
 /**
- * An HTTP proxy in front of the service that fails twice. It forwards the first request but drops its response, and
- * answers the second with 503. From the third on it forwards everything. With `isReliable` it never fails.
+ * Starts an HTTP proxy in front of the service. The proxy fails twice: it forwards the first request but drops the
+ * response, and it answers the second request with 503. It forwards all later requests. After
+ * `reset({ isReliable: true })` it never fails.
  */
 export async function startUnreliableProxy(address: string) {
   const bodies: string[] = []

@@ -1,4 +1,5 @@
-// A worker in a separate process, for tests that kill it: node test/support/worker.ts DATABASE_URL SMTP_URL
+// Runs a worker in a separate process, for tests that kill the worker. Usage:
+// node test/support/worker.ts DATABASE_URL SMTP_URL
 import { pino } from 'pino'
 import { sendCode } from '../../src/auth/code-email.ts'
 import { connect } from '../../src/db/sql.ts'
