@@ -9,7 +9,7 @@ import { waitUntil } from './support/wait-until.ts'
 
 const isUnavailable = (error: unknown) => error instanceof AppError && error.code === 'unavailable'
 
-describe('pipelined reads', { timeout: 60_000 }, () => {
+describe('pipelined statements that read', { timeout: 60_000 }, () => {
   let database: TestDatabase
   let proxy: Awaited<ReturnType<typeof startProxy>>
   let read: Statements
@@ -29,7 +29,7 @@ describe('pipelined reads', { timeout: 60_000 }, () => {
   const readPid = async () => (await read<{ pid: number }>`select pg_backend_pid() as pid`)[0]!.pid
   const times = (count: number, run: (i: number) => Promise<unknown>) => Array.from({ length: count }, (_, i) => run(i))
 
-  test('each of 1,000 concurrent reads gets its own reply, over two connections', async () => {
+  test('each of 1,000 concurrent statements gets its own reply, over two connections', async () => {
     const pids = new Set<number>()
     await Promise.all(
       times(1_000, async i => {
@@ -42,7 +42,7 @@ describe('pipelined reads', { timeout: 60_000 }, () => {
     assert.deepEqual(read.pipeline.stats(), { total: 2, idle: 2, waiting: 0 })
   })
 
-  test('a read that fails does not make the others fail', async () => {
+  test('a statement that fails does not make concurrent statements fail', async () => {
     const outcomes = await Promise.allSettled(times(200, i => read`select 1 / (${i}::int % 10) as quotient`))
     for (const [i, outcome] of outcomes.entries()) {
       if (i % 10 > 0) assert.equal(outcome.status, 'fulfilled', `${i}`)
@@ -50,14 +50,14 @@ describe('pipelined reads', { timeout: 60_000 }, () => {
     }
   })
 
-  test('a hundred reads of one turn leave in fewer than 20 writes', async () => {
+  test('a hundred statements from one turn of the event loop are sent in fewer than 20 writes', async () => {
     await Promise.all(times(2, readPid))
     const writesBefore = proxy.countWrites()
     await Promise.all(times(100, i => read`select ${i}::int as i`))
     assert.ok(proxy.countWrites() - writesBefore < 20, `${proxy.countWrites() - writesBefore} writes`)
   })
 
-  test('a slow read does not hold up reads on the other connection', async () => {
+  test('a slow statement does not delay statements on the other connection', async () => {
     const slow = read`select pg_sleep(0.5)`
     let isDone = false
     void slow.then(() => {
@@ -68,7 +68,7 @@ describe('pipelined reads', { timeout: 60_000 }, () => {
     await slow
   })
 
-  test('no read is sent behind one that has waited for 5 s, and none when every connection waits', async t => {
+  test('no statement is sent behind one that has waited 5 s, and if all connections wait, statements fail at once', async t => {
     let passedMs = 0
     const now = performance.now.bind(performance)
     t.mock.method(performance, 'now', () => now() + passedMs)
@@ -88,7 +88,7 @@ describe('pipelined reads', { timeout: 60_000 }, () => {
     await reads.close()
   })
 
-  test('reads on a lost connection are unavailable, and the next read opens another', async () => {
+  test('statements on a lost connection fail with `unavailable`, and the next statement opens a connection', async () => {
     const pid = await readPid()
     const statements = [read`select pg_sleep(5)`, read`select pg_sleep(5)`, readPid(), readPid()]
     const outcomes = Promise.allSettled(statements)
@@ -100,7 +100,7 @@ describe('pipelined reads', { timeout: 60_000 }, () => {
     assert.deepEqual(read.pipeline.stats(), { total: 1, idle: 1, waiting: 0 })
   })
 
-  test('reads on a silent connection are unavailable in bounded time, and the next read opens another', async () => {
+  test('statements on a silent connection fail in bounded time, and the next statement opens a connection', async () => {
     const pid = await readPid()
     proxy.setSilent(true)
     const outcomes = await Promise.allSettled([readPid(), readPid(), readPid()])
@@ -109,7 +109,7 @@ describe('pipelined reads', { timeout: 60_000 }, () => {
     assert.notEqual(await readPid(), pid)
   })
 
-  test('a read is unavailable when no host answers', async () => {
+  test('statements fail with `unavailable` if no host answers', async () => {
     const unreachable = connectReads('postgres://nobody@127.0.0.1:1,127.0.0.1:2/none')
     for (const outcome of await Promise.allSettled([unreachable`select 1`, unreachable`select 2`])) {
       assert.ok(outcome.status === 'rejected' && isUnavailable(outcome.reason))
@@ -117,7 +117,7 @@ describe('pipelined reads', { timeout: 60_000 }, () => {
     await unreachable.close()
   })
 
-  test('reads in flight get their replies before the connections close', async () => {
+  test('statements in flight get their replies before `close` closes the connections', async () => {
     const reads = Promise.all(times(50, i => read`select ${i}::int as i, pg_sleep(0.01)`))
     await waitUntil(() => read.pipeline.stats().waiting >= 48)
     await readPid()

@@ -32,7 +32,7 @@ describe('200', () => {
     }
   })
 
-  test('Retry-After is the wait of a repeat, and the same for known and unknown addresses', async () => {
+  test('Retry-After is the wait until the next code, for known and unknown addresses alike', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
     for (const body of [profile(newEmail()), { email }, { email: newEmail() }]) {
@@ -43,7 +43,7 @@ describe('200', () => {
     }
   })
 
-  test('Retry-After grows with wrong guesses alike for known and unknown addresses', async () => {
+  test('Retry-After grows with wrong guesses, for known and unknown addresses alike', async () => {
     const { email } = await signUp(h)
     for (const body of [{ email }, { email: newEmail() }]) {
       for (let round = 0; round < 3; round += 1) {
@@ -81,7 +81,7 @@ describe('200', () => {
     assert.equal((await h.database.sql`select id from app_user where email = ${email}`).length, 0)
   })
 
-  test('a request with the address alone sends a new code for a pending sign-up and keeps its profile', async () => {
+  test('a request with only the address sends a new code for a pending sign-up and keeps the profile', async () => {
     const email = newEmail()
     await requestCode(profile(email))
     const first = await queuedCode(h, email)
@@ -106,7 +106,7 @@ describe('200', () => {
     assert.equal(await findPurpose(email), 'decoy')
   })
 
-  test('a sign-up right after a sign-in without mail need not wait, and the sign-up after it must', async () => {
+  test('a sign-up need not wait after a sign-in request that sent no mail, but the next sign-up must wait', async () => {
     const email = newEmail()
     await requestCode({ email })
     assert.equal((await requestCode(profile(email))).status, 200)
@@ -116,7 +116,7 @@ describe('200', () => {
     assert.equal(await findPurpose(email), 'sign_up')
   })
 
-  test('the code is stored as a hash and queued sealed, never in clear text', async () => {
+  test('the code is stored as a hash and queued in encrypted form, never in clear text', async () => {
     const email = newEmail()
     await requestCode(profile(email))
     const code = await queuedCode(h, email)
@@ -161,19 +161,19 @@ describe('422', () => {
     ['an address of 255 characters', { email: `a@${'b.'.repeat(125)}com` }, ['email']],
     ['a local part of 65 characters', { email: `${'a'.repeat(65)}@example.com` }, ['email']],
     [
-      'accept_cgu: false, which makes it a sign-up,',
+      'accept_cgu: false, which makes the request a sign-up,',
       { email: 'a@example.com', accept_cgu: false },
       ['first_name', 'last_name', 'accept_cgu'],
     ],
-    ['accept_cgu as text', { ...profile('a@example.com'), accept_cgu: 'true' }, ['accept_cgu']],
-    ['names but without accept_cgu', { email: 'a@example.com', first_name: 'A', last_name: 'B' }, ['accept_cgu']],
+    ['accept_cgu as a string', { ...profile('a@example.com'), accept_cgu: 'true' }, ['accept_cgu']],
+    ['names but no accept_cgu', { email: 'a@example.com', first_name: 'A', last_name: 'B' }, ['accept_cgu']],
     ['a name of 101 characters', { ...profile('a@example.com'), first_name: 'é'.repeat(101) }, ['first_name']],
     ['a line break in a name', { ...profile('a@example.com'), last_name: 'A\r\nBcc: x' }, ['last_name']],
-    ['NUL in a name', { ...profile('a@example.com'), last_name: 'A\0' }, ['last_name']],
+    ['a NUL in a name', { ...profile('a@example.com'), last_name: 'A\0' }, ['last_name']],
     ['a lone surrogate in a name', { ...profile('a@example.com'), first_name: '\uD800' }, ['first_name']],
   ]
   for (const [name, body, fields] of invalidBodies) {
-    test(`a body with ${name} is refused with 422 on ${fields.join(', ')}`, async () => {
+    test(`a body with ${name} is answered with a 422 that names ${fields.join(', ')}`, async () => {
       const answer = await requestCode(body)
       assert.equal(answer.status, 422, answer.text)
       assert.equal(answer.body.code, 'validation_failed')
@@ -181,7 +181,7 @@ describe('422', () => {
     })
   }
 
-  test('a sign-up with a registered address is refused with 422 on email', async () => {
+  test('a sign-up with a registered address is answered with a 422 that names email', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
     const answer = await requestCode(profile(email))
@@ -190,14 +190,14 @@ describe('422', () => {
     assert.equal(answer.body.message, 'Cette adresse e-mail a déjà un compte.')
   })
 
-  test('a sign-up with a registered address gets its 422 also during the wait', async () => {
+  test('a sign-up with a registered address gets a 422 even during the cooldown', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
     await requestCode({ email })
     assert.equal((await requestCode(profile(email))).status, 422)
   })
 
-  test('the message is English if the caller prefers it, and counts the further errors', async () => {
+  test('the message of a 422 is in English if the caller prefers English, and counts the other errors', async () => {
     const answer = await requestCode({ accept_cgu: false }, { headers: { 'accept-language': 'en-GB, fr;q=0.5' } })
     assert.equal(answer.body.message, 'The email field is required.')
     const more = await requestCode({ email: 'x', first_name: 'A' })
@@ -206,7 +206,7 @@ describe('422', () => {
 })
 
 describe('429 wait', () => {
-  test('a repeat within 60 s gets 429 for known and unknown addresses, and nothing is sent or replaced', async () => {
+  test('a second request within 60 s gets 429 for known and unknown addresses, and no code is sent or replaced', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
     for (const body of [{ email }, { email: newEmail() }]) {
@@ -223,11 +223,11 @@ describe('429 wait', () => {
     }
   })
 
-  test('from the tenth wrong guess on, every further five double the wait, up to four hours', async () => {
+  test('from the tenth wrong guess on, every five wrong guesses double the wait, up to four hours', async () => {
     const { email } = await signUp(h)
     const waits: number[] = []
     for (let round = 0; round < 14; round += 1) {
-      // The longest wait, so each round gets its code.
+      // Four hours are the longest wait, so each round gets a code.
       h.clock.advance(4 * 3_600_000)
       const sent = await requestCode({ email })
       assert.equal(sent.status, 200)
@@ -241,7 +241,7 @@ describe('429 wait', () => {
     assert.deepEqual(waits, [60, 60, 120, 240, 480, 960, 1920, 3840, 7680, 14_400, 14_400, 14_400, 14_400, 14_400])
   })
 
-  test('a successful sign-in resets the wrong guesses', async () => {
+  test('a successful sign-in resets the number of wrong guesses', async () => {
     const { email } = await signUp(h)
     for (let round = 0; round < 3; round += 1) {
       h.clock.advance(3_600_000)
@@ -259,7 +259,7 @@ describe('429 wait', () => {
 })
 
 describe('413, 415', () => {
-  test('another media type gets 415', async () => {
+  test('a body that is not JSON by its media type gets 415', async () => {
     const answer = await h.call('POST', url, { body: 'email=a', headers: { 'content-type': 'text/plain' } })
     assert.equal(answer.status, 415)
     assert.equal(answer.body.code, 'unsupported_media_type')
@@ -271,7 +271,7 @@ describe('413, 415', () => {
     assert.equal(answer.body.code, 'payload_too_large')
   })
 
-  test('a media type with parameters and capitals is accepted', async () => {
+  test('a media type with a parameter and capital letters is accepted', async () => {
     const answer = await h.call('POST', url, {
       body: { email: newEmail() },
       headers: { 'content-type': 'Application/JSON; charset=utf-8' },

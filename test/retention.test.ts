@@ -15,7 +15,7 @@ function pruneNow(config = DEFAULTS) {
 }
 
 describe('notifications', () => {
-  test('prune deletes read notifications after 90 days and all after 365, and 0 keeps them', async () => {
+  test('prune deletes read notifications after 90 days and all notifications after 365 days, and 0 keeps them', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 2_500)
     await h.database
@@ -37,7 +37,7 @@ describe('notifications', () => {
 })
 
 describe('codes', () => {
-  test('prune deletes an address a day after its last code, and after 30 days if it has wrong guesses', async () => {
+  test('prune deletes an address one day after its last code, or after 30 days if the address has wrong guesses', async () => {
     const [idle, guessed] = [newEmail(), newEmail()]
     for (const email of [idle, guessed]) await h.call('POST', '/api/v1/auth/request-otp', { body: { email } })
     const wrong = otherThan(await queuedCode(h, guessed))
@@ -59,7 +59,7 @@ describe('codes', () => {
 })
 
 describe('sessions, counters and events', () => {
-  test('prune deletes a session 90 days after the sign-in, when it no longer gives its client a lane', async () => {
+  test('prune deletes a session 90 days after the sign-in', async () => {
     await signUp(h)
     h.clock.advance(90 * DAY_MS - 1)
     const { email } = await signUp(h)
@@ -91,7 +91,7 @@ describe('sessions, counters and events', () => {
   })
 })
 
-test('two prunes at once delete each row once and do not disturb concurrent inserts', async () => {
+test('two concurrent prunes together delete each row exactly once, and keep rows that are inserted meanwhile', async () => {
   const user = await makeUser(h)
   await makeNotifications(h, user.id, 3_000)
   h.clock.advance(366 * DAY_MS)

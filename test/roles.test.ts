@@ -8,7 +8,7 @@ import { type SmtpServer, smtpServer } from './support/smtp.ts'
 
 const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
 
-suite('ROLE, with real processes', { timeout: 60_000 }, () => {
+suite('ROLE in real processes', { timeout: 60_000 }, () => {
   let database: TestDatabase
   let smtp: SmtpServer
   const services: Service[] = []
@@ -24,7 +24,7 @@ suite('ROLE, with real processes', { timeout: 60_000 }, () => {
     return service
   }
 
-  /** Counts the database sessions of workers. A process that does not work has none. */
+  /** Counts the database sessions of workers. A process without a worker has no such session. */
   async function countWorkerSessions(): Promise<number> {
     const [row] = await database.sql<{ count: number }>`
       select count(*) from pg_stat_activity
@@ -50,7 +50,7 @@ suite('ROLE, with real processes', { timeout: 60_000 }, () => {
     await database.drop()
   })
 
-  test('a web node serves the API and leaves the mail to a worker, which serves only health and metrics', async () => {
+  test('a web node serves the API but sends no mail, and a worker sends the mail but serves only health and metrics', async () => {
     const web = await start('web')
     assert.equal((await requestCode(web, 'zoe@example.com')).status, 200)
     assert.equal(await countWorkerSessions(), 0)
@@ -78,7 +78,7 @@ suite('ROLE, with real processes', { timeout: 60_000 }, () => {
       404,
     )
     assert.equal((await fetch(`${web.address}/api/v1/game-levels`)).status, 200)
-    // MAIL_FROM is unset, which both report.
+    // Both nodes report that MAIL_FROM is not set.
     for (const { lines } of [web, worker]) assert.ok(lines.some(line => line.includes('MAIL_FROM is not set')))
   })
 

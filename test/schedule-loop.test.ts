@@ -9,7 +9,7 @@ import { waitUntil } from './support/wait-until.ts'
 const h = harness({ REMINDER_OFFSETS: '1d,24h,90m,45s' })
 const { startIn, fireAllDue, advanceAndFire, gameEvent, createGame, readSchedule } = schedule(h)
 
-/** Starts the loop of a worker, and collects what it fires. */
+/** Starts the polling loop of a worker, and collects the due times that the loop fires. */
 function startLoop() {
   const fired: Fired[] = []
   const running = startSchedule(
@@ -26,7 +26,7 @@ function startLoop() {
 }
 
 describe('the polling loop of a worker', () => {
-  test('the loop announces what is due, survives a database error, and is quiet once it has stopped', async () => {
+  test('the loop announces reminders and starts, continues after a database error, and does nothing after `stop`', async () => {
     const player = await makePlayer(h)
     const gameId = await createGame(startIn(2 * HOUR_MS), [player])
     h.clock.advance(HOUR_MS)
@@ -47,7 +47,7 @@ describe('the polling loop of a worker', () => {
     assert.deepEqual(await countOverdue(h.database.sql, h.clock.now()), { waiting: 2, oldestSeconds: 45 })
   })
 
-  test('the loop works off a backlog without pauses, and a stop in between leaves the rest', async () => {
+  test('the loop processes a backlog without pauses, and leaves the rest of it if it is stopped', async () => {
     const player = await makePlayer(h)
     for (let count = 0; count < 120; count += 1) await createGame(startIn(30_000), [player])
     h.clock.advance(30_000)
@@ -66,7 +66,7 @@ describe('the polling loop of a worker', () => {
 })
 
 describe('REMINDER_OFFSETS', () => {
-  test('REMINDER_OFFSETS may be seconds, and two equal offsets are one reminder', async () => {
+  test('REMINDER_OFFSETS accepts seconds, and two equal offsets give one reminder', async () => {
     const player = await makePlayer(h)
     const gameId = await createGame(startIn(3 * DAY_MS), [player])
     assert.equal((await readSchedule(gameId)).length, 4)
@@ -76,7 +76,7 @@ describe('REMINDER_OFFSETS', () => {
     assert.equal((await readTypes(h, player))[0]!.length, 2)
   })
 
-  test('after a restart with other offsets, planned reminders stay and new games get the new ones', async () => {
+  test('after a restart with other offsets, planned reminders stay and new games use the new offsets', async () => {
     const player = await makePlayer(h)
     const startsAt = startIn(3 * DAY_MS)
     const gameId = await createGame(startsAt, [player])

@@ -23,7 +23,7 @@ const GAME: Game = {
   cancelled: false,
 }
 
-/** Makes a game for every minute of the next three weeks, and a backlog of the same size. */
+/** Inserts a game for every minute of the next three weeks, and the same number of games that have started. */
 async function seed() {
   const { sql } = h.database
   await sql`
@@ -37,7 +37,7 @@ async function seed() {
   await sql`vacuum analyze`
 }
 
-/** Returns the plans of the statements that `work` runs: for each a plan for its values and a generic plan. */
+/** Returns the plans of the statements that `work` runs: a custom plan and a generic plan for each statement. */
 async function explain(work: (sql: Sql) => Promise<unknown>): Promise<string[]> {
   const plans: string[] = []
   const client = await h.database.sql.pool.connect()
@@ -48,7 +48,7 @@ async function explain(work: (sql: Sql) => Promise<unknown>): Promise<string[]> 
       const { rows } = await client.query(`explain ${text}`, bound)
       plans.push(rows.map(row => row['QUERY PLAN']).join('\n'))
     }
-    // With one locked game, each statement runs.
+    // `fireDue` sends its second statement only if the first statement returns a game.
     if (/^\s*select\s+id/.test(text)) return [{ id: 7, creator_id: 1, player_ids: [1], starts_at: GAME.startsAt }]
     return /count/.test(text) ? [{ due: 0, oldest: null }] : []
   }
@@ -80,7 +80,7 @@ describe('each statement reads only the rows of the schedule that it needs', () 
     })
   }
 
-  test('a batch is read in the order of the index, without a sort, even with a large backlog', async () => {
+  test('firing reads a batch in the order of the index, without a sort, even with a large backlog', async () => {
     const plans = (await explain(sql => fireDue(sql, CLOCK))).slice(0, 2)
     assert.equal(plans.length, 2)
     for (const plan of plans) {
@@ -89,7 +89,7 @@ describe('each statement reads only the rows of the schedule that it needs', () 
     }
   })
 
-  test('counting few overdue rows reads only the index', async () => {
+  test('counting a few overdue rows reads only the index', async () => {
     const early = new Date(NOW.getTime() - 29_990 * 60_000)
     const [plan] = await explain(sql => countOverdue(sql, early))
     assert.match(plan!, /Index (Only )?Scan using game_schedule_due|Bitmap Index Scan on game_schedule_due/)

@@ -21,7 +21,7 @@ describe('two processes that fire at the same time', () => {
   })
   after(() => other.close())
 
-  test('two processes announce each start once', async () => {
+  test('two concurrent processes together announce each start exactly once', async () => {
     const players = [await makePlayer(h), await makePlayer(h)]
     for (let round = 0; round < ROUNDS; round += 1) {
       for (let games = 0; games < 3; games += 1) await createGame(startIn(HOUR_MS), players)
@@ -33,7 +33,7 @@ describe('two processes that fire at the same time', () => {
     for (const types of await readTypes(h, ...players)) assert.equal(types.length, ROUNDS * 3)
   })
 
-  test('a start beside a concurrent cancellation or move is announced before it, or never', async () => {
+  test('a start is announced before a concurrent cancellation or move of its game, or never', async () => {
     const player = await makePlayer(h)
     for (let round = 0; round < ROUNDS; round += 1) {
       const startsAt = startIn(HOUR_MS)
@@ -45,14 +45,14 @@ describe('two processes that fire at the same time', () => {
         isMove
           ? changeGame(gameId, startIn(2 * HOUR_MS), [player])
           : changeGame(gameId, startsAt, [player], { type: 'game_cancelled', actor_id: player })
-      // In half of the rounds the change starts first, with a growing head start.
+      // In half of the rounds the change begins before the firing. Its lead grows from round to round.
       const early = round % 4 < 2 ? changed() : undefined
       for (let turns = 0; early && turns < round / 4; turns += 1) await new Promise(setImmediate)
       const firing = Promise.all([fireAllDue(), fireAllDue(other)])
       const [fired] = await Promise.all([firing, early ?? changed()])
       const count = countAnnounced(fired.flat())
       assert.ok(count <= 1)
-      // What was not announced by then never is.
+      // A start that has not been announced by now is never announced.
       assert.equal(countAnnounced(await fireAllDue()), 0)
       assert.equal((await readNotifications(h, player)).length - before, count)
       assert.equal((await readSchedule(gameId)).includes('game_started'), isMove)
@@ -60,7 +60,7 @@ describe('two processes that fire at the same time', () => {
     }
   })
 
-  test('a producer’s start and the schedule at the same time announce one start', async () => {
+  test('the schedule and a concurrent start event of a producer together announce a start exactly once', async () => {
     const player = await makePlayer(h)
     for (let round = 0; round < ROUNDS; round += 1) {
       const startsAt = startIn(HOUR_MS)
@@ -76,7 +76,7 @@ describe('two processes that fire at the same time', () => {
     assert.equal((await readNotifications(h, player)).length, ROUNDS)
   })
 
-  test('concurrent reports, deletions and firing do not deadlock', async () => {
+  test('concurrent reports, deletions of accounts and firing do not deadlock', async () => {
     for (let round = 0; round < 50; round += 1) {
       const players = [await makePlayer(h), await makePlayer(h), await makePlayer(h)]
       const startsAt = startIn(HOUR_MS)
@@ -93,6 +93,7 @@ describe('two processes that fire at the same time', () => {
       assert.deepEqual(await h.database.sql`select game_id from game_schedule`, [])
     }
   })
+
   test('firing skips a game whose cancellation is not committed yet, and never announces its start', async () => {
     const player = await makePlayer(h)
     const startsAt = startIn(HOUR_MS)
@@ -102,7 +103,7 @@ describe('two processes that fire at the same time', () => {
     await h.database.sql.begin(async tx => {
       const settings = { now: h.clock.now(), timeZone: 'Europe/Paris', reminderOffsets: [] }
       await ingestEvents(tx, [cancelled as Exclude<typeof cancelled, Error>], settings)
-      // The other game's start is announced meanwhile.
+      // Meanwhile the start of the other game is announced.
       assert.equal(countAnnounced(await fireAllDue(other)), 1)
     })
     assert.deepEqual(await fireAllDue(other), [])
@@ -110,7 +111,7 @@ describe('two processes that fire at the same time', () => {
     assert.equal((await readTypes(h, player))[0]!.filter(type => type === 'game_started').length, 1)
   })
 
-  test('if a worker is killed while it fires, the next one announces the start, once and without a delay', async () => {
+  test('if a worker is killed while it fires, the next worker announces the start once and without a delay', async () => {
     const player = await makePlayer(h)
     await createGame(startIn(HOUR_MS), [player])
     h.clock.advance(HOUR_MS)
@@ -118,7 +119,7 @@ describe('two processes that fire at the same time', () => {
     let rolledBack = 0
     const dying = other.begin(async (tx: Sql) => {
       rolledBack = countAnnounced(await fireDue(tx, clock))
-      // The call waits for the end of the backend, because its locks outlive its connection for a moment.
+      // This statement waits for the end of the backend, because the locks outlive the connection for a moment.
       await h.database.sql`
         select pg_terminate_backend(pid, 10000) from pg_locks
         where database = (select oid from pg_database where datname = current_database())

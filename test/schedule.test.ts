@@ -43,7 +43,7 @@ describe('the reminders and the start of a game', () => {
     assert.equal(await advanceAndFire(DAY_MS), 2)
   })
 
-  test('due times before the first event of a game are skipped', async () => {
+  test('due times that have passed before the first event of a game are skipped', async () => {
     const player = await makePlayer(h)
     await createGame(startIn(HOUR_MS), [player])
     assert.equal(await advanceAndFire(2 * HOUR_MS), 1)
@@ -53,7 +53,7 @@ describe('the reminders and the start of a game', () => {
     }
   })
 
-  test('a game that is known from a score has no schedule until its first game event', async () => {
+  test('a game that is known only from a score has no schedule until its first game event', async () => {
     const players = [await makePlayer(h), await makePlayer(h)]
     const [gameId, startsAt] = [newGameId(), startIn(2 * DAY_MS)]
     const score = { actor_id: players[0], score: { sets: '6-4' } }
@@ -63,14 +63,14 @@ describe('the reminders and the start of a game', () => {
     assert.deepEqual(await readSchedule(gameId), ['game_reminder', 'game_reminder', 'game_started'])
   })
 
-  test('a process in the time zone of Tokyo plans and writes times of the configured zone', async () => {
+  test('a process whose own time zone is Tokyo plans and writes times in the configured time zone', async () => {
     const zone = process.env.TZ
     process.env.TZ = 'Asia/Tokyo'
     try {
       const player = await makePlayer(h)
       await createGame('2027-03-29T09:00:00+02:00', [player])
       const dues = await h.database.sql<{ due_at: Date }>`select due_at from game_schedule order by due_at desc limit 3`
-      // Clocks went forward on the day before. The reminder is due at 09:00 on both days.
+      // The clocks went forward on the day before the game. The reminder is due at 09:00 local time, like the game.
       assert.deepEqual(
         dues.map(row => row.due_at.toISOString()),
         ['2027-03-29T07:00:00.000Z', '2027-03-29T05:00:00.000Z', '2027-03-28T07:00:00.000Z'],
@@ -86,7 +86,7 @@ describe('the reminders and the start of a game', () => {
 })
 
 describe('changes of a game', () => {
-  test('after five moves and back to the first start, each reminder is sent exactly once', async () => {
+  test('if a game moves five times and then back to its first start, each reminder is sent exactly once', async () => {
     const players = [await makePlayer(h)]
     const first = startIn(4 * DAY_MS)
     const gameId = await createGame(first, players)
@@ -118,7 +118,7 @@ describe('changes of a game', () => {
     assert.deepEqual(reminded, [true, false, true])
   })
 
-  test('a cancelled game sends nothing any more, and a later event plans nothing', async () => {
+  test('after a cancellation no reminder and no start is announced, and a later event plans none', async () => {
     const players = [await makePlayer(h)]
     const startsAt = startIn(3 * HOUR_MS)
     const gameId = await createGame(startsAt, players)
@@ -130,7 +130,7 @@ describe('changes of a game', () => {
   })
 })
 
-test('firing checks the game again, even if the schedule is outdated', async () => {
+test('firing announces nothing for a cancelled or moved game, even if the schedule is outdated', async () => {
   const player = await makePlayer(h)
   const [cancelled, moved] = [
     await createGame(startIn(HOUR_MS), [player]),
@@ -147,7 +147,7 @@ test('firing checks the game again, even if the schedule is outdated', async () 
 })
 
 describe('events between a due time and its firing', () => {
-  test('an event after the due time and before the firing removes nothing', async () => {
+  test('an event after a due time and before its firing does not remove the due time', async () => {
     const [anna, bob] = [await makePlayer(h), await makePlayer(h)]
     const startsAt = startIn(2 * HOUR_MS)
     const gameId = await createGame(startIn(2 * HOUR_MS), [anna])
@@ -157,11 +157,11 @@ describe('events between a due time and its firing', () => {
     assert.deepEqual(await readTypes(h, bob), [['game_started']])
   })
 
-  test('a game may move so that a reminder is due when another one was', async () => {
+  test('a game can move to a start whose reminder is due when another reminder was due before', async () => {
     const players = [await makePlayer(h)]
     const first = startIn(4 * DAY_MS)
     const gameId = await createGame(first, players)
-    // Now the reminder of two hours is due when the reminder of a day was.
+    // Now the reminder two hours before is due at the time at which the reminder one day before was due.
     await changeGame(gameId, new Date(Date.parse(first) - 22 * HOUR_MS).toISOString(), players)
     await changeGame(gameId, first, players)
     assert.equal((await readSchedule(gameId)).length, 3)
@@ -184,7 +184,7 @@ describe('events between a due time and its firing', () => {
     )
   })
 
-  test('a player who deletes their account gets no reminder, and the others get theirs', async () => {
+  test('a player who deletes their account gets no reminder, and the other players get one', async () => {
     const [anna, bob] = [await makePlayer(h), await makePlayer(h)]
     await createGame(startIn(3 * HOUR_MS), [anna, bob])
     assert.equal(await eraseUser(h.database.sql, anna), true)
@@ -194,7 +194,7 @@ describe('events between a due time and its firing', () => {
 })
 
 describe('due times after an outage', () => {
-  test('of several overdue reminders only the last is sent, and only before the start', async () => {
+  test('if several reminders are overdue, only the last is sent, and only before the start', async () => {
     const player = await makePlayer(h)
     await createGame(startIn(2 * DAY_MS), [player])
     h.clock.advance(2 * DAY_MS - HOUR_MS)

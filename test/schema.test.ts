@@ -17,7 +17,7 @@ test('the migrated schema equals docs/schema.txt', async () => {
   assert.equal(schema, documented, 'docs/schema.txt is out of date: UPDATE_SCHEMA=1 npm test -- test/schema.test.ts')
 })
 
-test('of five migrations that start at once, one migrates the database and the others do nothing', async () => {
+test('if five processes migrate at once, one migrates the database and the others do nothing', async () => {
   for (let round = 0; round < 3; round += 1) {
     const name = `migrate_${process.pid}_${round}`
     await administer(`create database ${name}`)
@@ -29,7 +29,7 @@ test('of five migrations that start at once, one migrates the database and the o
   }
 })
 
-test('the recorded version of the queue is the installed one', async () => {
+test('the queue version that a migration records is the installed version', async () => {
   const { dependencies } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
   assert.equal(QUEUE_MIGRATION, `graphile-worker@${dependencies['graphile-worker']}`)
 })
@@ -43,7 +43,7 @@ test('a database with a newer migration or a newer queue is refused', async () =
   }
 })
 
-test('a PostgreSQL that is too old is refused with both versions', async () => {
+test('a PostgreSQL that is too old is refused with an error that names both versions', async () => {
   const database = await testDatabase()
   // This function makes the server report an old version.
   await database.sql`

@@ -32,14 +32,14 @@ describe('the session cache', { timeout: 60_000 }, () => {
     return (await app.inject({ url: '/api/v1/notifications/unread-count', headers })).statusCode
   }
 
-  /** Repeats a request to the other process until it is refused. @returns the milliseconds until then */
+  /** Repeats a request to the other process until the token is refused. @returns the elapsed milliseconds */
   async function waitUntilRefused(token: string): Promise<number> {
     const since = performance.now()
     await waitUntil(async () => (await getStatus(other, token)) !== 200)
     return performance.now() - since
   }
 
-  /** Makes a user whose token is in the cache of the other process. */
+  /** Creates a user whose token is in the cache of the other process. */
   async function makeCachedUser() {
     const user = await makeUser(h)
     assert.equal(await getStatus(other, user.token), 200)
@@ -47,15 +47,15 @@ describe('the session cache', { timeout: 60_000 }, () => {
     return user
   }
 
-  test('a cached token saves the two statements of the look-up, and not the statement of the route', async () => {
+  test('a request with a cached token skips the two statements of the look-up, but not the statement of the route', async () => {
     const { token } = await makeUser(h)
-    // The look-up, the record of the token's first use, and the count.
+    // The statements look up the session, record the first use of the token, and count the notifications.
     assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 3)
     assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 1)
   })
 
   const endings: [string, (user: { id: number; token: string }) => Promise<unknown>][] = [
-    ['logout', ({ token }) => h.call('POST', '/api/v1/auth/logout', { token })],
+    ['a logout', ({ token }) => h.call('POST', '/api/v1/auth/logout', { token })],
     ['a sign-out by an operator', ({ id }) => sessions.endAll(h.database.sql, id, h.clock.now())],
     ['a deletion of the account', ({ id }) => eraseUser(h.database.sql, id)],
     [
@@ -69,7 +69,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
     ],
   ]
   for (const [name, end] of endings) {
-    test(`${name} at one process ends the session at the other one long before the cache entry expires`, async () => {
+    test(`${name} at one process ends the session at the other process before the cache entry expires`, async () => {
       const user = await makeCachedUser()
       await end(user)
       assert.ok((await waitUntilRefused(user.token)) < 2_000)
@@ -85,7 +85,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
     }
   })
 
-  test('a process that missed the end of a session refuses its token within 5 s', async () => {
+  test('a process that gets no NOTIFY about the end of a session refuses its token within 5 s', async () => {
     const { token } = await makeCachedUser()
     await h.database.sql`
       update session set ended_at = created_at, end_reason = 'logout' where id = ${payloadOf(token).sid}`
@@ -95,10 +95,10 @@ describe('the session cache', { timeout: 60_000 }, () => {
     assert.ok(performance.now() - since < 5_500, `${passed} ms`)
   })
 
-  test('the cache is off while the listener is down, and empty once it is up again', async () => {
+  test('nothing is cached while the listener is down, and the cache is empty when the listener is up again', async () => {
     const { token } = await makeCachedUser()
     const listener = other.ctx.listener!
-    /** Counts the statements of a request at the moment of the next change. */
+    /** Counts the statements of a request that is sent when the listener next goes up or down. */
     const countAt = (change: 'onUp' | 'onDown') =>
       new Promise<number>(resolve => {
         let first = true
@@ -112,7 +112,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'courtside-listener'`
     assert.equal(await whenDown, 2)
-    // The look-up while the listener was down was not cached.
+    // The session that was looked up while the listener was down was not cached.
     assert.equal(await whenUp, 2)
     assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 1)
     await waitUntilUp(h.ctx.listener!)
@@ -134,7 +134,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
     assert.equal(await getStatus(other, expiring), 401)
   })
 
-  test('the first use of a new token is looked up and recorded', async () => {
+  test('the first use of a refreshed token is looked up in the database and recorded', async () => {
     const { token } = await makeCachedUser()
     const next = (await h.call('POST', '/api/v1/auth/refresh', { token })).body.access_token
     assert.equal(await getStatus(other, next), 200)
@@ -142,13 +142,13 @@ describe('the session cache', { timeout: 60_000 }, () => {
     assert.equal(row!.presented, 2)
   })
 
-  test('a session row that was read before the end of the session is not cached after it', async () => {
+  test('a session row that was read before the end of the session is not cached after the end', async () => {
     await waitUntilUp(other.ctx.listener!)
     const { token } = await makeUser(h)
     const { sid, sub } = payloadOf(token)
     const read = Promise.withResolvers<void>()
     const released = Promise.withResolvers<void>()
-    // Delays the answer to the look-up until the session has ended.
+    // This function delays the rows of the look-up until the session has ended.
     const slow = (async (strings: TemplateStringsArray, ...values: unknown[]) => {
       const rows = await h.database.sql(strings, ...values)
       read.resolve()

@@ -65,7 +65,7 @@ describe('refresh', () => {
     assert.equal(await getMeStatus(answer.body.access_token), 401)
   })
 
-  test('after a refresh the previous token serves other calls for 30 s, then gets a plain 401', async () => {
+  test('after a refresh the previous token is accepted for 30 s, and then gets a 401 that ends no session', async () => {
     const { token } = await signUp(h)
     const next = await renew(token)
     assert.equal(await getMeStatus(next), 200)
@@ -76,7 +76,7 @@ describe('refresh', () => {
     assert.equal(await getMeStatus(next), 200)
   })
 
-  test('the 30 s of a superseded token end at its own exp at the latest', async () => {
+  test('the 30 s of grace of a refreshed token end at its own exp at the latest', async () => {
     const { token } = await signUp(h)
     h.clock.advance(60 * MINUTES - 10 * SECONDS)
     await renew(token)
@@ -104,7 +104,7 @@ describe('refresh', () => {
     assert.equal(await getMeStatus(answers[0]!), 200)
   })
 
-  test('a token can be refreshed after 30 s if its successor was never presented, as in a lost answer', async () => {
+  test('a token can be refreshed after 30 s if its successor was never presented, as after a lost answer', async () => {
     const { token } = await signUp(h)
     const lost = await renew(token)
     h.clock.advance(20 * MINUTES)
@@ -132,7 +132,7 @@ describe('refresh', () => {
     }
   })
 
-  test('the 30 s of a token count from its own successor, not from the newest token', async () => {
+  test('the 30 s of grace of a token begin when its own successor is issued, not a later token', async () => {
     const { token: first } = await signUp(h)
     const second = await renew(first)
     h.clock.advance(20 * SECONDS)
@@ -144,7 +144,7 @@ describe('refresh', () => {
     assert.equal(await getMeStatus(third), 401)
   })
 
-  test('a refresh without a token, or with one that we did not sign, gets 401', async () => {
+  test('a refresh without a token, or with a token that we did not sign, gets 401', async () => {
     const none = await h.call('POST', '/api/v1/auth/refresh')
     assert.equal(none.status, 401)
     assert.equal(none.headers['www-authenticate'], 'Bearer')
@@ -164,7 +164,7 @@ describe('refresh', () => {
 })
 
 describe('logout', () => {
-  test('a logout ends all tokens of the session, also for refresh, and no other session', async () => {
+  test('a logout ends all tokens of the session, even for a refresh, and ends no other session', async () => {
     const { token } = await signUp(h)
     const other = await signUp(h)
     const next = await renew(token)
@@ -180,7 +180,7 @@ describe('logout', () => {
 })
 
 describe('deleting one’s account', () => {
-  test('a deletion needs a fresh code, requested with or without the token, and leaves no row', async () => {
+  test('deleting an account needs a fresh code, requested with or without the token, and leaves no row', async () => {
     for (const withToken of [true, false]) {
       const { email, token } = await signUp(h)
       assert.equal((await h.call('DELETE', '/api/v1/auth/me', { token, body: { code: '1234' } })).status, 422)

@@ -11,7 +11,6 @@ import { waitUntil } from './support/wait-until.ts'
 
 const ROUNDS = 3
 
-// "SIGTERM under load loses no acknowledged request and ends within 10 s"
 test('SIGTERM under load loses no acknowledged request, and the process ends within 10 s', {
   timeout: 120_000,
 }, async t => {
@@ -51,7 +50,7 @@ test('SIGTERM under load loses no acknowledged request, and the process ends wit
   for (const id of scores) assert.equal(counts.get(id), 3, `score ${id}`)
   const mailsTo = (email: string) => smtp.mails.filter(mail => mail.to.includes(email)).length
   await smtp.until(() => [...emails].every(email => mailsTo(email) > 0))
-  // A worker that stops finishes the mail that it is sending, so no mail goes out twice.
+  // Before a worker stops, it finishes the mail that it is sending. So no mail goes out twice.
   for (const email of emails) assert.equal(mailsTo(email), 1, email)
 
   assert.equal(await services[0]!.stop(), 0)
@@ -61,7 +60,7 @@ test('SIGTERM ends a node that is still starting and waits for the migration of 
   const database = await testDatabase()
   await database.sql`delete from migration where name not like '%.sql'`
   await database.sql.begin(async tx => {
-    // The lock of a migration that never ends.
+    // This is the lock that a migration holds. Here it is never released.
     await tx`select pg_advisory_xact_lock(4217336001)`
     const child = run(['serve'], { PORT: '0', ...settingsFor(database.url) })
     await waitUntil(async () => {

@@ -5,10 +5,10 @@ import { signUp } from './support/scenario.ts'
 
 const h = harness()
 
-// PostgreSQL keeps a generic plan that it made for the content of the tables at that time. A new installation is empty.
-test('sign-ups use the indexes from the first one on, and no statement is planned twice', async () => {
+// PostgreSQL makes a generic plan for the current content of the tables, and keeps it. At first the tables are empty.
+test('sign-ups use the indexes from the first sign-up on, and no statement is planned twice', async () => {
   for (let count = 0; count < 10; count += 1) await signUp(h)
-  // The requests came one after the other, so one connection served them all.
+  // The requests were sent one after the other, so they all used the same connection.
   assert.equal(h.ctx.sql.pipeline.stats().total, 1)
   const [plans] = await h.ctx.sql<{ generic: number; custom: number }>`
     select sum(generic_plans) as generic, sum(custom_plans) as custom, pg_stat_force_next_flush()

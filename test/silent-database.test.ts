@@ -22,7 +22,7 @@ async function connectThroughProxy() {
   return { proxy, sql, close }
 }
 
-test('statements to a silent database are unavailable in bounded time, and the next use new connections', async () => {
+test('statements to a silent database fail in bounded time, and later statements use new connections', async () => {
   const { proxy, sql, close } = await connectThroughProxy()
   await sql`select 1`
   proxy.setSilent(true)
@@ -55,7 +55,7 @@ test('a silent database is noticed in bounded time even while more statements fo
   await close()
 })
 
-test('a statement whose reply stops half-way is unavailable', async () => {
+test('a statement whose reply stops halfway fails with `unavailable`', async () => {
   const { proxy, sql, close } = await connectThroughProxy()
   await sql`select 1`
   proxy.silenceAfter(1_000_000)
@@ -68,7 +68,7 @@ test('a statement whose reply stops half-way is unavailable', async () => {
   await close()
 })
 
-test('a transaction on a server that became read-only is unavailable, and the next uses a new connection', async () => {
+test('a transaction on a server that became read-only fails, and the next transaction uses a new connection', async () => {
   const database = await testDatabase()
   const sql = connect(database.url, { max: 1 })
   const pid = async () => (await sql.begin(tx => tx<{ pid: number }>`select pg_backend_pid() as pid`))[0]!.pid
@@ -83,7 +83,7 @@ test('a transaction on a server that became read-only is unavailable, and the ne
   await database.drop()
 })
 
-test('a single statement on a read-only server retires its connection, and a division by zero does not', async () => {
+test('a statement that writes to a read-only server retires its connection, but a division by zero does not', async () => {
   const database = await testDatabase()
   const name = new URL(database.url).pathname.slice(1)
   const sql = connect(database.url, { connections: 1 })
@@ -99,7 +99,7 @@ test('a single statement on a read-only server retires its connection, and a div
     const refused = sql`insert into missed_guess (slot) values (99)`
     stillWaiting = sql`select 1 as one from pg_advisory_xact_lock_shared(1)`
     await assert.rejects(refused, isUnavailable)
-    // A new connection is used at once, although the old one still owes a reply.
+    // A new connection is used at once, although a statement still waits for its reply on the old connection.
     assert.notEqual(await pid(), before)
     await sql`insert into missed_guess (slot) values (99)`
   })

@@ -13,7 +13,7 @@ const h = harness()
 describe('a statement with fragments', () => {
   const statement = (strings: TemplateStringsArray, ...values: unknown[]) => prepareStatement(strings, values)
 
-  test('a statement takes over the text of its fragments and binds their values in order', () => {
+  test('a statement contains the text of its fragments and binds their values in order', () => {
     const within = (least: number, most: number) => fragment`between ${least} and ${most}`
     const { text, values } =
       statement`select ${fragment`id, name`} from t where a = ${1} and b ${within(2, 3)} limit ${4}`
@@ -32,7 +32,7 @@ describe('a statement with fragments', () => {
     assert.notEqual(all.name, open.name)
   })
 
-  test('the same fragments in other places are another statement', () => {
+  test('the same fragments in different places give different statements', () => {
     const pair = (one: unknown, two: unknown) => statement`(${one}, ${two})`
     const list = (item: unknown) => fragment`[${item}]`
     const texts = [pair(list(1), list(2)), pair(list(list(1)), 2), pair(1, list(list(2))), pair(1, 2), pair(list(1), 2)]
@@ -42,7 +42,7 @@ describe('a statement with fragments', () => {
     )
   })
 
-  test('PostgreSQL runs it', async () => {
+  test('PostgreSQL runs a statement with a fragment or with an empty fragment', async () => {
     const above = (least: number) => fragment`where n > ${least}`
     const numbers = (condition: Fragment) => h.database.sql`select n from generate_series(1, ${3}) as n ${condition}`
     assert.deepEqual(await numbers(above(2)), [{ n: 3 }])
@@ -51,7 +51,7 @@ describe('a statement with fragments', () => {
 })
 
 describe('a statement that fails', () => {
-  test('when one of several concurrent statements fails, its error is thrown and all roll back', async () => {
+  test('when one of several concurrent statements fails, its error is thrown and the transaction rolls back', async () => {
     const { sql } = h.database
     const user = await makeUser(h)
     const update = (divisor: number) =>
@@ -66,12 +66,12 @@ describe('a statement that fails', () => {
     const before = await readProfile()
     await assert.rejects(update(0), { code: '22012' })
     assert.deepEqual(await readProfile(), before)
-    // The connection still knows which statements it has prepared.
+    // After the rollback, the prepared statements of the connection still work.
     await update(1)
     assert.deepEqual(await readProfile(), [{ locale: 'en', first_name: 'Zoé' }])
   })
 
-  test('a statement that is sent after its transaction rolled back throws', async () => {
+  test('a statement that is sent after its transaction was rolled back throws', async () => {
     const { sql } = h.database
     const user = await makeUser(h)
     const failure = Promise.withResolvers<void>()
@@ -103,13 +103,13 @@ describe('a statement that fails', () => {
     assert.equal((failed[0]!.reason as AppError).code, 'unavailable')
   })
 
-  test('a prepared statement that became stale is `unavailable` once, and works at the second try', async () => {
+  test('a prepared statement that became stale fails with `unavailable` once, and succeeds at the second try', async () => {
     const { sql } = h.database
     const other = connect(h.database.url, { connections: 1, max: 1 })
     await sql`create table changing (id integer)`
     const read = (on: Query) => on`select id from changing`
     const ways: [string, (statement: typeof read) => Promise<unknown>][] = [
-      ['alone', statement => statement(other)],
+      ['outside a transaction', statement => statement(other)],
       ['in a transaction', statement => other.begin(statement)],
     ]
     for (const [name, run] of ways) {
@@ -127,7 +127,7 @@ describe('a statement that fails', () => {
     await other.close()
   })
 
-  test('an intake that waits for a lock does not hold up requests of users', async () => {
+  test('an intake that waits for a lock does not delay requests of users', async () => {
     const user = await makeUser(h)
     const game_id = newGameId()
     const event = cloudEvent('game_joined', { game_id, creator_id: user.id, player_ids: [user.id, 99], actor_id: 99 })

@@ -4,16 +4,14 @@ import { describe, test } from 'node:test'
 import * as sessions from '../src/auth/sessions.ts'
 import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
-
 import { waitsForLock } from './support/database.ts'
 import type { Event } from './support/event-stream.ts'
-
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { payloadOf, signIn } from './support/scenario.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-/** More events than a stream can have before the awaited one. */
+/** A stream sends fewer events than this before the awaited event. */
 const MAX_EVENTS = 20
 
 const isFinalSync = ({ event, data }: Event) => event === 'sync' && data.unread_count === 2
@@ -23,8 +21,8 @@ const h = harness()
 describe('the end of a stream', { timeout: 60_000 }, () => {
   const { at, second, startSecond, openSynced } = twoProcesses(h)
 
-  describe('what ends a stream', () => {
-    test('a logout ends the streams of that session at all processes, and no others', async () => {
+  describe('the reasons for the end of a stream', () => {
+    test('a logout ends the streams of that session at all processes, and no other streams', async () => {
       const user = await makeUser(h)
       const other = await signIn(h, user.email)
       const streams = [await openSynced(at.here, user.token), await openSynced(at.there, user.token)]
@@ -48,7 +46,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       assert.equal(await stream.ended(), true)
     })
 
-    test('signing a user out and deleting the account end the streams of the user', async () => {
+    test('a sign-out by an operator and the deletion of an account end the streams of the user', async () => {
       for (const work of [
         (id: number) => sessions.endAll(h.database.sql, id, h.clock.now()),
         (id: number) => eraseUser(h.database.sql, id),
@@ -74,14 +72,14 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
   describe('the log of streams', () => {
     const readLines = () => h.logged.filter(line => line.msg === 'answered' && line.route === `${PATH}/stream`)
 
-    /** Waits for one more line than `count`. */
+    /** Waits until there is one line more than `count`. @returns the last line */
     async function nextLine(count: number): Promise<Record<string, unknown>> {
       await waitUntil(() => readLines().length > count)
       assert.equal(readLines().length, count + 1)
       return readLines().at(-1)!
     }
 
-    test('the log has a line for each stream at its end, whether the client or the service ended it', async () => {
+    test('each stream is logged once, at its end, whether the client or the service ends the stream', async () => {
       const user = await makeUser(h)
       const leaving = await openSynced(at.here, user.token)
       let count = readLines().length
@@ -94,7 +92,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       assert.equal((await nextLine(count)).status, 200)
     })
 
-    test('the log has the status 499 for a client that left before its answer', async () => {
+    test('a request whose client left before the answer is logged with the status 499', async () => {
       const user = await makeUser(h)
       const aborted = () => h.logged.filter(line => line.status === 499)
       await h.database.sql.begin(async tx => {
@@ -115,7 +113,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
   })
 
   describe('a lost listening connection', () => {
-    /** Cuts the listening connections of both processes, and runs `work` while both know that they are down. */
+    /** Cuts the listening connections of both processes. Runs `work` after both processes have noticed the loss. */
     async function cutConnections(work: () => Promise<unknown> = async () => {}): Promise<void> {
       const down = [h.ctx, second.ctx].map(({ listener }) => new Promise<void>(resolve => listener!.onDown(resolve)))
       const { sql } = h.database
@@ -126,7 +124,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       await work()
     }
 
-    test('the listening connection comes back, and every stream gets a sync', async () => {
+    test('after the listening connection is restored, every stream gets a sync', async () => {
       const user = await makeUser(h)
       const streams = [await openSynced(at.here, user.token), await openSynced(at.there, user.token)]
       let ids: number[] = []
@@ -135,7 +133,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       })
       for (const stream of streams) {
         let last = await stream.next()
-        // If the connection was back in time, other events and an earlier `sync` come first.
+        // If the connection is restored quickly, the stream first sends other events and an earlier `sync`.
         for (let events = 0; events < MAX_EVENTS && !isFinalSync(last); events += 1) last = await stream.next()
         assert.deepEqual(last.data, { unread_count: 2, latest_id: ids[1] })
       }
@@ -147,11 +145,11 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       }
     })
 
-    test('the streams of a session that ended in the meantime end', async () => {
+    test('a stream ends after the reconnection if its session ended during the loss', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
       const stream = await openSynced(at.there, user.token)
       const stays = await openSynced(at.there, other.token)
-      // This statement does not notify the processes.
+      // This statement sends no NOTIFY to the processes.
       await h.database.sql`
       update session set ended_at = created_at, end_reason = 'logout' where id = ${payloadOf(user.token).sid}`
       await cutConnections()

@@ -13,7 +13,7 @@ describe('the times of a stream', () => {
   before(async () => {
     address = await listen(h.app)
   })
-  test('a stream has a heartbeat every 20 s', async () => {
+  test('a stream sends a heartbeat every 20 s', async () => {
     const { token } = await makeUser(h)
     const stream = await openStream(address, token)
     await stream.heartbeat()
@@ -27,7 +27,7 @@ describe('the times of a stream', () => {
   test('a stream ends at the exp of its token', async () => {
     const { token } = await makeUser(h)
     const { sid, sub, iat } = payloadOf(token)
-    // A token that expires in two seconds.
+    // The token expires in two seconds.
     const claims = { sub: Number(sub), sid, generation: 1, iat, nbf: iat, exp: iat + 2 }
     const stream = await openStream(address, createTokens(h.ctx.keys).sign(claims))
     assert.equal((await stream.next()).event, 'sync')

@@ -23,7 +23,7 @@ function requestCode(
 }
 
 describe('request-otp', () => {
-  test('request-otp allows 5 requests in a fixed minute from the first, then answers 429 with the headers', async () => {
+  test('request-otp allows 5 requests in the minute after the first, and then answers 429 with rate-limit headers', async () => {
     const client = newAddress()
     for (let count = 1; count <= 5; count += 1) {
       const answer = await requestCode(client)
@@ -44,7 +44,7 @@ describe('request-otp', () => {
     assert.equal((await requestCode(client)).status, 200)
   })
 
-  test('every answer counts, and a 429 does not move the window', async () => {
+  test('every request counts, whatever its answer, and a 429 does not extend the window', async () => {
     const client = newAddress()
     const bodies = ['{', { email: 'x' }, { email: newEmail() }, 'x'.repeat(70_000), {}]
     for (const body of bodies) await requestCode(client, {}, body)
@@ -63,7 +63,7 @@ describe('request-otp', () => {
 })
 
 describe('verify-otp', () => {
-  test('verify-otp allows 10 requests a minute, counted apart from request-otp', async () => {
+  test('verify-otp allows 10 requests a minute, counted separately from request-otp', async () => {
     const client = newAddress()
     await requestCode(client)
     const body = { email: newEmail(), code: '1234' }
@@ -94,7 +94,7 @@ describe('the client of a window', () => {
     assert.equal(await readRemaining(`::ffff:${client}`), 3)
   })
 
-  test('behind a trusted proxy the client is the rightmost address that is no trusted proxy', async () => {
+  test('behind a trusted proxy the client is the rightmost address that is not a trusted proxy', async () => {
     const client = newAddress()
     assert.equal(await readRemaining('10.1.2.3', { 'x-forwarded-for': `1.1.1.1, ${client}, 10.9.9.9` }), 4)
     assert.equal(await readRemaining('fd00::7', { 'x-forwarded-for': `2.2.2.2, ${client}` }), 3)
@@ -108,12 +108,12 @@ describe('the client of a window', () => {
     assert.equal(await readRemaining('10.5.5.6', { 'x-forwarded-for': '[2001:db8:77::2]' }), 3)
   })
 
-  test('a trusted proxy that sends no address is counted itself', async () => {
+  test('if a trusted proxy sends no valid address, the proxy itself is counted as the client', async () => {
     assert.equal(await readRemaining('10.5.5.5', { 'x-forwarded-for': 'rubbish' }), 4)
     assert.equal(await readRemaining('10.5.5.5', { 'x-forwarded-for': "'; drop table throttle" }), 3)
   })
 
-  test('a forwarded header from another peer is ignored, logged once a minute and reported by /readyz', async () => {
+  test('a forwarded header from an untrusted peer is ignored, logged once a minute and reported by /readyz', async () => {
     const client = newAddress()
     h.clock.advance(60_000)
     const before = h.logged.length
@@ -129,7 +129,7 @@ describe('the client of a window', () => {
   })
 })
 
-test('another process continues the counters, which are in the database', async () => {
+test('another process continues the same counters, because they are in the database', async () => {
   const client = newAddress()
   for (let count = 0; count < 5; count += 1) await requestCode(client)
   const other = await anotherApp(h, { THROTTLE_REQUEST_OTP: '5' })
@@ -139,7 +139,7 @@ test('another process continues the counters, which are in the database', async 
   await other.close()
 })
 
-test('of many concurrent requests only as many as the limit pass', async () => {
+test('if many requests are concurrent, only as many as the limit allows are accepted', async () => {
   for (let round = 0; round < 20; round += 1) {
     const client = newAddress()
     const answers = await Promise.all(Array.from({ length: 15 }, () => requestCode(client)))
@@ -147,13 +147,13 @@ test('of many concurrent requests only as many as the limit pass', async () => {
   }
 })
 
-test('a wait for the lock of a counter that takes too long answers 503', async () => {
+test('a request that waits too long for the lock of its counter gets 503', async () => {
   const client = newAddress()
   await requestCode(client)
   const answer = await h.database.sql.begin(async tx => {
     await tx`select key from throttle where key like ${`%${client}`} for update`
     const stuck = requestCode(client)
-    // The server itself cancels the statement after 30 s.
+    // This cancels the statement at once. Without it, PostgreSQL would cancel the statement after 30 s.
     await waitUntil(async () => {
       const cancelled = await h.database.sql`
         select pg_cancel_backend(pid) from pg_stat_activity

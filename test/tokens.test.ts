@@ -16,7 +16,7 @@ function readHeader(token: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split('.')[0]!, 'base64url').toString())
 }
 
-/** Signs any header and payload, by default with the service's own secret. */
+/** Signs any header and payload, by default with the secret of the service. */
 function forge(header: unknown, payload: unknown, secret: string | Buffer = JWT_SECRET, hash = 'sha256'): string {
   const signed = `${part(header)}.${part(payload)}`
   return `${signed}.${createHmac(hash, secret).update(signed).digest('base64url')}`
@@ -35,7 +35,7 @@ async function getStatus(authorization: string | undefined): Promise<number> {
 }
 
 describe('200', () => {
-  test('a token of the service is accepted, and so is the same token signed by hand with its secret', async () => {
+  test('a token of the service is accepted, and so are the same claims signed by hand with its secret', async () => {
     const { token } = await signUp(h)
     assert.equal(await getStatus(`Bearer ${token}`), 200)
     assert.equal(await getStatus(`bearer   ${token}`), 200)
@@ -168,7 +168,7 @@ describe('rotation of JWT_SECRET', () => {
     assert.equal(createTokens(newer).read(old, now), undefined)
   })
 
-  test('codes that were hashed and sealed under the old secret still work', () => {
+  test('codes that were hashed and sealed with the old secret still work', () => {
     const id = claims.sid
     assert.equal(rotated.matches(older.mac(id, '1234'), id, '1234'), true)
     assert.equal(rotated.matches(older.mac(id, '1234'), id, '1235'), false)
@@ -176,7 +176,7 @@ describe('rotation of JWT_SECRET', () => {
     assert.equal(newer.open(id, older.seal(id, '1234')), undefined)
   })
 
-  test('a sealed code cannot be opened for another row', () => {
+  test('a sealed code cannot be opened with the id of another row', () => {
     assert.equal(older.open('another row', older.seal(claims.sid, '1234')), undefined)
   })
 })

@@ -7,7 +7,7 @@ type Functions = typeof Type
 
 const options = { description: 'what it is', examples: ['one'], rule: { fr: 'non', en: 'no' } }
 
-// Schemas that use each function with and without options, nested, and with required and optional keys.
+// These schemas use each function with and without options, nested, and with required and optional members.
 const schemas: Record<string, (type: Functions) => object[]> = {
   Array: type => [type.Array(type.Integer()), type.Array(type.String(), { maxItems: 3, ...options })],
   Boolean: type => [type.Boolean(), type.Boolean(options)],
@@ -33,7 +33,7 @@ const schemas: Record<string, (type: Functions) => object[]> = {
 for (const word of Object.keys(Type)) {
   test(`Type.${word} builds the same schema as TypeBox`, () => {
     const [ours, theirs] = [Type, TypeBox].map(type => schemas[word]!(type))
-    // Compared as text: the order of keys decides the text of the OpenAPI document.
+    // The schemas are compared as text, because the order of their members appears in the OpenAPI document.
     assert.equal(JSON.stringify(ours), JSON.stringify(theirs))
   })
 }

@@ -12,8 +12,8 @@ import { copyProgram, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-// A migration that follows CONTRIBUTING.md: the statements of the version before still work, and it locks tables in the
-// same order as they do.
+// This migration follows CONTRIBUTING.md. The statements of the previous version still work after the migration. The
+// migration locks tables in the same order as these statements.
 const NEXT = '9999_next.sql'
 const MIGRATION = `
   alter table app_user add column next text not null default '';
@@ -32,7 +32,7 @@ describe('an upgrade', () => {
 
   const addMigration = () => writeFile(join(folder, 'migrations', NEXT), MIGRATION)
 
-  test('an upgrade under load keeps every acknowledged request, and no request fails', {
+  test('an upgrade under load loses no acknowledged request, and no request fails', {
     timeout: 120_000,
   }, async t => {
     const database = await testDatabase()
@@ -52,7 +52,7 @@ describe('an upgrade', () => {
       return started
     }
 
-    // The services that get the load. A proxy in front of them would have the same list.
+    // These services receive the load. A load balancer in front of the services would have the same list.
     const targets = await start(2, folder)
     const old = [...targets]
     const players = await makePlayers(database.sql)
@@ -63,14 +63,14 @@ describe('an upgrade', () => {
     const { emails, scores } = load.acknowledged
     await load.more()
 
-    // The new version is unpacked over the running one, which stays ready.
+    // The files of the new version are added to those of the running version, which stays ready.
     await addMigration()
     assert.equal((await fetch(`${old[0]!.address}/readyz`)).status, 200)
     const [first, second] = await start(2, folder)
     const applied = [first!, second!].flatMap(service => service.lines.filter(line => line.includes(NEXT)))
     assert.equal(applied.length, 1)
 
-    // Both versions serve, and a stream of the old version delivers an event that the new version received.
+    // Both versions serve requests. A stream of the old version delivers an event that the new version received.
     targets.push(first!, second!)
     await load.more()
     assert.equal((await fetch(`${old[0]!.address}/readyz`)).status, 200)
@@ -100,12 +100,12 @@ describe('an upgrade', () => {
     }
   })
 
-  test('a migration that waits for a table of a running dump does not block other statements', {
+  test('a migration that waits for a table lock of a running dump does not block other statements', {
     timeout: 60_000,
   }, async () => {
     const database = await testDatabase()
     await addMigration()
-    // This copy of the module knows the new file.
+    // This copy of the module finds the new migration.
     const next = (await import(join(folder, 'src/db/migrate.ts'))) as { migrate: typeof migrate }
     let applied: Promise<string[]> | undefined
     await database.sql.begin(async dump => {
@@ -119,7 +119,7 @@ describe('an upgrade', () => {
   })
 })
 
-/** Returns the event that a player joined a game of the reader. */
+/** Returns a `game_joined` event for a game that the reader created. */
 function joinedEvent(actor: number, reader: number) {
   return {
     specversion: '1.0',

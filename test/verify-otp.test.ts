@@ -14,7 +14,7 @@ function verify(email: unknown, code: unknown, options: { token?: string; header
 }
 
 describe('200', () => {
-  test('a sign-up answers exactly access_token and is_new_user, and creates the account with its terms', async () => {
+  test('a sign-up answers exactly access_token and is_new_user, and creates the account with the accepted terms', async () => {
     const email = newEmail()
     await requestCode(profile(email))
     const answer = await verify(email, await queuedCode(h, email))
@@ -82,7 +82,7 @@ describe('200', () => {
     })
   }
 
-  test('a right code works until just before 15 minutes, and not afterwards', async () => {
+  test('the right code works until 15 minutes have passed, and not afterwards', async () => {
     const email = newEmail()
     await requestCode(profile(email))
     const code = await queuedCode(h, email)
@@ -129,16 +129,16 @@ describe('422 validation_failed', () => {
     ['a number', 1234],
     ['three digits', '123'],
     ['five digits', '12345'],
-    ['a space', ' 123'],
-    ['spaces around', ' 1234 '],
-    ['letters', '12a4'],
-    ['Arabic digits', '١٢٣٤'],
-    ['a line break', '1234\n'],
+    ['three digits after a space', ' 123'],
+    ['four digits between spaces', ' 1234 '],
+    ['three digits and a letter', '12a4'],
+    ['four Arabic digits', '١٢٣٤'],
+    ['four digits and a line break', '1234\n'],
     ['null', null],
     ['a list', ['1234']],
   ]
   for (const [name, code] of invalidCodes) {
-    test(`${name} as the code is refused with 422 and costs no attempt`, async () => {
+    test(`a code that is ${name} is refused with 422 and does not count as an attempt`, async () => {
       const email = newEmail()
       await requestCode(profile(email))
       for (let attempt = 0; attempt < 6; attempt += 1) {
@@ -154,7 +154,7 @@ describe('422 validation_failed', () => {
 })
 
 describe('the lane of a known client', () => {
-  test('a known client can sign in after a stranger has used up every guess', async () => {
+  test('a known client can sign in after a stranger has used up all guesses', async () => {
     const { email, token } = await signUp(h)
     for (let round = 0; round < 12; round += 1) {
       h.clock.advance(4 * 3_600_000)
@@ -180,7 +180,7 @@ describe('the lane of a known client', () => {
     }
     const mailed = await queuedCode(h, email)
     assert.equal((await verify(email, mailed, { token })).status, 200)
-    // A code in the client's own lane comes first. The stranger's five guesses do not reach it.
+    // The code in the client's own lane is compared first. The five guesses of the stranger do not count against it.
     h.clock.advance(60_000)
     await requestCode({ email }, token)
     const ownCode = await queuedCode(h, email, payloadOf(token).sid)
@@ -191,7 +191,7 @@ describe('the lane of a known client', () => {
     assert.equal((await verify(email, ownCode, { token })).status, 200)
   })
 
-  test('a code for a known client leaves the shared code valid, and the 60 s count over all lanes', async () => {
+  test('a code for a known client leaves the shared code valid, and the cooldown of 60 s covers all lanes', async () => {
     const { email, token } = await signUp(h)
     h.clock.advance(60_000)
     await requestCode({ email })
@@ -203,7 +203,7 @@ describe('the lane of a known client', () => {
     assert.equal((await verify(email, sharedCode)).status, 200)
   })
 
-  test('the token of an expired, logged-out session selects its lane for 90 days', async () => {
+  test('the token of an expired and logged-out session selects the lane of this session for 90 days', async () => {
     const { email, token } = await signUp(h)
     await h.call('POST', '/api/v1/auth/logout', { token })
     h.clock.advance(89 * 86_400_000)
@@ -214,7 +214,7 @@ describe('the lane of a known client', () => {
     assert.match(await queuedCode(h, email, null), /^\d{4}$/)
   })
 
-  test('a token of a revoked session or another account, or an unusable one, selects no lane', async () => {
+  test('a token of a revoked session, a token of another account and an unusable token select no lane', async () => {
     const { email, token } = await signUp(h)
     const stranger = await signUp(h)
     const { sid } = payloadOf(token)
@@ -228,7 +228,7 @@ describe('the lane of a known client', () => {
   })
 })
 
-test('a second sign-in opens a second session and keeps the first', async () => {
+test('a second sign-in opens a second session and keeps the first session', async () => {
   const first = await signUp(h)
   const second = await signIn(h, first.email)
   assert.notEqual(payloadOf(first.token).sid, payloadOf(second.token).sid)

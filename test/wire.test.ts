@@ -92,7 +92,7 @@ describe('bodies', () => {
   const assessLevel = (body: unknown, token: string, headers: Record<string, string> = {}) =>
     h.call('POST', '/api/v1/auth/level-assessment', { token, body, headers })
 
-  test('a body that is malformed, not an object or not UTF-8 answers 422 on the field body', async () => {
+  test('a body that is malformed, not an object or not UTF-8 is answered with a 422 that names body', async () => {
     const { token } = await signUp(h)
     for (const body of ['{', '[]', '"x"', '7', 'null', 'null x', 'true', '{"game_level_id":1}x', '\ufeff{}']) {
       const answer = await assessLevel(body, token)
@@ -108,7 +108,7 @@ describe('bodies', () => {
     assert.equal(latin.statusCode, 422)
   })
 
-  test('unknown keys are ignored, __proto__ and constructor included', async () => {
+  test('unknown members of a body are ignored, even __proto__ and constructor', async () => {
     const { token } = await signUp(h)
     for (const key of ['__proto__', 'constructor', 'toString', 'x']) {
       const answer = await assessLevel(`{"${key}":{"game_level_id":"no"},"game_level_id":1}`, token)
@@ -125,7 +125,7 @@ describe('bodies', () => {
     }
   })
 
-  test('a body of 64 KiB is accepted, one byte more answers 413', async () => {
+  test('a body of 64 KiB is accepted, and a body with one more byte gets 413', async () => {
     const { token } = await signUp(h)
     const bodyOfSize = (size: number) => `{"game_level_id":1,"x":"${'y'.repeat(size - 26)}"}`
     assert.equal((await assessLevel(bodyOfSize(65_536), token)).status, 200)
@@ -134,8 +134,8 @@ describe('bodies', () => {
     }
   })
 
-  test('a body full of blanks is rejected within a second', async () => {
-    // Takes milliseconds; seconds if the time grows with the square of the length.
+  test('a body full of spaces is rejected within a second', async () => {
+    // This takes milliseconds. It would take seconds if the time grew with the square of the length.
     const email = `a${' '.repeat(65_000)}b`
     const start = performance.now()
     const answer = await h.call('POST', '/api/v1/auth/verify-otp', { body: { email, code: '0000' } })
@@ -163,7 +163,7 @@ describe('on a real socket', () => {
     return answer
   }
 
-  test('400 and 431 of the HTTP parser have the shape of every error', async () => {
+  test('the answers 400 and 431 of the HTTP parser have the shape of every error', async () => {
     for (const [bytes, status, code] of [
       ['NOT HTTP AT ALL\r\n\r\n', 400, 'validation_failed'],
       [`GET / HTTP/1.1\r\nHost: x\r\nX-Big: ${'y'.repeat(20_000)}\r\n\r\n`, 431, 'payload_too_large'],
@@ -185,7 +185,7 @@ describe('on a real socket', () => {
     assert.match(answer, /^HTTP\/1.1 413 /)
   })
 
-  test('a client that closes the connection within its body causes no error in the log', async () => {
+  test('a client that closes the connection before its body is complete causes no error in the log', async () => {
     if (!h.app.server.listening) await h.app.listen({ port: 0, host: '127.0.0.1' })
     const arrived = once(h.app.server, 'request')
     const socket = connect((h.app.server.address() as { port: number }).port, '127.0.0.1')
@@ -196,7 +196,7 @@ describe('on a real socket', () => {
     const [, response] = await arrived
     socket.destroy()
     await once(response, 'close')
-    // The process logs an error, if any, within a few round trips to the database.
+    // If there were an error, the process would log it within a few round trips to the database.
     for (let turn = 0; turn < 10; turn += 1) await h.call('GET', '/readyz')
     assert.deepEqual(
       h.logged.filter(line => line.level === 50),

@@ -5,7 +5,7 @@ import { suite, test } from 'node:test'
 import { type Outbox, outbox } from './support/outbox.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-/** A task that runs until `finish` is called. */
+/** Returns a task that runs until `finish` is called. */
 function slowTask() {
   const begun = Promise.withResolvers<void>()
   const end = Promise.withResolvers<void>()
@@ -33,7 +33,7 @@ async function addLockedJob({ sql }: Outbox, worker: string): Promise<void> {
 const WORKER_PROGRAM = new URL('./support/worker.ts', import.meta.url).pathname
 
 suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
-  test('four workers mail each of fifty codes once', async t => {
+  test('four workers together mail each of fifty codes exactly once', async t => {
     const box = await outbox(t)
     const addresses = Array.from({ length: 50 }, (_, index) => `player${index}@example.com`)
     await Promise.all(addresses.map(address => box.ask(address)))
@@ -44,7 +44,7 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('the mail of a worker that was killed while sending is sent by another within 15 s', async t => {
+  test('the mail of a worker that was killed while sending is sent by another worker within 15 s', async t => {
     const box = await outbox(t, 'hold')
     await box.ask('zoe@example.com')
     const child = spawn(process.execPath, [WORKER_PROGRAM, box.url, box.smtp.url], { stdio: 'inherit' })
@@ -66,8 +66,8 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     await box.sql`select graphile_worker.add_job('slow')`
     await box.work({ slow: slow.task })
     await slow.begun
-    // The job of a worker that does not exist, locked later than ours. When it is freed, ours would have been freed
-    // too.
+    // The worker of this job does not exist, and the job was locked after the slow job. If the slow job were to be freed,
+    // that would have happened before this job is freed.
     const freed = Promise.withResolvers<void>()
     await addLockedJob(box, 'gone')
     const other = await box.work({ slow: slow.task, witness: async () => freed.resolve() })
@@ -102,7 +102,7 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('a worker takes a job that is locked for it but never arrived, and not its running job again', async t => {
+  test('a worker runs a job that is locked for it but never reached it, and runs its current job only once', async t => {
     const box = await outbox(t)
     const slow = slowTask()
     const received = Promise.withResolvers<void>()
@@ -117,7 +117,7 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.equal(slow.calls(), 1)
   })
 
-  test('a silent mail server does not hold up other tasks of a worker, and its mails go out later', async t => {
+  test('a silent mail server does not delay other tasks of a worker, and its mails go out later', async t => {
     const box = await outbox(t, 'silent')
     await Promise.all(['a', 'b', 'c', 'd', 'e'].map(name => box.ask(`${name}@example.com`)))
     const reminded = Promise.withResolvers<void>()

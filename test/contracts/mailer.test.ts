@@ -5,7 +5,7 @@ import { type Mail, type Mailer, MailFailure } from '../../src/mail/mailer.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { smtpServer } from '../support/smtp.ts'
 
-/** A mailer of either kind, with the mails that arrived through it, oldest first. */
+/** A mailer, and a function that returns the mails that it delivered, oldest first. */
 type OpenMailer = { mailer: Mailer; readArrived(): Mail[]; close(): Promise<void> }
 
 const MAIL: Mail = {
@@ -45,7 +45,7 @@ const IMPLEMENTATIONS: Record<string, () => Promise<OpenMailer>> = {
 }
 
 for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
-  suite(`the mailer ${name}`, () => {
+  suite(`the ${name} mailer`, () => {
     const cases: Record<string, (opened: OpenMailer) => Promise<void>> = {
       'a mail arrives unchanged': async ({ mailer, readArrived: arrived }) => {
         await mailer.send(MAIL)
@@ -59,7 +59,7 @@ for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
           ['one', 'two'],
         )
       },
-      'markup in the text stays text': async ({ mailer, readArrived: arrived }) => {
+      'markup in the text of a mail arrives as text': async ({ mailer, readArrived: arrived }) => {
         await mailer.send({ ...MAIL, text: '<script>alert(1)</script> .\n.\nFrom here\n' })
         assert.equal(arrived()[0]!.text, '<script>alert(1)</script> .\n.\nFrom here\n')
       },
@@ -77,18 +77,18 @@ for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
 
     const unsafeMails: Record<string, Partial<Mail>> = {
       'a list of addresses': { to: 'zoe@example.com, eve@evil.example' },
-      'a quoted list': { to: '"zoe@example.com, eve"@evil.example' },
-      'a list with semicolons': { to: 'zoe@example.com;eve@evil.example' },
-      'a display name': { to: 'Zoe <zoe@example.com>' },
+      'a quoted list of addresses': { to: '"zoe@example.com, eve"@evil.example' },
+      'a list of addresses with semicolons': { to: 'zoe@example.com;eve@evil.example' },
+      'a display name in the address': { to: 'Zoe <zoe@example.com>' },
       'a second line in the address': { to: 'zoe@example.com\r\nRCPT TO:<eve@evil.example>' },
-      'a group': { to: 'friends:zoe@example.com,eve@evil.example;' },
-      'a comment': { to: 'zoe(x)@example.com' },
+      'a group of addresses': { to: 'friends:zoe@example.com,eve@evil.example;' },
+      'a comment in the address': { to: 'zoe(x)@example.com' },
       'no address': { to: '' },
       'a second line in the subject': { subject: 'Code\r\nBcc: eve@evil.example' },
       'a NUL in the subject': { subject: 'Code\0' },
     }
     for (const [title, parts] of Object.entries(unsafeMails)) {
-      test(`${title} is rejected for good, and the error does not repeat it`, async () => {
+      test(`a mail with ${title} is rejected permanently, and the error does not contain the addresses`, async () => {
         const opened = await open()
         try {
           await assert.rejects(opened.mailer.send({ ...MAIL, ...parts }), (error: MailFailure) => {

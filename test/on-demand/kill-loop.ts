@@ -1,5 +1,6 @@
-// npm run test:kill: two real processes on one database, under load of code requests and events. Again and again one of
-// them is killed with -9 at a random moment. Nothing acknowledged is lost, and no notification is sent twice.
+// `npm run test:kill` runs two processes on one database, under a load of code requests and events. Many times, one of
+// the processes is killed with SIGKILL at a random moment. No acknowledged request may be lost, and no notification may
+// be stored twice.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,12 +16,12 @@ import { smtpServer } from '../support/smtp.ts'
 
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 30)
 const TIMEOUT = { timeout: 300_000 + ROUNDS * 10_000 }
-// "a mail … that was being handled goes out within 15 s of a worker's being there again". Behind a backlog at least one
-// mail goes out in this time.
+// If a worker is killed while it sends a mail, the mail goes out within 15 s after a worker runs again. During a backlog,
+// at least one mail goes out in this time.
 const MAIL_MS = 15_000
 
 describe('processes that are killed with -9', () => {
-  test(`after ${ROUNDS} kills of one of two processes under load nothing acknowledged is lost`, TIMEOUT, async t => {
+  test(`after ${ROUNDS} kills of one of two processes under load, no acknowledged write is lost`, TIMEOUT, async t => {
     const database = await testDatabase()
     const smtp = await smtpServer()
     const env = {
@@ -28,7 +29,7 @@ describe('processes that are killed with -9', () => {
       THROTTLE_REQUEST_OTP: '1000000',
     }
     const services = await Promise.all([startService(env), startService(env)])
-    // Also after a failure, because running processes would keep the test from ending.
+    // This also runs after a failure, because the test could not end while the processes still run.
     t.after(async () => {
       await Promise.all(services.map(service => service.stop('SIGKILL')))
       await smtp.close()
@@ -36,7 +37,7 @@ describe('processes that are killed with -9', () => {
     })
     const players = await makePlayers(database.sql)
 
-    const load = startLoad(services, players)
+    const load = startLoad(services, players, TIMEOUT.timeout)
     for (let round = 0; round < ROUNDS; round += 1) {
       await delay(Math.random() * 700)
       const index = round % 2
@@ -63,13 +64,13 @@ describe('processes that are killed with -9', () => {
     const mails = Map.groupBy(smtp.mails, mail => mail.to[0]!)
     const twice = [...mails.values()].filter(all => all.length > 1).length
     t.diagnostic(`${emails.size} codes, ${scores.size} events acknowledged; ${twice} mails were sent twice`)
-    // "sends nothing twice but mail that was in the wire": a worker handles at most four mails when it is killed.
+    // Only a mail that was being sent during a kill may be sent twice. A worker sends at most four mails at a time.
     assert.ok(twice <= ROUNDS * 4)
 
     for (const service of services) assert.equal(await service.stop(), 0)
   })
 
-  test('after each kill of a process with its embedded database the next start has all data', TIMEOUT, async () => {
+  test('after kills of a process with an embedded database, the next process has all acknowledged codes', TIMEOUT, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'courtside-kill-'))
     const env = { DATA_DIR: join(folder, 'data'), THROTTLE_REQUEST_OTP: '1000000' }
     const asked: string[] = []

@@ -1,6 +1,6 @@
-// npm run test:kill: two real processes on one database, while games start. Again and again one of them is killed with
-// -9 at a random moment. Every start is announced once, every reminder at most once, and the last reminder of each game
-// always.
+// `npm run test:kill` runs two processes on one database while games start. Many times, one of the processes is killed
+// with SIGKILL at a random moment. Each start must be announced exactly once, and each reminder at most once. The last
+// reminder of each game must be announced.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -8,21 +8,22 @@ import { INTAKE_KEY, settingsFor } from '../support/app.ts'
 import { testDatabase } from '../support/database.ts'
 import { makePlayers } from '../support/load.ts'
 import { startService } from '../support/service.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 30)
 const TIMEOUT = { timeout: 300_000 + ROUNDS * 10_000 }
 const GAMES = 2_000
-// The approximate length of a round: a wait, a kill, a start.
+// The approximate duration of a round. In each round one process is killed and another process is started.
 const ROUND_MS = 4_000
 const FIRST_START_MS = 10_000
-// "a mail or reminder that was being handled goes out within 15 s of a worker's being there again"
+// If a worker is killed while it announces a start, the start is announced within 15 s after a worker runs again.
 const MAX_LATE_MS = 15_000
 
-test(`after ${ROUNDS} kills while ${GAMES} games start every start is announced once`, TIMEOUT, async t => {
+test(`after ${ROUNDS} kills while ${GAMES} games start, each start is announced exactly once`, TIMEOUT, async t => {
   const database = await testDatabase()
   const env = { ...settingsFor(database.url), REMINDER_OFFSETS: '2s,4s', TZ: 'Asia/Tokyo' }
   const services = await Promise.all([startService(env), startService(env)])
-  // Also after a failure, because running processes would keep the test from ending.
+  // This also runs after a failure, because the test could not end while the processes still run.
   t.after(async () => {
     await Promise.all(services.map(service => service.stop('SIGKILL')))
     await database.drop()
@@ -60,9 +61,7 @@ test(`after ${ROUNDS} kills while ${GAMES} games start every start is announced 
   }
   const countPlanned = async () => (await database.sql<{ count: number }>`select count(*) from game_schedule`)[0]!.count
   await delay(Math.max(0, began + FIRST_START_MS + GAMES * spread - Date.now()))
-  const deadline = Date.now() + MAX_LATE_MS
-  while ((await countPlanned()) > 0 && Date.now() < deadline) await delay(100)
-  assert.equal(await countPlanned(), 0)
+  await waitUntil(async () => (await countPlanned()) === 0, MAX_LATE_MS)
 
   const rows = await database.sql<{ type: string; user_id: number; count: number; distinct: number }>`
     select type, user_id, count(*), count(distinct data ->> 'game_id') as distinct

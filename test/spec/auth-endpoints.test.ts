@@ -1,5 +1,5 @@
-// The specification, sentence by sentence: "Endpoints", the table and the sections on sign-up, sign-in and levels. The
-// throttle has its default limits, so each test starts in a new window.
+// One test for each sentence of the specification's chapter "Endpoints" that is about accounts and levels, and for each
+// row of its table. The throttle has its default limits, so each test starts in a new window.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
@@ -24,7 +24,7 @@ describe('Endpoints', () => {
       const anonymous = await h.call(method, url)
       if (auth === 'no') assert.notEqual(anonymous.status, 401)
       else assert.deepEqual([anonymous.status, anonymous.body.message], [401, 'Unauthenticated.'])
-      // The guard lets the request in. Endpoints that need a body answer 422 without one.
+      // The guard accepts a request with a token. This request has no body, so endpoints that need a body answer 422.
       const needsBody = ['request-otp', 'verify-otp', 'level-assessment'].some(name => url.endsWith(name))
       assert.equal((await h.call(method, url, { token })).status, needsBody ? 422 : 200)
     })
@@ -143,7 +143,7 @@ describe('Endpoints', () => {
       assertError(await me(token), 401, 'unauthenticated')
     })
 
-    test('open question: "Response body", settled as `{message}`', async () => {
+    test('open question: "Response body": a logout is answered with `{message}`', async () => {
       const { token } = await signUp(h)
       const answer = await h.call('POST', '/api/v1/auth/logout', { token })
       assert.deepEqual(answer.body, { message: 'Vous êtes déconnecté.' })

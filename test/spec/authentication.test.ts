@@ -1,4 +1,4 @@
-// The specification, sentence by sentence: "Authentication".
+// One test for each sentence of the specification's chapter "Authentication".
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { describe, test } from 'node:test'
@@ -101,13 +101,13 @@ describe('Authentication', () => {
     assert.deepEqual(publicEndpoints, ['request-otp', 'verify-otp', 'game-levels'])
   })
 
-  test('open question: "The delivery of a separate refresh token", settled as none, only the access token is renewed', async () => {
+  test('open question: "The delivery of a separate refresh token": there is none, and a refresh renews the access token', async () => {
     const { token } = await signUp(h)
     const { body } = await refresh(token)
     assert.deepEqual(body, { access_token: body.access_token, token_type: 'bearer', expires_in: 3600 })
   })
 
-  test('open question: "the effect of a refresh on the previous token", settled as dead after 30 seconds', async () => {
+  test('open question: "the effect of a refresh on the previous token": the token is refused after 30 seconds', async () => {
     const { token } = await makeUser(h)
     h.clock.advance(MINUTE)
     const { access_token } = (await refresh(token)).body

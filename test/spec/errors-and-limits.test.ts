@@ -1,5 +1,5 @@
-// The specification, sentence by sentence: "Errors", "Limits" and "Versioning". The throttle has its default limits, so
-// each test begins a new window.
+// One test for each sentence of the specification's chapters "Errors", "Limits" and "Versioning". The throttle has its
+// default limits, so each test starts in a new window.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { STATUS } from '../../src/http/failure.ts'
@@ -24,7 +24,11 @@ async function signUpCode(): Promise<{ email: string; code: string }> {
   return { email, code: await queuedCode(h, email) }
 }
 
-/** Sends requests until the first 429. @returns how many were accepted before it @throws after 100 */
+/**
+ * Sends requests until one is answered with 429.
+ * @returns the number of requests before that answer
+ * @throws after 100 requests
+ */
 async function countUntilThrottled(request: () => Promise<{ status: number }>): Promise<number> {
   for (let count = 0; count < 100; count += 1) if ((await request()).status === 429) return count
   throw new Error('100 requests were not throttled')
@@ -60,7 +64,7 @@ describe('Errors', () => {
     assert.equal(answer.headers['retry-after'], '60')
   })
 
-  test('the "Meaning" of a status is its reason phrase on the wire', async () => {
+  test('the reason phrase of an error status is its "Meaning" in the specification', async () => {
     const address = await h.app.listen({ port: 0, host: '127.0.0.1' })
     const { token } = await makeUser(h)
     const send = async (path: string, sent = '') => {
@@ -85,7 +89,7 @@ describe('Errors', () => {
     assertError(await h.call('GET', '/api/v1/notifications?page=0', { token }), 422, 'validation_failed', 'page')
   })
 
-  test('not shown: "Body shapes of 422 and 429", settled as {message, code}, a 422 with errors by field', async () => {
+  test('open question: "Body shapes of 422 and 429": both have message and code, and a 422 has errors by field', async () => {
     const invalid = await requestCode({ email: 'x', accept_cgu: true })
     assert.deepEqual(invalid.body, {
       message: 'L’adresse e-mail n’est pas valide. (et 2 erreur(s) de plus)',
@@ -101,7 +105,7 @@ describe('Errors', () => {
     assert.deepEqual((await requestCode({})).body, { message, code: 'throttled' })
   })
 
-  test('not shown: "any error code identifiers beyond the HTTP status", settled as a closed list', () => {
+  test('open question: "any error code identifiers beyond the HTTP status": the error codes are a closed list', () => {
     const statuses = Object.entries(STATUS).map(([code, status]) => `${code} ${status}`)
     assert.equal(
       statuses.join(', '),
@@ -163,12 +167,12 @@ describe('Limits', () => {
     assert.deepEqual([data.length, meta.per_page, meta.last_page], [20, 20, 2])
   })
 
-  test('not shown: "What the throttle is counted against (address, account)", settled as the client address', async () => {
+  test('open question: "What the throttle is counted against (address, account)": the address of the client', async () => {
     assert.equal(await countUntilThrottled(() => requestCode({ email: newEmail() }, '192.0.2.1')), 5)
     assert.equal((await requestCode({ email: newEmail() }, '192.0.2.2')).status, 200)
   })
 
-  test('not shown: "The response when the 60-second delay has not passed", settled as 429 with Retry-After', async () => {
+  test('open question: "The response when the 60-second delay has not passed": 429 with Retry-After', async () => {
     const { email } = await signUpCode()
     h.clock.advance(20_000)
     const answer = await requestCode({ email })
@@ -176,7 +180,7 @@ describe('Limits', () => {
     assert.equal(answer.headers['retry-after'], '40')
   })
 
-  test('not shown: "Whether the page size can be changed and its maximum", settled as per_page, 1 to 100', async () => {
+  test('open question: "Whether the page size can be changed and its maximum": per_page accepts 1 to 100', async () => {
     const { id, token } = await makeUser(h)
     await makeNotifications(h, id, 101)
     const list = (perPage: number) => h.call('GET', `/api/v1/notifications?per_page=${perPage}`, { token })

@@ -20,7 +20,7 @@ async function readList({ token }: User) {
   return (await h.call('GET', '/api/v1/notifications', { token })).body.data
 }
 
-/** Makes Anna, who is the creator, Bruno, Chloé and David, and the id of a new game. */
+/** Creates Anna, Bruno, Chloé and David, and the id of a new game. Anna is the creator of the game. */
 async function makeGame() {
   const [anna, bruno, chloe, david] = [
     await makeUser(h, { firstName: 'Anna' }),
@@ -32,8 +32,8 @@ async function makeGame() {
 }
 
 describe('Events', () => {
-  // Columns: type, category, trigger, how many play after the event, whether the actor is Bruno (true), Anna (false) or
-  // unknown, which of Anna, Bruno, Chloé and David are recipients, and the title.
+  // Columns: type, category, trigger, number of players after the event, actor (true is Bruno, false is Anna), a 1 for
+  // each recipient among Anna, Bruno, Chloé and David, and title.
   const rows = [
     ['game_joined', 'Matchs', 'a player joins the game', 2, true, [1, 0, 0, 0], 'Un joueur a rejoint la partie'],
     ['game_left', 'Matchs', 'a player leaves the game', 1, true, [1, 0, 0, 0], "Une place s'est libérée"],

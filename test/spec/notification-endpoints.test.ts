@@ -13,7 +13,7 @@ const NOT_YOURS = { message: 'Cette notification ne vous appartient pas.', code:
 const list = (token: string, query = '') => h.call('GET', `${URL}${query}`, { token })
 const readIds = (answer: { body: any }): number[] => answer.body.data.map((one: { id: number }) => one.id)
 
-/** Makes a user with notifications. `ids` has the newest first. */
+/** Creates a user with notifications. `ids` is ordered from the newest to the oldest. */
 async function makeOwner(count: number) {
   const user = await makeUser(h)
   return { ...user, ids: (await makeNotifications(h, user.id, count)).reverse() }
@@ -67,7 +67,7 @@ describe('POST /notifications/{id}/read', () => {
   test('"Path parameter `id` (integer, notification identifier). No body."', async () => {
     const { token, ids } = await makeOwner(2)
     assert.equal((await h.call('POST', `${URL}/${ids[0]}/read`, { token })).body.data.id, ids[0])
-    // A body that is sent anyway is ignored.
+    // If a client sends a body anyway, the service ignores the body.
     const headers = { 'content-type': 'text/plain' }
     assert.equal((await h.call('POST', `${URL}/${ids[1]}/read`, { token, body: '{', headers })).status, 200)
     assertError(await h.call('POST', `${URL}/one/read`, { token }), 404, 'not_found')
@@ -90,13 +90,13 @@ describe('POST /notifications/{id}/read', () => {
     assert.equal((await list(token)).body.data[0].is_read, false)
   })
 
-  test('the specification leaves "its status code" open: it is 403', async () => {
+  test('open question: "its status code": reading a notification of another user is answered with 403', async () => {
     const [{ ids }, stranger] = [await makeOwner(1), await makeUser(h)]
     const answer = await h.call('POST', `${URL}/${ids[0]}/read`, { token: stranger.token })
     assert.equal(answer.status, 403)
   })
 
-  test('the specification leaves the "Response for an identifier that does not exist" open: it is 404', async () => {
+  test('open question: "Response for an identifier that does not exist": 404', async () => {
     const { token } = await makeUser(h)
     const answer = await h.call('POST', `${URL}/999999/read`, { token })
     assert.deepEqual([answer.status, answer.body], [404, { message: 'Introuvable.', code: 'not_found' }])

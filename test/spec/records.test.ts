@@ -1,4 +1,5 @@
-// The specification, sentence by sentence: "Resources and their fields", the fields of a user, a notification and a list.
+// One test for each sentence of the specification's chapter "Resources and their fields" that is about a user, a
+// notification or a list.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'

@@ -1,5 +1,5 @@
-// The specification, sentence by sentence, in its order. Every title quotes it. This file covers its opening, "What the
-// service does", and the inputs and outputs of "Resources and their fields".
+// One test for each sentence of the specification's opening and of its chapter "What the service does", and for the
+// inputs and outputs in the chapter "Resources and their fields". The titles are quotations.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'

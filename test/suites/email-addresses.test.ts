@@ -20,7 +20,7 @@ describe('the addresses of isemail', { skip }, () => {
   })
   after(() => smtp.close())
 
-  /** Mails the newest code with the task of the worker. @returns the recipients of each mail */
+  /** Mails the newest sign-in code with the worker's task. @returns the recipients of each mail */
   async function mailNewest(): Promise<string[][]> {
     const { sql } = h.database
     const mailer = createSmtpMailer(smtp.url, FROM)
@@ -31,12 +31,12 @@ describe('the addresses of isemail', { skip }, () => {
   }
 
   async function requestCode(address: string) {
-    // The suite has some addresses twice, and codes have a cooldown of a minute.
+    // The suite contains some addresses twice, and an address gets at most one code per minute.
     h.clock.advance(60_000)
     return h.call('POST', '/api/v1/auth/request-otp', { body: profile(address) })
   }
 
-  test('an invalid address is refused, and the mail for an accepted one goes to exactly that mailbox', async () => {
+  test('an invalid address is refused, and the mail to an accepted address goes to exactly that mailbox', async () => {
     for (const { address, category } of cases) {
       const answer = await requestCode(address)
       if (answer.status === 200) {
@@ -63,13 +63,13 @@ function trimmed(address: string): string {
   return address.replace(/^[ \t]+|[ \t]+$/g, '')
 }
 
-/** Returns the recipient as it was on the wire. The SMTP server of the tests shows punycode decoded. */
+/** Returns the recipient as the mailer sent it. The SMTP server of the tests decodes punycode. */
 function inAscii(recipient: string): string {
   const at = recipient.lastIndexOf('@') + 1
   return recipient.slice(0, at) + domainToASCII(recipient.slice(at))
 }
 
-/** "Lower-cased […] an internationalised domain is stored as punycode". */
+/** Returns the address as the service stores it: in lower case, with an internationalised domain as punycode. */
 function mailbox(address: string): string {
   const [local, domain] = trimmed(address).split('@')
   return `${local!.toLowerCase()}@${domainToASCII(domain!)}`

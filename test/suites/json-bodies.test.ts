@@ -9,7 +9,7 @@ import { describeAnswer, readSuite, skip } from '../support/suites.ts'
 type Body = { name: string; bytes: Buffer }
 type Endpoint = { method: string; path: string; type?: string; maxBytes?: number; optional?: boolean; list?: boolean }
 
-// `y_` is valid JSON, `n_` is not, `i_` may be either.
+// The name of a valid JSON body starts with `y_`, and that of an invalid one with `n_`. Parsers may decide about `i_`.
 describe('the bodies of JSONTestSuite', { skip }, () => {
   const h = harness()
   const bodies: Body[] = readSuite<{ name: string; base64: string }[]>('json-bodies.json').map(({ name, base64 }) => ({
@@ -36,7 +36,7 @@ describe('the bodies of JSONTestSuite', { skip }, () => {
   ]
   for (const endpoint of endpoints) {
     const { method, path, type = 'application/json' } = endpoint
-    test(`${method} ${path} as ${type}: each body gets exactly one expected answer`, async t => {
+    test(`each body sent to ${method} ${path} as ${type} gets exactly one answer, which is expected`, async t => {
       const connection = httpConnection(port)
       t.after(() => connection.close())
       const authorization = `Bearer ${path === EVENTS ? INTAKE_KEY : token}`
@@ -58,7 +58,7 @@ function assertAnswer(endpoint: Endpoint, body: Body, answer: Exchanged): void {
   assert.ok(allowed.includes(answer.status), `${describeAnswer(body.name, answer)}, expected ${allowed}`)
   const { code, errors, results } = JSON.parse(answer.text)
   if (answer.status === 200 && endpoint.list) {
-    // The set contains no event.
+    // The suite contains no valid event.
     for (const { status } of results) assert.equal(status, 'rejected', describeAnswer(body.name, answer))
   }
   if (answer.status === 413) assert.equal(code, 'payload_too_large', describeAnswer(body.name, answer))

@@ -56,7 +56,7 @@ describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
       }
     })
 
-    test(`no form of ${name} is accepted even with its key among ours`, () => {
+    test(`no form of ${name} is accepted even if its key is one of our signing keys`, () => {
       const example = read(name)
       for (const { kid = 'none', k } of [example.input.key].flat()) {
         if (k === undefined) continue
@@ -67,7 +67,7 @@ describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
     })
   }
 
-  test('the tokens of the service are signed with HS256 as RFC 7520 §4.4 computes it', async () => {
+  test('the tokens of the service have an HS256 signature as in RFC 7520 §4.4', async () => {
     const { input, output } = read('jws_4_4.hmac-sha2_integrity_protection')
     assert.equal(verify(output.compact!, Buffer.from(input.key.k, 'base64url')), input.payload)
     assert.equal(verify(output.compact!, Buffer.from(JWT_SECRET)), undefined)
@@ -76,7 +76,7 @@ describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
   })
 })
 
-/** Returns every way to write an example into a header: as in the RFC, and joined into a compact token. */
+/** Returns every form of an example that fits into a header: the RFC's own forms, and compact tokens of its parts. */
 function writeForms({ output: { compact, json, json_flat: flat } }: Example): string[] {
   const signatures = [...(json?.signatures ?? []), ...(flat ? [flat] : [])]
   const joined = signatures.map(({ protected: head = '', signature }) => `${head}.${json?.payload ?? ''}.${signature}`)
@@ -85,7 +85,7 @@ function writeForms({ output: { compact, json, json_flat: flat } }: Example): st
   return [...new Set([compact, ...joined, ...objects, ...encoded].filter(form => form !== undefined))]
 }
 
-/** Verifies a token by RFC 7515, without a library. @returns the payload, or undefined for a wrong signature */
+/** Verifies a token by RFC 7515, without a library. @returns the payload, or undefined if the signature is wrong */
 function verify(compact: string, key: Buffer): string | undefined {
   const [head, payload, signature] = compact.split('.')
   const mac = createHmac('sha256', key).update(`${head}.${payload}`).digest('base64url')

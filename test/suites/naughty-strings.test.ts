@@ -10,12 +10,12 @@ const REQUEST = '/api/v1/auth/request-otp'
 const VERIFY = '/api/v1/auth/verify-otp'
 const LIST = '/api/v1/notifications'
 
-// "Strings are trimmed of spaces and tabs, an empty one counts as absent."
+// The service trims spaces and tabs at both ends of a string. An empty string counts as absent.
 const trim = (text: string) => text.replace(/^[ \t]+|[ \t]+$/g, '')
 const isOneLine = (text: string, longest: number) =>
   /^[^\p{Cc}\u2028\u2029]*$/u.test(text) && [...text].length <= longest
 
-/** Runs `work` once for each item, six at a time. */
+/** Calls `work` for each item, with up to six concurrent calls. */
 async function runInParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const rest = items.values()
   await Promise.all(
@@ -35,7 +35,7 @@ describe('the big list of naughty strings', { skip }, () => {
     assert.deepEqual(Object.keys(answer.body.errors), fields, describeAnswer(text, answer))
   }
 
-  /** Signs a user up with this name. @returns the user's own profile, undefined if the name is refused */
+  /** Signs a user up with this name. @returns the profile of the user, or undefined if the name is refused */
   async function signUpAs(name: string) {
     const email = newEmail()
     const requested = await h.call('POST', REQUEST, { body: { ...profile(email), first_name: name, last_name: name } })
@@ -47,7 +47,7 @@ describe('the big list of naughty strings', { skip }, () => {
     return (await h.call('GET', '/api/v1/auth/me', { token })).body.data
   }
 
-  test('an accepted name returns unchanged, on the profile and in notifications of others', async () => {
+  test('an accepted name appears unchanged in the profile and in the notifications of other users', async () => {
     const reader = await makeUser(h)
     const names = new Map<number, string>()
     await runInParallel(strings, async name => {
@@ -71,7 +71,7 @@ describe('the big list of naughty strings', { skip }, () => {
     }
   })
 
-  test('a string as a code is refused and costs no attempt', async () => {
+  test('a string that is sent as a sign-in code is refused and does not count as an attempt', async () => {
     const { token } = await signUp(h)
     const email = newEmail()
     await h.call('POST', REQUEST, { body: profile(email) })
@@ -83,7 +83,7 @@ describe('the big list of naughty strings', { skip }, () => {
     assert.equal(last.status, 200)
   })
 
-  test('a string as an address, local part or domain is refused or stored as a plain address', async () => {
+  test('a string that is sent as an address, local part or domain is refused, or stored as a plain address', async () => {
     const accepted = new Set<string>()
     for (const text of strings) {
       for (const email of [text, `${text}@example.com`, `a@${text}`, `a@${text}.example.com`]) {
@@ -120,7 +120,7 @@ describe('the big list of naughty strings', { skip }, () => {
     })
   })
 
-  test('an event’s id and source are kept verbatim, and a repeat is a duplicate', async () => {
+  test('the id and source of an event are kept verbatim, and a repeated event is a duplicate', async () => {
     for (const text of strings) {
       const body = cloudEvent(
         'game_created',
@@ -142,7 +142,7 @@ describe('the big list of naughty strings', { skip }, () => {
     }
   })
 
-  test('a string as an identifier answers 404 in a path and 422 in a query or body', async () => {
+  test('a string that is sent as an id gets 404 in a path, and 422 in a query or a body', async () => {
     const { token } = await signUp(h)
     const data = { game_id: newGameId(), creator_id: 1, player_ids: [1], actor_id: 1 }
     await runInParallel(strings, async text => {
@@ -153,7 +153,7 @@ describe('the big list of naughty strings', { skip }, () => {
         ['DELETE', path],
       ] as const) {
         const answer = await h.call(method, url, { token })
-        // Another user's notification may have the id. A lone dot is removed from a path before it is sent.
+        // The id may belong to a notification of another user. `inject` removes the path segment `.` before it sends.
         if (text !== '.')
           assert.ok(answer.status === 404 || (isId && answer.status === 403), describeAnswer(text, answer))
       }

@@ -8,7 +8,7 @@ import { type Service, startService } from './service.ts'
 const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 const program = PROGRAMS.find(isThere)
 
-/** The reason to skip the browser tests, or false. In CI a missing Chromium is a failure, because CI installs Chromium. */
+/** The reason to skip the browser tests, or false. CI installs Chromium, so there a missing Chromium is a failure. */
 export const skip =
   program === undefined && !process.env.CI ? 'no Chromium was found (apt-get install chromium)' : false
 

@@ -59,7 +59,7 @@ async function open(port: number) {
       await waitUntil(() => socket.destroyed || measure(received) !== undefined)
       const length = measure(received)
       if (length === undefined) {
-        throw new Error(`the connection closed after an incomplete answer: ${JSON.stringify(received.toString('utf8'))}`)
+        throw new Error(`the connection closed within an answer: ${JSON.stringify(received.toString('utf8'))}`)
       }
       const taken = received.subarray(0, length).toString('utf8')
       received = received.subarray(length)

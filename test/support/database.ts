@@ -5,7 +5,7 @@ import { connect, type Database, type Query } from '../../src/db/sql.ts'
 const cluster = process.env.TEST_DATABASE_URL
 if (!cluster) {
   throw new Error(
-    'TEST_DATABASE_URL is not set. Run tests with `npm test` or `npm test -- test/some.test.ts`: these start PostgreSQL.',
+    'TEST_DATABASE_URL is not set. `npm test` and `npm test -- test/some.test.ts` start PostgreSQL and set it.',
   )
 }
 

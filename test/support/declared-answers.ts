@@ -2,9 +2,9 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 /**
- * The result of comparing JSON answers with the schemas of their routes. Tests need this comparison, because the service
- * itself does not filter its answers by the schemas. `checked` contains "METHOD pattern status" for each answer that was
- * compared. `violations` contains a description of each answer that differs from its schema.
+ * The result of a comparison of JSON answers with the schemas of their routes. The service itself does not filter its
+ * answers by the schemas. `checked` contains "METHOD pattern status" for each answer that was compared. `violations`
+ * describes each answer that differs from its schema.
  */
 export type AnswerCheck = { checked: Set<string>; violations: string[] }
 

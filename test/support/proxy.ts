@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
 /**
- * Starts a TCP proxy in front of a server. While the proxy is silent, it drops all bytes but keeps its connections open,
- * so the server looks like a machine without power.
+ * Starts a TCP proxy in front of a server. While the proxy is silent, it drops all bytes but keeps its connections
+ * open. So the server looks like a machine that lost its power.
  */
 export async function startProxy(target: URL) {
   let isSilent = false

@@ -18,8 +18,8 @@ export function countAnnounced(fired: readonly Fired[]): number {
 type Change = { type?: string; [field: string]: unknown }
 
 /**
- * Returns functions that create and change games and fire their due times, by the clock of the harness. Each test begins
- * with an empty schedule.
+ * Returns functions that create and change games and fire their due times, by the clock of the harness. Each test
+ * begins with an empty schedule.
  */
 export function schedule(h: Harness) {
   beforeEach(async () => {
@@ -42,7 +42,7 @@ export function schedule(h: Harness) {
     throw new Error(`the schedule still has due times after ${MAX_BATCHES} batches`)
   }
 
-  /** Advances the clock in steps, and fires the due times after each step. @returns the number of announced due times */
+  /** Advances the clock in steps, and fires due times after each step. @returns the number of announced due times */
   async function advanceAndFire(ms: number, stepMs = 30 * 60_000): Promise<number> {
     let count = 0
     for (let passed = 0; passed < ms; passed += stepMs) {

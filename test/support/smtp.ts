@@ -5,9 +5,9 @@ import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 's
 import { waitUntil } from './wait-until.ts'
 
 /**
- * `refuse` rejects connections. `silent` accepts connections and never replies. `hold` receives a mail, and confirms it
- * when `release` is called. `defer` answers every recipient with 451, and `reject` with 550. Both quote the recipient in
- * their answer, as real servers do.
+ * `refuse` rejects connections. `silent` accepts connections and never replies. `hold` receives a mail, and confirms
+ * the mail when `release` is called. `defer` answers every recipient with 451, and `reject` with 550. Both quote the
+ * recipient in the answer, as real servers do.
  */
 export type Mode = 'accept' | 'refuse' | 'silent' | 'hold' | 'defer' | 'reject'
 

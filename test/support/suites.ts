@@ -7,7 +7,7 @@ const folder = new URL(
 )
 
 /** The option `skip` of `describe`: false, or the reason to skip the suite. */
-export const skip = existsSync(folder) ? false : 'the test data of other projects is missing (set SUITES_DIR to its folder)'
+export const skip = existsSync(folder) ? false : 'the test data is missing (set SUITES_DIR to its folder)'
 
 /** Reads a file of the test data. Call this only in a suite that has the option `skip`. */
 export function readSuite<T>(name: string): T {
