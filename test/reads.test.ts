@@ -68,7 +68,7 @@ describe('pipelined statements that read', { timeout: 60_000 }, () => {
     await slow
   })
 
-  test('no statement is sent behind one that has waited 5 s, and if all connections wait, statements fail at once', async t => {
+  test('a connection that has waited 5 s for a reply gets no more statements, and if all wait, statements fail', async t => {
     let passedMs = 0
     const now = performance.now.bind(performance)
     t.mock.method(performance, 'now', () => now() + passedMs)

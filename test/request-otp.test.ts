@@ -259,7 +259,7 @@ describe('429 wait', () => {
 })
 
 describe('413, 415', () => {
-  test('a body that is not JSON by its media type gets 415', async () => {
+  test('a body with a media type other than JSON gets 415', async () => {
     const answer = await h.call('POST', url, { body: 'email=a', headers: { 'content-type': 'text/plain' } })
     assert.equal(answer.status, 415)
     assert.equal(answer.body.code, 'unsupported_media_type')

@@ -15,7 +15,7 @@ function pruneNow(config = DEFAULTS) {
 }
 
 describe('notifications', () => {
-  test('prune deletes read notifications after 90 days and all notifications after 365 days, and 0 keeps them', async () => {
+  test('prune deletes read notifications after 90 days and all notifications after 365 days, and a limit of 0 keeps them', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 2_500)
     await h.database

@@ -45,7 +45,7 @@ describe('two processes that fire at the same time', () => {
         isMove
           ? changeGame(gameId, startIn(2 * HOUR_MS), [player])
           : changeGame(gameId, startsAt, [player], { type: 'game_cancelled', actor_id: player })
-      // In half of the rounds the change begins before the firing. Its lead grows from round to round.
+      // In half of the rounds the change begins before the firing. The lead grows from round to round.
       const early = round % 4 < 2 ? changed() : undefined
       for (let turns = 0; early && turns < round / 4; turns += 1) await new Promise(setImmediate)
       const firing = Promise.all([fireAllDue(), fireAllDue(other)])

@@ -157,11 +157,11 @@ describe('events between a due time and its firing', () => {
     assert.deepEqual(await readTypes(h, bob), [['game_started']])
   })
 
-  test('a game can move to a start whose reminder is due when another reminder was due before', async () => {
+  test('a game can move to a start with a reminder that is due when a reminder for the old start was due', async () => {
     const players = [await makePlayer(h)]
     const first = startIn(4 * DAY_MS)
     const gameId = await createGame(first, players)
-    // Now the reminder two hours before is due at the time at which the reminder one day before was due.
+    // The two-hour reminder for the new start is due when the one-day reminder for the old start was due.
     await changeGame(gameId, new Date(Date.parse(first) - 22 * HOUR_MS).toISOString(), players)
     await changeGame(gameId, first, players)
     assert.equal((await readSchedule(gameId)).length, 3)

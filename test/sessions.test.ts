@@ -132,7 +132,7 @@ describe('refresh', () => {
     }
   })
 
-  test('the 30 s of grace of a token begin when its own successor is issued, not a later token', async () => {
+  test('the 30 s of grace of a token begin when its own successor is issued, not when a later token is issued', async () => {
     const { token: first } = await signUp(h)
     const second = await renew(first)
     h.clock.advance(20 * SECONDS)

@@ -60,7 +60,7 @@ test('SIGTERM ends a node that is still starting and waits for the migration of 
   const database = await testDatabase()
   await database.sql`delete from migration where name not like '%.sql'`
   await database.sql.begin(async tx => {
-    // This is the lock that a migration holds. Here it is never released.
+    // The transaction takes the lock that a migration holds.
     await tx`select pg_advisory_xact_lock(4217336001)`
     const child = run(['serve'], { PORT: '0', ...settingsFor(database.url) })
     await waitUntil(async () => {

@@ -11,10 +11,10 @@ import { countStatements } from './support/statements.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-/** A test stores 500 notifications. The stream sends each notification, and at most one count after it. */
+/** A test stores 500 notifications. The stream sends each notification, and at most one count for each. */
 const MAX_EVENTS = 1_000
 
-/** The service must close a stream before its client leaves this many notifications of 1 MiB unread. */
+/** If a client reads nothing, the service must close its stream before this many MiB of notifications are sent. */
 const MAX_UNREAD_MIB = 100
 
 const ORIGIN = 'https://app.example.com'

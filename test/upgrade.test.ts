@@ -63,7 +63,7 @@ describe('an upgrade', () => {
     const { emails, scores } = load.acknowledged
     await load.more()
 
-    // The files of the new version are added to those of the running version, which stays ready.
+    // The new version adds a file to the folder of the running version. The running version stays ready.
     await addMigration()
     assert.equal((await fetch(`${old[0]!.address}/readyz`)).status, 200)
     const [first, second] = await start(2, folder)

@@ -43,7 +43,7 @@ describe('paths and methods', () => {
 })
 
 describe('headers', () => {
-  test('every answer, errors included, has a request id, no-store and the security headers', async () => {
+  test('every answer, including errors, has a request id, no-store and the security headers', async () => {
     for (const url of ['/api/v1/auth/me', '/nowhere', '/%zz', '/healthz']) {
       const { headers } = await h.call('GET', url)
       assert.match(headers['x-request-id']!, /^[0-9a-f-]{36}$/)

@@ -20,7 +20,7 @@ const TIMEOUT = { timeout: 300_000 + ROUNDS * 10_000 }
 // at least one mail goes out in this time.
 const MAIL_MS = 15_000
 
-describe('processes that are killed with -9', () => {
+describe('processes that are killed with SIGKILL', () => {
   test(`after ${ROUNDS} kills of one of two processes under load, no acknowledged write is lost`, TIMEOUT, async t => {
     const database = await testDatabase()
     const smtp = await smtpServer()

@@ -9,7 +9,7 @@ import { describeAnswer, readSuite, skip } from '../support/suites.ts'
 type Body = { name: string; bytes: Buffer }
 type Endpoint = { method: string; path: string; type?: string; maxBytes?: number; optional?: boolean; list?: boolean }
 
-// The name of a valid JSON body starts with `y_`, and that of an invalid one with `n_`. Parsers may decide about `i_`.
+// Names start with `y_` for valid JSON, with `n_` for invalid JSON, and with `i_` if a parser may accept or reject it.
 describe('the bodies of JSONTestSuite', { skip }, () => {
   const h = harness()
   const bodies: Body[] = readSuite<{ name: string; base64: string }[]>('json-bodies.json').map(({ name, base64 }) => ({
@@ -36,7 +36,7 @@ describe('the bodies of JSONTestSuite', { skip }, () => {
   ]
   for (const endpoint of endpoints) {
     const { method, path, type = 'application/json' } = endpoint
-    test(`each body sent to ${method} ${path} as ${type} gets exactly one answer, which is expected`, async t => {
+    test(`each body sent to ${method} ${path} as ${type} gets exactly one answer, with an expected status`, async t => {
       const connection = httpConnection(port)
       t.after(() => connection.close())
       const authorization = `Bearer ${path === EVENTS ? INTAKE_KEY : token}`

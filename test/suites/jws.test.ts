@@ -76,7 +76,7 @@ describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
   })
 })
 
-/** Returns every form of an example that fits into a header: the RFC's own forms, and compact tokens of its parts. */
+/** Returns every form of an example that fits into a header: the forms in the RFC, and compact tokens from them. */
 function writeForms({ output: { compact, json, json_flat: flat } }: Example): string[] {
   const signatures = [...(json?.signatures ?? []), ...(flat ? [flat] : [])]
   const joined = signatures.map(({ protected: head = '', signature }) => `${head}.${json?.payload ?? ''}.${signature}`)

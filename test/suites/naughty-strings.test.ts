@@ -62,7 +62,7 @@ describe('the big list of naughty strings', { skip }, () => {
     assert.ok(names.size > 400, String(names.size))
     for (let page = 1; names.size > 0; page += 1) {
       const { data } = (await h.call('GET', `${LIST}?per_page=100&page=${page}`, { token: reader.token })).body
-      assert.notEqual(data.length, 0, `no notification names ${JSON.stringify([...names.values()])}`)
+      assert.notEqual(data.length, 0, `no notification contains the names ${JSON.stringify([...names.values()])}`)
       for (const { message, data: about } of data) {
         const name = names.get(about.actor_id)!
         assert.equal(message.slice(0, name.length + 20), `${name} a rejoint la partie`)
@@ -153,7 +153,7 @@ describe('the big list of naughty strings', { skip }, () => {
         ['DELETE', path],
       ] as const) {
         const answer = await h.call(method, url, { token })
-        // The id may belong to a notification of another user. `inject` removes the path segment `.` before it sends.
+        // The id may belong to a notification of another user. `inject` removes the segment `.` from a path.
         if (text !== '.')
           assert.ok(answer.status === 404 || (isId && answer.status === 403), describeAnswer(text, answer))
       }

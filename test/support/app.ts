@@ -69,8 +69,8 @@ export function harness(
 export type AnotherApp = Pick<Harness, 'ctx' | 'app' | 'answers' | 'call'> & { close(): Promise<void> }
 
 /**
- * Creates a second app, as in another process of the service. Both apps share the database, the clock and the log, but
- * no memory.
+ * Creates a second app, which stands for a second process of the service. Both apps share the database, the clock and
+ * the log, but no memory.
  */
 export async function anotherApp(
   { ctx: { log }, clock, database }: Harness,

@@ -75,7 +75,7 @@ export async function signUp(page: Page, email: string, firstName = 'Marie'): Pr
 
 /**
  * Clicks the latest code in the panel, which types the code into the form.
- * @param mails the number of mails that the address gets in all; the click waits for the last of them
+ * @param mails how many mails to the address the panel must show before the click
  */
 export async function takeCode(page: Page, email: string, mails = 1): Promise<void> {
   await (await mailedCode(page, email, mails)).click()

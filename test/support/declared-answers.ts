@@ -22,7 +22,7 @@ const ERROR = {
   },
 }
 
-/** Answers that are not compared with a schema. Other tests validate the OpenAPI document. */
+/** The OpenAPI document is not compared with a schema here, because other tests validate it. */
 const WITHOUT_SCHEMA = ['GET /api/v1/openapi.json 200']
 
 /** Compares every JSON answer of an app with its schema. Call this before `app.ready()`. */
@@ -49,7 +49,10 @@ function compare(check: AnswerCheck, request: FastifyRequest, status: number, pa
   }
 }
 
-/** Returns a description of how a value differs from its schema, or undefined. An undeclared member is a difference. */
+/**
+ * Compares a value with its schema, which must declare every member of the value.
+ * @returns a description of the differences, or undefined
+ */
 export function findUndeclared(schema: unknown, value: unknown): string | undefined {
   const validate = compile(schema)
   if (validate(value)) return undefined

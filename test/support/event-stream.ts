@@ -6,7 +6,7 @@ import { waitUntil } from './wait-until.ts'
 
 export type Event = { event: string; data: any }
 
-/** Lets an app listen on a free port. @returns its address */
+/** Lets an app listen on a free port. @returns the address of the app */
 export async function listen(app: App): Promise<string> {
   return app.listen({ host: '127.0.0.1', port: 0 })
 }

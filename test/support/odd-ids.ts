@@ -1,4 +1,4 @@
-/** Path segments that are no notification's id: unknown ids, numbers out of range, other text, undecodable text. */
+/** Path segments that are not the id of a notification: unknown or huge numbers, other text and undecodable text. */
 export const ODD_IDS = [
   '999999999',
   '0',

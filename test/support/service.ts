@@ -33,7 +33,7 @@ export async function startService(env: Record<string, string>, root?: string): 
         if (line.includes('"msg":"listening"')) resolve(JSON.parse(line))
       })
     }
-    child.once('exit', code => reject(new Error(`the service ended with ${code}:\n${lines.join('\n')}`)))
+    child.once('exit', code => reject(new Error(`the service ended with exit code ${code}:\n${lines.join('\n')}`)))
   })
   return {
     address: listening.address!,
