@@ -28,7 +28,7 @@ describe('README.md', () => {
       assert.equal(blocks.length, 4)
       // The port differs from the README, because another program may use port 3000. The mail arrives after a moment.
       const mailed =
-        'for i in {1..300}; do curl -s http://127.0.0.1:3000/dev/mailbox.json | grep -q marie && break; sleep .1; done\n'
+        'for _ in {1..300}; do curl -s http://127.0.0.1:3000/dev/mailbox.json | grep -q marie && break; sleep 0.1; done'
       const shell = ['set -e', blocks[0], mailed, ...blocks.slice(1)]
         .join('\n')
         .replaceAll('http://127.0.0.1:3000', service.address)

@@ -66,8 +66,8 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     await box.sql`select graphile_worker.add_job('slow')`
     await box.work({ slow: slow.task })
     await slow.begun
-    // The worker of this job does not exist, and the job was locked after the slow job. So the slow job would be freed no
-    // later than this job.
+    // The worker of this job does not exist, and the job was locked after the slow job. So the slow job would be freed
+    // no later than this job.
     const freed = Promise.withResolvers<void>()
     await addLockedJob(box, 'gone')
     const other = await box.work({ slow: slow.task, witness: async () => freed.resolve() })

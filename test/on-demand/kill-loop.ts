@@ -16,8 +16,8 @@ import { smtpServer } from '../support/smtp.ts'
 
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 30)
 const TIMEOUT = { timeout: 300_000 + ROUNDS * 10_000 }
-// If a worker is killed while it sends a mail, the mail goes out within 15 s after a worker runs again. During a backlog,
-// at least one mail goes out in this time.
+// If a worker is killed while it sends a mail, the mail goes out within 15 s after a worker runs again. During a
+// backlog, at least one mail goes out in this time.
 const MAIL_MS = 15_000
 
 describe('processes that are killed with SIGKILL', () => {
