@@ -70,7 +70,7 @@ describe('processes that are killed with SIGKILL', () => {
     for (const service of services) assert.equal(await service.stop(), 0)
   })
 
-  test('after kills of a process with an embedded database, the next process has all acknowledged codes', TIMEOUT, async () => {
+  test('after kills of a process with an embedded database, no acknowledged code is lost', TIMEOUT, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'courtside-kill-'))
     const env = { DATA_DIR: join(folder, 'data'), THROTTLE_REQUEST_OTP: '1000000' }
     const asked: string[] = []
