@@ -181,7 +181,7 @@ describe('422', () => {
     })
   }
 
-  test('a sign-up with a registered address is answered with a 422 that names email', async () => {
+  test('a sign-up with a registered address is answered with a 422 that names the field email', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
     const answer = await requestCode(profile(email))

@@ -157,7 +157,7 @@ describe('events between a due time and its firing', () => {
     assert.deepEqual(await readTypes(h, bob), [['game_started']])
   })
 
-  test('a game can move to a start with a reminder that is due when a reminder for the old start was due', async () => {
+  test('a reminder for a game’s new start may be due when a reminder for its old start was due', async () => {
     const players = [await makePlayer(h)]
     const first = startIn(4 * DAY_MS)
     const gameId = await createGame(first, players)

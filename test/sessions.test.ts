@@ -41,7 +41,7 @@ describe('the access token', () => {
 })
 
 describe('refresh', () => {
-  test('a refresh of a valid token answers access_token, token_type and expires_in', async () => {
+  test('a refresh of a valid token returns access_token, token_type and expires_in', async () => {
     const { token } = await signUp(h)
     h.clock.advance(10 * MINUTES)
     const answer = await refresh(token)

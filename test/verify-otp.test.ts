@@ -14,7 +14,7 @@ function verify(email: unknown, code: unknown, options: { token?: string; header
 }
 
 describe('200', () => {
-  test('a sign-up answers exactly access_token and is_new_user, and creates the account with the accepted terms', async () => {
+  test('a sign-up returns exactly access_token and is_new_user, and creates the account with the accepted terms', async () => {
     const email = newEmail()
     await requestCode(profile(email))
     const answer = await verify(email, await queuedCode(h, email))
@@ -33,7 +33,7 @@ describe('200', () => {
     })
   })
 
-  test('a sign-in answers is_new_user: false for any spelling of the address', async () => {
+  test('a sign-in returns is_new_user: false for any spelling of the address', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
     await requestCode({ email: email.toUpperCase() })

@@ -11,7 +11,7 @@ const h = harness({ CORS_ORIGINS: 'https://app.example.com' })
 describe('paths and methods', () => {
   const unknown = ['/api', '/api/v1', '/api/v1/', '/api/v2/game-levels', '/api/v1/game-levels/', '/%zz', '/api/v1/%ff']
   for (const url of [...unknown, `/${'x'.repeat(3000)}`]) {
-    test(`the unknown path ${url.slice(0, 40)} answers 404 for every method`, async () => {
+    test(`a request for the unknown path ${url.slice(0, 40)} gets 404 with every method`, async () => {
       for (const method of ['GET', 'POST', 'DELETE']) {
         const answer = await h.call(method, url, { headers: { 'content-type': 'nonsense' }, body: '{' })
         assert.deepEqual([answer.status, answer.body], [404, { message: 'Introuvable.', code: 'not_found' }])
@@ -28,7 +28,7 @@ describe('paths and methods', () => {
     ['POST', '/api/v1/game%2Dlevels?page=1', 'GET, HEAD'],
   ]
   for (const [method, url, allow] of methods) {
-    test(`${method} ${url} answers 405 with Allow: ${allow}`, async () => {
+    test(`${method} ${url} gets 405 with Allow: ${allow}`, async () => {
       const answer = await h.call(method, url)
       assert.equal(answer.status, 405)
       assert.equal(answer.headers.allow, allow)
@@ -36,7 +36,7 @@ describe('paths and methods', () => {
     })
   }
 
-  test('HEAD answers like GET without the body', async () => {
+  test('a HEAD request gets the answer of GET without the body', async () => {
     const answer = await h.call('HEAD', '/api/v1/game-levels')
     assert.deepEqual([answer.status, answer.text], [200, ''])
   })
@@ -92,7 +92,7 @@ describe('bodies', () => {
   const assessLevel = (body: unknown, token: string, headers: Record<string, string> = {}) =>
     h.call('POST', '/api/v1/auth/level-assessment', { token, body, headers })
 
-  test('a body that is malformed, not an object or not UTF-8 is answered with a 422 that names body', async () => {
+  test('a body that is malformed, not an object or not UTF-8 is answered with a 422 that names the field body', async () => {
     const { token } = await signUp(h)
     for (const body of ['{', '[]', '"x"', '7', 'null', 'null x', 'true', '{"game_level_id":1}x', '\ufeff{}']) {
       const answer = await assessLevel(body, token)
@@ -163,7 +163,7 @@ describe('on a real socket', () => {
     return answer
   }
 
-  test('the answers 400 and 431 of the HTTP parser have the shape of every error', async () => {
+  test('the answers 400 and 431 of the HTTP parser have the same shape as other errors', async () => {
     for (const [bytes, status, code] of [
       ['NOT HTTP AT ALL\r\n\r\n', 400, 'validation_failed'],
       [`GET / HTTP/1.1\r\nHost: x\r\nX-Big: ${'y'.repeat(20_000)}\r\n\r\n`, 431, 'payload_too_large'],
@@ -175,7 +175,7 @@ describe('on a real socket', () => {
     }
   })
 
-  test('a chunked body over the limit answers 413', async () => {
+  test('a chunked body over the limit gets 413', async () => {
     const { token } = await signUp(h)
     const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
     const answer = await exchange(
