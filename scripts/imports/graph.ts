@@ -16,7 +16,10 @@ const TREES = '{src,client,test,bench,scripts}/**/*.{ts,js,mjs}'
  * imports.
  */
 export function readGraph(root: string): Graph {
-  const files = globSync(TREES, { cwd: root, exclude: ['**/node_modules', '**/dist', '**/generated', '**/work-*'] }).sort()
+  const files = globSync(TREES, {
+    cwd: root,
+    exclude: ['**/node_modules', '**/dist', '**/generated', '**/work-*'],
+  }).sort()
   const known = new Set(files)
   const imports = files.flatMap(from => {
     return readTargets(readFileSync(join(root, from), 'utf8'))
