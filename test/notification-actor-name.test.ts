@@ -28,7 +28,7 @@ const TRICKY_NAMES = [
   'a rejoint la partie',
 ]
 
-// A stored name is well-formed Unicode without NUL, because PostgreSQL accepts nothing else.
+// Names are well-formed Unicode without NUL, because PostgreSQL stores no other text.
 const anyName = fc.oneof(
   fc.constantFrom(...TRICKY_NAMES),
   fc.string({ minLength: 1, unit: 'binary' }).filter(name => name.isWellFormed() && !name.includes('\0')),
@@ -46,7 +46,7 @@ const anyValues: fc.Arbitrary<Omit<TextValues, 'actorName'>> = fc.record({
 
 for (const type of NOTIFICATION_TYPES) {
   for (const language of LANGUAGES) {
-    test(`\`render\` returns where the actor’s name is in a ${type} message in ${language}, or null`, () => {
+    test(`\`render\` returns the position of the actor’s name, if any, in a ${type} message in ${language}`, () => {
       fc.assert(
         fc.property(anyName, anyValues, (name, values) => {
           const { message, actorName } = render(type, language, { ...values, actorName: name })
@@ -69,7 +69,7 @@ for (const type of NOTIFICATION_TYPES) {
   }
 }
 
-test('after the deletion of a user, each message that named the user has the text for an unknown actor', async () => {
+test('after the deletion of a user, each message that named the user names an unknown actor instead', async () => {
   const { sql } = h.database
   const localTime = { now: h.clock.now(), timeZone: 'Europe/Paris' }
   const values = { startsAt: new Date('2027-01-16T17:00:00Z'), playerCount: 3, sets: '6-4 6-3' }

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { dateAndTime, relativeDateAndTime, timeOfDay } from '../src/notifications/dates.ts'
 
-// In the expected texts, \u00a0 is the no-break space. All other spaces are ordinary.
-// The columns are now · instant · zone · French · English. The line above a row describes the case.
+// In the expected dates, \u00a0 is the no-break space. All other spaces are ordinary. The columns are now · instant ·
+// zone · French · English. The line above a row describes the case.
 const RELATIVE = `
-  The instant is 25 hours ahead but tomorrow, because the clock changes on 25 October.
+  The instant is 25 hours ahead, but its date is tomorrow, because the clocks go back on 25 October.
   2026-10-24T07:00Z · 2026-10-25T08:00Z · Europe/Paris · demain à 9\u00a0h\u00a000 · tomorrow at 09:00
   The instant is 48 h 40 ahead but tomorrow.
   2026-10-23T22:10Z · 2026-10-25T22:50Z · Europe/Paris · demain à 23\u00a0h\u00a050 · tomorrow at 23:50
@@ -14,15 +14,15 @@ const RELATIVE = `
   These two instants have the same wall-clock time, because the clock change repeats the hour.
   2026-10-24T12:00Z · 2026-10-25T00:30Z · Europe/Paris · demain à 2\u00a0h\u00a030 · tomorrow at 02:30
   2026-10-24T12:00Z · 2026-10-25T01:30Z · Europe/Paris · demain à 2\u00a0h\u00a030 · tomorrow at 02:30
-  The instant is 23 h 30 ahead but the day after tomorrow, because the clock changes on 29 March.
+  The instant is 23.5 hours ahead, but its date is the day after tomorrow, because the clocks go forward on 29 March.
   2026-03-28T22:30Z · 2026-03-29T22:00Z · Europe/Paris · le lundi 30\u00a0mars à 0\u00a0h\u00a000 · on Monday 30 March at 00:00
-  The instant is two minutes ahead but tomorrow.
+  The instant is two minutes ahead, but its date is tomorrow.
   2026-06-30T21:59Z · 2026-06-30T22:01Z · Europe/Paris · demain à 0\u00a0h\u00a001 · tomorrow at 00:01
   Tomorrow is in the next year.
   2026-12-31T11:00Z · 2026-12-31T23:00Z · Europe/Paris · demain à 0\u00a0h\u00a000 · tomorrow at 00:00
   The current year is the year in the time zone, not in UTC.
   2026-12-31T23:30Z · 2027-01-03T09:00Z · Europe/Paris · le dimanche 3\u00a0janvier à 10\u00a0h\u00a000 · on Sunday 3 January at 10:00
-  A date in the next year or in the last year includes the year.
+  A date in the next or the previous year includes the year.
   2026-12-30T11:00Z · 2027-01-01T17:00Z · Europe/Paris · le vendredi 1er\u00a0janvier 2027 à 18\u00a0h\u00a000 · on Friday 1 January 2027 at 18:00
   2027-01-01T11:00Z · 2026-12-31T20:30Z · Europe/Paris · le jeudi 31\u00a0décembre 2026 à 21\u00a0h\u00a030 · on Thursday 31 December 2026 at 21:30
   Yesterday is written as a date.
@@ -39,7 +39,7 @@ const ROWS = RELATIVE.split('\n')
   .filter(row => row.length === 5)
 
 for (const machine of ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']) {
-  test(`relative dates follow the given time zone on a machine in ${machine}`, t => {
+  test(`relative dates use the given time zone if the machine’s own time zone is ${machine}`, t => {
     const before = process.env.TZ
     t.after(() => {
       if (before === undefined) delete process.env.TZ
@@ -55,7 +55,7 @@ for (const machine of ['UTC', 'Asia/Tokyo', 'America/Los_Angeles']) {
   })
 }
 
-test('the names of the weekday and the month match Intl on each day of a leap year', () => {
+test('the names of weekdays and months match `Intl` on each day of a leap year', () => {
   const name = (locale: string, options: Intl.DateTimeFormatOptions) => {
     const format = new Intl.DateTimeFormat(locale, { ...options, timeZone: 'UTC' })
     return (day: Date) => format.format(day)
@@ -72,7 +72,7 @@ test('the names of the weekday and the month match Intl on each day of a leap ye
   }
 })
 
-test('midnight is written as 0 h 00 and 00:00, never as 24', () => {
+test('midnight is written as "0 h 00" and "00:00", never as 24', () => {
   assert.equal(timeOfDay(new Date('2026-01-16T23:00Z'), 'fr', 'Europe/Paris'), '0\u00a0h\u00a000')
   assert.equal(timeOfDay(new Date('2026-01-16T23:00Z'), 'en', 'Europe/Paris'), '00:00')
 })

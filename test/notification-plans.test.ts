@@ -27,7 +27,7 @@ async function seed() {
   await sql`vacuum analyze`
 }
 
-/** Returns the plan of each statement that `work` runs, for the values of that statement. */
+/** Returns the query plan of each statement that `work` runs, with the statement's own values. */
 async function explain(work: (sql: Sql) => Promise<unknown>): Promise<string[]> {
   const plans: string[] = []
   const explaining = async (strings: TemplateStringsArray, ...values: unknown[]) => {
@@ -67,7 +67,7 @@ describe('each statement reads only the notifications that it needs', () => {
   }
 
   for (const [name, work] of statements.slice(0, 3)) {
-    test(`${name} does not read newer notifications of other users, even for an inactive user`, async () => {
+    test(`${name} does not read other users’ newer notifications, even if the caller is inactive`, async () => {
       for (const plan of await explain(work)) {
         assert.match(plan, /notification_pkey/)
         assert.doesNotMatch(plan, /notification_id\b/)

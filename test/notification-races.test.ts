@@ -37,7 +37,7 @@ async function race<T>(round: number, racers: (() => Promise<T>)[]): Promise<T[]
 describe('concurrent requests about notifications', () => {
   before(openConnections)
 
-  test('concurrent requests to read, read-all and delete leave the right counts', async () => {
+  test('after concurrent requests to `read`, `read-all` and `delete`, the counts are right', async () => {
     const user = await makeUser(h)
     const call = (method: string, path: string, body?: unknown) => () =>
       h.call(method, `${URL}${path}`, { token: user.token, ...(body !== undefined && { body }) })
@@ -57,8 +57,8 @@ describe('concurrent requests about notifications', () => {
       assert.equal(read!.text, reread!.text)
       assert.deepEqual([deleted!.status, deletedAgain!.status].sort(), [200, 404])
       assert.ok([200, 404].includes(readDeleted!.status), readDeleted!.text)
-      // The read-all requests together count four rows. They may also count the row that another request reads and the
-      // row that another request deletes.
+      // The read-all requests together count at least four notifications. They also count the notifications `ids[0]`
+      // and `ids[1]`, unless another request has marked or deleted these first.
       const counted = all!.body.count + again!.body.count + some!.body.count
       assert.ok(counted >= 4 && counted <= 6, `${counted} counted`)
       const left = await h.database.sql`select id from notification where user_id = ${user.id} and id >= ${ids[0]}`
@@ -86,7 +86,7 @@ describe('concurrent requests about notifications', () => {
     }
   })
 
-  test('the rows and counts of a list agree during concurrent changes', async () => {
+  test('the rows of a list match its counts during concurrent changes', async () => {
     const user = await makeUser(h)
     for (let round = 0; round < ROUNDS; round += 1) {
       const ids = await makeNotifications(h, user.id, 5)
@@ -106,7 +106,7 @@ describe('concurrent requests about notifications', () => {
     }
   })
 
-  test('users named in each other’s notifications can be deleted concurrently, also during a read-all', async () => {
+  test('two users whose notifications name each other can be deleted concurrently, even during a read-all', async () => {
     const { sql } = h.database
     for (let round = 0; round < 25; round += 1) {
       const reader = await makeUser(h)

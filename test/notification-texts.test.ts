@@ -19,7 +19,8 @@ const base: TextValues = {
   sets: '6-4 6-3',
 }
 
-// In the expected texts, \u00a0 is the no-break space and \u202f the narrow no-break space. Other spaces are ordinary.
+// In the expected messages, \u00a0 is the no-break space and \u202f the narrow no-break space. Other spaces are
+// ordinary.
 const samedi = 'samedi 17\u00a0janvier à 18\u00a0h\u00a000'
 const saturday = 'Saturday 17 January at 18:00'
 
@@ -30,7 +31,7 @@ const noCount = { startsAt: undefined, playerCount: undefined }
 
 type Row = { when?: Partial<TextValues>; fr: string; en: string }
 
-// The first row of each type has all values. Most other rows leave out some values.
+// The first row of each type has all values. Most other rows omit some values.
 const ROWS: Record<NotificationType, { category: string; fr: string; en: string; messages: Row[] }> = {
   game_joined: {
     category: 'Matchs',
@@ -178,7 +179,7 @@ const ROWS: Record<NotificationType, { category: string; fr: string; en: string;
   },
 }
 
-test('the notification types are exactly the ten types of the specification', () => {
+test('NOTIFICATION_TYPES lists the ten types of the specification and no others', () => {
   assert.deepEqual([...NOTIFICATION_TYPES], Object.keys(ROWS))
 })
 
@@ -242,7 +243,8 @@ test('a message is a complete sentence even if some values are unknown', () => {
       assert.match(message, /^\p{Lu}.*[.!]$/u)
       assert.doesNotMatch(message, /undefined|null|NaN|Invalid|object/)
       assert.doesNotMatch(message, /\s\s|\s[.,)]/)
-      // French has no ordinary space where its typography requires a no-break space. English has only ordinary spaces.
+      // French typography requires a no-break space at the places that the first pattern matches. An English message
+      // has only ordinary spaces.
       assert.doesNotMatch(message, language === 'fr' ? /\d h|h \d| [:!]/ : /[\u00a0\u202f]/)
     }),
     { numRuns: 1000 },

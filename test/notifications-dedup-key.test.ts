@@ -34,7 +34,7 @@ const EARLIER_INSERT = `
 
 type Queryable = Pick<pg.Client, 'query'>
 
-/** Stores notifications with the earlier insert statement. @returns the number of stored notifications */
+/** Stores notifications with `EARLIER_INSERT`. @returns the number of stored notifications */
 async function storeAsEarlierVersion(client: Queryable, userId: number, keys: string[]): Promise<number> {
   const now = h.clock.now()
   const column = <T>(value: T) => keys.map(() => value)
@@ -71,7 +71,7 @@ async function readKeys(sql: Database, userId: number): Promise<[string, string 
 }
 
 describe('a process of the version before migration 0007', () => {
-  test('the insert from before migration 0007 fills dedup_key, and skips keys that this version stored', async () => {
+  test('the earlier insert fills `dedup_key`, and skips deduplication keys that the current version stored', async () => {
     const { sql } = h.database
     const { id } = await makeUser(h)
     assert.equal(await storeAsThisVersion(sql, id, ['a', 'b']), 2)
@@ -84,7 +84,7 @@ describe('a process of the version before migration 0007', () => {
     ])
   })
 
-  test('this version skips keys that the insert from before migration 0007 stored', async () => {
+  test('the current version skips deduplication keys that the insert from before migration 0007 stored', async () => {
     const { sql } = h.database
     const { id } = await makeUser(h)
     assert.equal(await storeAsEarlierVersion(sql.pool as unknown as Queryable, id, ['a', 'b']), 2)

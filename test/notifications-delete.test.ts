@@ -22,7 +22,7 @@ describe('200: deleting a notification', () => {
     ['en', 'The notification was deleted.'],
   ] as const
   for (const [language, message] of texts) {
-    test(`a delete removes only the given notification, read or unread, and answers in ${language}`, async () => {
+    test(`a delete request removes only the given notification, read or unread, and is answered in ${language}`, async () => {
       const user = await makeUser(h)
       const ids = await makeNotifications(h, user.id, 3)
       await h.call('POST', `/api/v1/notifications/${ids[0]}/read`, { token: user.token })
@@ -36,7 +36,7 @@ describe('200: deleting a notification', () => {
 })
 
 describe('401: deleting a notification', () => {
-  test('a delete without a token gets 401, and the notification stays', async () => {
+  test('a delete request without a token gets 401, and the notification stays', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 1)
     assert.equal((await remove(undefined, ids[0])).status, 401)
@@ -46,7 +46,7 @@ describe('401: deleting a notification', () => {
 
 describe('403: deleting a notification', () => {
   for (const language of ['fr', 'en']) {
-    test(`a delete of another user’s notification gets the French 403 with Accept-Language ${language}`, async () => {
+    test(`deleting another user’s notification gets a 403 in French, even with Accept-Language ${language}`, async () => {
       const user = await makeUser(h)
       const other = await makeUser(h)
       const ids = await makeNotifications(h, other.id, 1)
@@ -72,7 +72,7 @@ describe('404: deleting a notification', () => {
   })
 
   for (const id of ODD_IDS) {
-    test(`deleting the id ${id.slice(0, 40)} gets 404`, async () => {
+    test(`deleting a notification with the id ${id.slice(0, 40)} gets 404`, async () => {
       const user = await makeUser(h)
       const ids = await makeNotifications(h, user.id, 1)
       const answer = await remove(user.token, id)

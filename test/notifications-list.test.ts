@@ -12,7 +12,7 @@ function list(token: string, query = '') {
 const readIds = (answer: { body: { data: { id: number }[] } }) => answer.body.data.map(item => item.id)
 
 describe('200: a list of notifications', () => {
-  test('a notification has exactly the specified fields, and the members of its data keep their order', async () => {
+  test('a notification has the specified fields and no others, and the members of `data` keep their order', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1, { data: { starts_at: 'x', game_id: 9, actor_id: 3 } })
     const answer = await list(user.token)
@@ -33,7 +33,7 @@ describe('200: a list of notifications', () => {
     assert.deepEqual(Object.keys(answer.body.data[0].data), ['starts_at', 'game_id', 'actor_id'])
   })
 
-  test('data is null if the notification was stored without data', async () => {
+  test('the field `data` is null if the notification was stored without data', async () => {
     const user = await makeUser(h)
     await makeNotifications(h, user.id, 1)
     await h.database.sql`update notification set data = null where user_id = ${user.id}`
@@ -116,7 +116,7 @@ describe('200: a list of notifications', () => {
     assert.equal(deleted.status, 200)
   })
 
-  test('paging with before_id repeats no notification, even after a deletion and new notifications', async () => {
+  test('paging with before_id repeats no notification, even if notifications are deleted and added between pages', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 7)
     const first = await list(user.token, '?per_page=3')
@@ -135,7 +135,7 @@ describe('200: a list of notifications', () => {
     assert.deepEqual(readIds(await list(user.token, `?before_id=${Number.MAX_SAFE_INTEGER}`)), ids.toReversed())
   })
 
-  test('an empty parameter counts as absent, and unknown parameters are ignored', async () => {
+  test('an empty query parameter counts as absent, and unknown query parameters are ignored', async () => {
     const user = await makeUser(h)
     assert.equal((await list(user.token, '?page=&x=1&per_page=&before_id=')).body.meta.per_page, 20)
   })

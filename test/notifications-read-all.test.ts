@@ -19,7 +19,7 @@ describe('200: marking all notifications as read', () => {
     ['en', 'The notifications were marked as read.'],
   ] as const
   for (const [language, message] of texts) {
-    test(`read-all marks the caller’s notifications, and answers with their number in ${language}`, async () => {
+    test(`read-all marks the caller’s notifications as read, and returns their number and a message in ${language}`, async () => {
       const user = await makeUser(h)
       const other = await makeUser(h)
       const ids = await makeNotifications(h, user.id, 5)
@@ -33,7 +33,7 @@ describe('200: marking all notifications as read', () => {
     })
   }
 
-  test('read-all does not change the read_at of a notification that was read before', async () => {
+  test('read-all does not change the read_at of a notification that is already read', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 2)
     const first = await h.call('POST', `/api/v1/notifications/${id}/read`, { token: user.token })
@@ -51,14 +51,14 @@ describe('200: marking all notifications as read', () => {
     ['only unknown members', { id: [1] }],
   ]
   for (const [what, body, headers] of all) {
-    test(`read-all with ${what} marks all notifications`, async () => {
+    test(`read-all with ${what} marks all notifications as read`, async () => {
       const user = await makeUser(h)
       await makeNotifications(h, user.id, 3)
       assert.equal((await readAll(user.token, body, headers)).body.count, 3)
     })
   }
 
-  test('read-all with ids marks only the caller’s notifications with these ids', async () => {
+  test('read-all with ids marks only the caller’s notifications with these ids as read', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 4)
@@ -69,7 +69,7 @@ describe('200: marking all notifications as read', () => {
     assert.equal(await countUnread(other.id), 1)
   })
 
-  test('read-all with an empty list of ids marks no notification', async () => {
+  test('read-all with an empty list of ids marks no notification as read', async () => {
     const user = await makeUser(h)
     await makeNotifications(h, user.id, 2)
     assert.equal((await readAll(user.token, { ids: [] })).body.count, 0)
@@ -88,7 +88,7 @@ test('read-all without a token gets 401', async () => {
   assert.equal((await readAll(undefined)).status, 401)
 })
 
-test('read-all with a body that is not JSON gets 415 and marks no notification', async () => {
+test('read-all with a media type other than JSON gets 415 and marks no notification as read', async () => {
   const user = await makeUser(h)
   await makeNotifications(h, user.id, 1)
   assert.equal((await readAll(user.token, 'ids=1', { 'content-type': 'text/plain' })).status, 415)
@@ -105,7 +105,7 @@ describe('422: marking all notifications as read', () => {
     ['a truncated body', '{"ids": [1', /^body$/],
   ]
   for (const [what, body, field] of bad) {
-    test(`read-all with ${what} gets 422 and marks no notification`, async () => {
+    test(`read-all with ${what} gets 422 and marks no notification as read`, async () => {
       const user = await makeUser(h)
       await makeNotifications(h, user.id, 1)
       const answer = await readAll(user.token, typeof body === 'string' ? body : JSON.stringify(body))

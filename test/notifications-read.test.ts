@@ -16,7 +16,7 @@ function read(token: string | undefined, id: unknown, language = 'fr') {
 }
 
 describe('200: marking a notification as read', () => {
-  test('marking as read returns is_read and read_at, and a repeated request returns the same bytes', async () => {
+  test('marking a notification as read sets is_read and read_at, and a second request returns the same bytes', async () => {
     const user = await makeUser(h)
     const [id, untouched] = await makeNotifications(h, user.id, 2)
     h.clock.advance(1_000)
@@ -41,7 +41,7 @@ describe('200: marking a notification as read', () => {
     assert.deepEqual(await version(), before)
   })
 
-  test('marking as read takes one statement, whether the notification is read or unread', async () => {
+  test('marking a notification as read takes one statement, whether it was read or unread before', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     // After this request, the session is in the cache of the process.
@@ -49,7 +49,7 @@ describe('200: marking a notification as read', () => {
     for (const _ of ['unread', 'read']) assert.equal(await countStatements(h.ctx, () => read(user.token, id)), 1)
   })
 
-  test('if two requests mark a notification concurrently, the second returns the read_at of the first', async () => {
+  test('if two concurrent requests mark a notification as read, both return the same read_at', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     const first = h.clock.now()
@@ -64,7 +64,7 @@ describe('200: marking a notification as read', () => {
     assert.deepEqual([status, body.data.is_read, body.data.read_at], [200, true, timestamp(first)])
   })
 
-  test('marking as read ignores the body of the request', async () => {
+  test('a request to mark a notification as read may have a body, which is ignored', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     const answer = await h.call('POST', `/api/v1/notifications/${id}/read`, {
@@ -77,7 +77,7 @@ describe('200: marking a notification as read', () => {
 })
 
 describe('401: marking a notification as read', () => {
-  test('marking as read without a token is refused, whether or not the notification exists', async () => {
+  test('marking a notification as read without a token is refused, whether or not it exists', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     for (const any of [id, 999_999_999]) {
@@ -88,7 +88,7 @@ describe('401: marking a notification as read', () => {
 
 describe('403: marking a notification as read', () => {
   for (const language of ['fr', 'en', 'de', '*']) {
-    test(`marking another user’s notification gets the French 403 with Accept-Language ${language}`, async () => {
+    test(`marking another user’s notification as read gets a 403 in French, even with Accept-Language ${language}`, async () => {
       const user = await makeUser(h)
       const other = await makeUser(h)
       const [id] = await makeNotifications(h, other.id, 1)
@@ -102,7 +102,7 @@ describe('403: marking a notification as read', () => {
     })
   }
 
-  test('belongsToOther is false for a notification of the caller, and true for another user’s', async () => {
+  test('`belongsToOther` returns false for the caller’s notification and true for another user’s notification', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
@@ -113,7 +113,7 @@ describe('403: marking a notification as read', () => {
 
 describe('404: marking a notification as read', () => {
   for (const id of ODD_IDS) {
-    test(`marking the id ${id.slice(0, 40)} as read gets 404`, async () => {
+    test(`marking a notification with the id ${id.slice(0, 40)} as read gets 404`, async () => {
       const user = await makeUser(h)
       await makeNotifications(h, user.id, 1)
       const answer = await read(user.token, id)

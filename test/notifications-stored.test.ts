@@ -30,13 +30,13 @@ async function readMessages(userId: number): Promise<string[]> {
 }
 
 describe('storing notifications', () => {
-  test('a user gets one notification for each deduplication key, within one call and over two calls', async () => {
+  test('a user gets one notification for each deduplication key, even if one call or two calls repeat the key', async () => {
     const [user, other] = [await makeUser(h), await makeUser(h)]
     assert.equal(await storeAll([notification(user.id), notification(user.id), notification(other.id)]), 2)
     assert.equal(await storeAll([notification(user.id), notification(user.id, { dedupKey: 'game_full:y' })]), 1)
   })
 
-  test('notifications for users who do not exist are skipped, and the others are stored', async () => {
+  test('notifications for unknown users are skipped, and all other notifications are stored', async () => {
     const user = await makeUser(h)
     assert.equal(
       await storeAll([notification(999_999), notification(user.id), notification(Number.MAX_SAFE_INTEGER)]),
@@ -45,7 +45,7 @@ describe('storing notifications', () => {
     assert.equal(await storeAll([]), 0)
   })
 
-  test('400 notifications in one call get ascending ids in the given order', async () => {
+  test('if one call stores 400 notifications, their ids ascend in the given order', async () => {
     const users = [await makeUser(h), await makeUser(h), await makeUser(h), await makeUser(h)]
     const rows = Array.from({ length: 400 }, (_, index) =>
       notification(users[index % 4]!.id, { dedupKey: `f${index}`, message: `${index}` }),

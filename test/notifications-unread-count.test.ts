@@ -10,7 +10,7 @@ function count(token?: string) {
 }
 
 describe('200: the unread count', () => {
-  test('the answer contains only the number of the caller’s unread notifications', async () => {
+  test('the unread count is the number of the caller’s unread notifications, and the answer has no other member', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     assert.deepEqual((await count(user.token)).body, { unread_count: 0 })

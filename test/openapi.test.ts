@@ -16,8 +16,8 @@ const getIds = (listed: ListedOperation[]) => listed.map(({ operation }) => oper
 const withStatus = (status: string) => operations.filter(({ operation }) => status in operation.responses)
 const withBody = operations.filter(({ operation }) => operation.requestBody)
 
-suite('what is documented is what is answered', { timeout: 60_000 }, () => {
-  test('every operation answers a good request as documented, with no undeclared key', async () => {
+suite('the answers match the OpenAPI document', { timeout: 60_000 }, () => {
+  test('every operation answers a valid request as documented, with no undeclared member', async () => {
     for (const listed of operations) {
       for (const answer of await sendGoodRequests(h, `${listed.method} ${listed.path}`)) {
         assert.ok(answer.status < 300, `${listed.path}: ${answer.text}`)
@@ -26,7 +26,7 @@ suite('what is documented is what is answered', { timeout: 60_000 }, () => {
     }
   })
 
-  test('without a token, exactly the operations with a documented 401 answer 401', async () => {
+  test('a request without a token gets 401 if and only if the document declares a 401 for the operation', async () => {
     const publicPaths = ENDPOINTS.filter(([, , auth]) => auth === 'no').map(([, path]) => path)
     const withoutToken = operations.filter(({ operation }) => !('401' in operation.responses))
     assert.deepEqual(withoutToken.map(({ path }) => path).sort(), publicPaths.toSorted())
@@ -37,7 +37,7 @@ suite('what is documented is what is answered', { timeout: 60_000 }, () => {
     }
   })
 
-  test('every operation with a body answers a bad one with a documented 413, 415 or 422', async () => {
+  test('every operation that takes a body answers an invalid body with a documented 413, 415 or 422', async () => {
     assert.deepEqual(withStatus('415'), withBody)
     const { token } = await makeUser(h)
     for (const listed of withBody) {
@@ -54,8 +54,8 @@ suite('what is documented is what is answered', { timeout: 60_000 }, () => {
     }
   })
 
-  test('every other operation accepts a request whose body it cannot read', async () => {
-    // The answer of the stream would not end.
+  test('an operation that takes no body ignores an invalid body', async () => {
+    // `streamNotifications` is left out, because its answer does not end.
     const others = operations.filter(
       listed => !withBody.includes(listed) && listed.operation.operationId !== 'streamNotifications',
     )
@@ -67,7 +67,7 @@ suite('what is documented is what is answered', { timeout: 60_000 }, () => {
     }
   })
 
-  test('a request without the right to an operation or its notification gets a documented 403 or 404', async () => {
+  test('a forbidden request gets a documented 403, and a request for an unknown notification a documented 404', async () => {
     assert.deepEqual(getIds(withStatus('403')), ['reportEvents', 'readNotification', 'deleteNotification'])
     const { token } = await makeUser(h)
     for (const listed of withStatus('403')) {
@@ -82,7 +82,7 @@ suite('what is documented is what is answered', { timeout: 60_000 }, () => {
     }
   })
 
-  test('exactly the throttled operations have the documented headers, and answer the documented 429', async () => {
+  test('only throttled operations send rate-limit headers, and these headers and the 429 are documented', async () => {
     assert.deepEqual(getIds(withStatus('429')), ['requestOtp', 'verifyOtp'])
     for (const { method, path, operation } of operations) {
       const { status, headers } = await h.call(method, path.replace('{id}', '1'))
@@ -102,14 +102,14 @@ suite('what is documented is what is answered', { timeout: 60_000 }, () => {
 })
 
 suite('GET /api/v1/openapi.json', () => {
-  test('anyone gets the document, and must check a copy before each use', async () => {
+  test('anyone can get the document, and a cache must revalidate its copy before each use', async () => {
     const { status, headers, body } = await h.call('GET', '/api/v1/openapi.json')
     assert.equal(status, 200)
     assert.equal(headers['cache-control'], 'no-cache')
     assert.deepEqual(body, JSON.parse(JSON.stringify(document)))
   })
 
-  test('a current copy of the document gets 304', async () => {
+  test('a request with the ETag of the current document gets 304', async () => {
     const { headers } = await h.call('GET', '/api/v1/openapi.json')
     const again = await h.call('GET', '/api/v1/openapi.json', { headers: { 'if-none-match': headers.etag! } })
     assert.equal(again.status, 304)
@@ -125,7 +125,7 @@ suite('GET /docs', () => {
   }
 
   for (const [path, type] of Object.entries(FILES)) {
-    test(`${path} has its type, a policy without exceptions, and a tag that answers 304`, async () => {
+    test(`${path} has the right content type, a strict Content-Security-Policy, and an ETag that yields a 304`, async () => {
       const { status, headers, text } = await h.call('GET', path)
       assert.deepEqual([status, headers['content-type'], headers['cache-control']], [200, type, 'no-cache'])
       assert.match(headers['content-security-policy']!, /^default-src 'none'; script-src 'self'; style-src 'self'; /)
@@ -143,7 +143,7 @@ suite('GET /docs', () => {
     })
   }
 
-  test('the page links only to files below /docs and to the document', async () => {
+  test('the page /docs links only to files below /docs and to the OpenAPI document', async () => {
     const { text } = await h.call('GET', '/docs')
     const links = [...text.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, link]) => link!)
     const [icon, ...others] = links
@@ -159,7 +159,7 @@ suite('GET /docs', () => {
     '/docs/..%2fdocument.ts',
     '/docs/%2e%2e/x',
   ]) {
-    test(`${path} is an unknown path, 404`, async () => {
+    test(`GET ${path} gets 404`, async () => {
       assert.equal((await h.call('GET', path)).status, 404)
     })
   }

@@ -24,7 +24,7 @@ describe('courtside emit', () => {
     data: { game_id: 77, creator_id: 1, player_ids: [], starts_at: '2026-01-19T18:00:00+01:00' },
   })
 
-  test('emit sends one event, an array or one event per line, and exits with 1 if an event is rejected', async () => {
+  test('emit accepts a file with one event, an array or one event per line, and exits with 1 if an event is rejected', async () => {
     const emit = (path: string) => runCommand('emit', path, '--url', `${service.address}/`, '--json')
     for (const content of [
       event('1'),
@@ -50,8 +50,9 @@ describe('courtside emit', () => {
     )
   })
 
-  test('emit divides 100 events into several batches if they are too large for one batch', async () => {
-    // The service ignores unknown members, but their bytes count towards the size. "é" has two bytes.
+  test('emit splits 100 events into several batches if their size exceeds the limit for one batch', async () => {
+    // The service ignores unknown members, but the bytes of these members count towards the size of a batch. "é" has
+    // two bytes.
     const large = Array.from({ length: 100 }, (_, index) => ({ ...event(`large ${index}`), note: 'é'.repeat(10_000) }))
     const { code, output, errors } = await runCommand(
       'emit',

@@ -144,7 +144,7 @@ describe('users', () => {
   })
 })
 
-test('commands work beside a running embedded node, and on its data after the node has stopped', async () => {
+test('commands work while a node with an embedded database runs, and after this node has stopped', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'courtside-operator-'))
   const dataDir = join(folder, 'data')
   const service = await startService({ DATA_DIR: dataDir })

@@ -37,7 +37,10 @@ describe('three processes', () => {
 
   type CallOptions = { body?: unknown; token?: string; at?: number }
 
-  /** Calls the service at the index `at`. Without `at`, the two services with the role `all` are called in turn. */
+  /**
+   * Sends a request to the service at the index `at`. Without `at`, the requests go in turn to the two services with
+   * the role `all`.
+   */
   async function call(method: string, path: string, { body, token, at }: CallOptions = {}) {
     turn += 1
     const response = await fetch(services[at ?? turn % 2]!.address + path, {
@@ -124,7 +127,7 @@ describe('three processes', () => {
     }
   })
 
-  test('a stream delivers an event that the other process received, and does not block the shutdown', async () => {
+  test('a stream delivers the notification of an event that another process received, and does not block the shutdown', async () => {
     const [creator, player] = [await signUp(), await signUp()]
     const stream = await openStream(services[1]!.address, creator.token)
     assert.equal((await stream.next()).event, 'sync')
@@ -134,7 +137,7 @@ describe('three processes', () => {
     assert.deepEqual([message.event, message.data.type], ['notification', 'game_joined'])
   })
 
-  test('three processes that poll for due times together announce a reminder and a start exactly once', async () => {
+  test('if three processes poll for due times, each reminder and each start is still announced exactly once', async () => {
     const [creator, player] = [await signUp(), await signUp()]
     const started = Date.now()
     const event = {
@@ -160,19 +163,20 @@ describe('three processes', () => {
       assert.deepEqual(await listTypes(token), ['game_started', 'game_reminder'])
   })
 
-  test('requests to both processes count towards one throttle', async () => {
+  test('the throttle counts the requests to both processes together', async () => {
     const statuses: number[] = []
     for (let count = 0; count < 130; count += 1) {
       statuses.push(
         (await call('POST', '/api/v1/auth/verify-otp', { body: { email: newEmail(), code: '1234' } })).status,
       )
     }
-    // Earlier tests used a part of the limit of 60 requests a minute. A new minute may begin during this test.
+    // Earlier tests used a part of the limit of 60 requests a minute. A new minute may begin during this test, so up to
+    // 120 requests may be accepted.
     assert.ok(statuses.includes(429))
     assert.ok(statuses.filter(status => status !== 429).length <= 120)
   })
 
-  test('the worker answers /readyz with 200 and the API with 404', async () => {
+  test('the worker answers GET /readyz with 200 and requests to the API with 404', async () => {
     assert.equal((await call('GET', '/readyz', { at: 2 })).status, 200)
     assert.equal((await call('GET', '/api/v1/game-levels', { at: 2 })).status, 404)
   })

@@ -35,7 +35,7 @@ describe('canonicalEmail', () => {
     anyText,
   )
 
-  test('canonicalEmail does not change a canonical address, which contains only allowed characters', () => {
+  test('`canonicalEmail` returns only allowed characters, and does not change an address that is already canonical', () => {
     let accepted = 0
     fc.assert(
       fc.property(written, address => {
@@ -66,7 +66,7 @@ describe('preferredLanguage', () => {
   const weight = fc.oneof(fc.constantFrom('', ';q=0', ';q=1', ';q=0.5', ';q=', ';q=x', ';q=9', ';Q=0.1'), headerText)
   const header = fc.array(fc.tuple(range, weight)).map(ranges => ranges.map(parts => parts.join('')).join(','))
 
-  test('preferredLanguage returns French or English for any header, and English only for "en" or "*"', () => {
+  test('`preferredLanguage` returns French or English for any header, and English only if it contains "en" or "*"', () => {
     fc.assert(
       fc.property(fc.oneof(header, headerText), text => {
         const language = preferredLanguage(text)
@@ -155,7 +155,7 @@ describe('arbitrary input over HTTP', () => {
     )
   })
 
-  test('any text as a notification id in a path gets 403 or 404, and changes nothing', async () => {
+  test('a request with any text as the notification id in its path gets 403 or 404, and changes nothing', async () => {
     const { token } = await signUp(h)
     const mine = await makeUser(h)
     await makeNotifications(h, mine.id, 1)
@@ -190,7 +190,7 @@ describe('arbitrary input over HTTP', () => {
     )
   })
 
-  test('an invalid Authorization header gets 401 from protected routes, and public routes ignore it', async () => {
+  test('protected routes answer an invalid Authorization header with 401, and public routes ignore the header', async () => {
     const { token } = await signUp(h)
     const damaged = fc
       .tuple(fc.nat({ max: 400 }), headerText)
@@ -223,8 +223,8 @@ function isStorable(text: string): boolean {
 }
 
 /**
- * Returns whether a value contains NUL or a surrogate. The error about such a character names its field, even if the
- * endpoint does not know that field.
+ * Returns whether a value contains NUL or a surrogate. The 422 for such a character names the field that contains the
+ * character, even if the endpoint does not know this field.
  */
 function hasForbiddenCharacter(value: unknown): boolean {
   return /\\u0000|\\ud[89a-f]/.test(JSON.stringify(value))

@@ -18,7 +18,7 @@ function section(title: string): string {
 }
 
 describe('README.md', () => {
-  test('the curl commands of the README give the described answers, in one shell and with a new database', async () => {
+  test('the curl commands of the README, run in one shell on a new database, give the described answers', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'courtside-readme-'))
     const service = await startService({ DATA_DIR: join(folder, 'data') })
     try {
@@ -26,7 +26,8 @@ describe('README.md', () => {
         ([, commands]) => commands!,
       )
       assert.equal(blocks.length, 4)
-      // The port differs from the README, because another program may use port 3000. The mail arrives after a moment.
+      // The test replaces port 3000 of the README, because another program may use this port. The loop in `mailed`
+      // waits until the mail has arrived.
       const mailed =
         'for _ in {1..300}; do curl -s http://127.0.0.1:3000/dev/mailbox.json | grep -q marie && break; sleep 0.1; done'
       const shell = ['set -e', blocks[0], mailed, ...blocks.slice(1)]
@@ -45,9 +46,9 @@ describe('README.md', () => {
     }
   })
 
-  test('the tables of settings and endpoints in the README are current', async () => {
+  test('the tables of settings and endpoints in the README match the code', async () => {
     const document = JSON.parse(await readFile(new URL('../docs/openapi.json', import.meta.url), 'utf8'))
-    assert.equal(readme, updateTables(readme, document), 'update them: npm run generate')
+    assert.equal(readme, updateTables(readme, document), 'update the tables of README.md: npm run generate')
     for (const name of Object.keys(SETTINGS)) assert.ok(readme.includes(`\n| \`${name}\` | `), name)
   })
 })

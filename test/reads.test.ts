@@ -29,7 +29,7 @@ describe('pipelined statements that read', { timeout: 60_000 }, () => {
   const readPid = async () => (await read<{ pid: number }>`select pg_backend_pid() as pid`)[0]!.pid
   const times = (count: number, run: (i: number) => Promise<unknown>) => Array.from({ length: count }, (_, i) => run(i))
 
-  test('each of 1,000 concurrent statements gets its own reply, over two connections', async () => {
+  test('1,000 concurrent statements use two connections, and each statement gets its own reply', async () => {
     const pids = new Set<number>()
     await Promise.all(
       times(1_000, async i => {
@@ -68,7 +68,7 @@ describe('pipelined statements that read', { timeout: 60_000 }, () => {
     await slow
   })
 
-  test('a connection that has waited 5 s for a reply gets no more statements, and if all wait, statements fail', async t => {
+  test('a connection that has waited 5 s for a reply gets no more statements; if both connections wait, statements fail', async t => {
     let passedMs = 0
     const now = performance.now.bind(performance)
     t.mock.method(performance, 'now', () => now() + passedMs)
@@ -88,7 +88,7 @@ describe('pipelined statements that read', { timeout: 60_000 }, () => {
     await reads.close()
   })
 
-  test('statements on a lost connection fail with `unavailable`, and the next statement opens a connection', async () => {
+  test('statements on a lost connection fail with `unavailable`, and the next statement opens a new connection', async () => {
     const pid = await readPid()
     const statements = [read`select pg_sleep(5)`, read`select pg_sleep(5)`, readPid(), readPid()]
     const outcomes = Promise.allSettled(statements)
@@ -100,7 +100,7 @@ describe('pipelined statements that read', { timeout: 60_000 }, () => {
     assert.deepEqual(read.pipeline.stats(), { total: 1, idle: 1, waiting: 0 })
   })
 
-  test('statements on a silent connection fail in bounded time, and the next statement opens a connection', async () => {
+  test('statements on a silent connection fail in bounded time, and the next statement opens a new connection', async () => {
     const pid = await readPid()
     proxy.setSilent(true)
     const outcomes = await Promise.allSettled([readPid(), readPid(), readPid()])

@@ -64,7 +64,7 @@ describe('200', () => {
     }
   })
 
-  test('an unknown address gets a decoy row and a decoy job, and no account', async () => {
+  test('for an unknown address the service stores a decoy row and a decoy job, and no account', async () => {
     const email = newEmail()
     await requestCode({ email })
     assert.equal(await findPurpose(email), 'decoy')
@@ -81,7 +81,7 @@ describe('200', () => {
     assert.equal((await h.database.sql`select id from app_user where email = ${email}`).length, 0)
   })
 
-  test('a request with only the address sends a new code for a pending sign-up and keeps the profile', async () => {
+  test('a request with only the address of a pending sign-up sends a new code and keeps the profile', async () => {
     const email = newEmail()
     await requestCode(profile(email))
     const first = await queuedCode(h, email)
@@ -106,7 +106,7 @@ describe('200', () => {
     assert.equal(await findPurpose(email), 'decoy')
   })
 
-  test('a sign-up need not wait after a sign-in request that sent no mail, but the next sign-up must wait', async () => {
+  test('a sign-in request that sends no mail does not delay a sign-up, but a sign-up delays the next request', async () => {
     const email = newEmail()
     await requestCode({ email })
     assert.equal((await requestCode(profile(email))).status, 200)
@@ -136,7 +136,7 @@ describe('200', () => {
     ['jean@CAFÉ.example', 'jean@xn--caf-dma.example'],
   ]
   for (const [input, stored] of spellings) {
-    test(`${JSON.stringify(input)} is stored as the address ${stored}`, async () => {
+    test(`the address ${JSON.stringify(input)} is stored as ${stored}`, async () => {
       h.clock.advance(60_000)
       assert.equal((await requestCode(profile(input))).status, 200)
       assert.equal(await findPurpose(stored), 'sign_up')
@@ -173,7 +173,7 @@ describe('422', () => {
     ['a lone surrogate in a name', { ...profile('a@example.com'), first_name: '\uD800' }, ['first_name']],
   ]
   for (const [name, body, fields] of invalidBodies) {
-    test(`a body with ${name} is answered with a 422 that names ${fields.join(', ')}`, async () => {
+    test(`a body with ${name} gets a 422 that names ${fields.join(', ')}`, async () => {
       const answer = await requestCode(body)
       assert.equal(answer.status, 422, answer.text)
       assert.equal(answer.body.code, 'validation_failed')
@@ -181,7 +181,7 @@ describe('422', () => {
     })
   }
 
-  test('a sign-up with a registered address is answered with a 422 that names the field email', async () => {
+  test('a sign-up with a registered address gets a 422 that names the field email', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
     const answer = await requestCode(profile(email))
@@ -197,7 +197,7 @@ describe('422', () => {
     assert.equal((await requestCode(profile(email))).status, 422)
   })
 
-  test('the message of a 422 is in English if the caller prefers English, and counts the other errors', async () => {
+  test('the message of a 422 is in English if the caller prefers English, and states the number of further errors', async () => {
     const answer = await requestCode({ accept_cgu: false }, { headers: { 'accept-language': 'en-GB, fr;q=0.5' } })
     assert.equal(answer.body.message, 'The email field is required.')
     const more = await requestCode({ email: 'x', first_name: 'A' })
@@ -227,7 +227,7 @@ describe('429 wait', () => {
     const { email } = await signUp(h)
     const waits: number[] = []
     for (let round = 0; round < 14; round += 1) {
-      // Four hours are the longest wait, so each round gets a code.
+      // The longest wait is four hours, so the service sends a code in each round.
       h.clock.advance(4 * 3_600_000)
       const sent = await requestCode({ email })
       assert.equal(sent.status, 200)

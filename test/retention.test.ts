@@ -15,7 +15,7 @@ function pruneNow(config = DEFAULTS) {
 }
 
 describe('notifications', () => {
-  test('prune deletes read notifications after 90 days and all notifications after 365 days, and a limit of 0 keeps them', async () => {
+  test('prune deletes read notifications after 90 days and all notifications after 365 days, and a limit of 0 keeps the notifications', async () => {
     const user = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 2_500)
     await h.database
@@ -91,7 +91,7 @@ describe('sessions, counters and events', () => {
   })
 })
 
-test('two concurrent prunes together delete each row exactly once, and keep rows that are inserted meanwhile', async () => {
+test('two concurrent runs of prune delete each row exactly once, and keep rows that are inserted meanwhile', async () => {
   const user = await makeUser(h)
   await makeNotifications(h, user.id, 3_000)
   h.clock.advance(366 * DAY_MS)

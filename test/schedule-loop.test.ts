@@ -26,7 +26,7 @@ function startLoop() {
 }
 
 describe('the polling loop of a worker', () => {
-  test('the loop announces reminders and starts, continues after a database error, and does nothing after `stop`', async () => {
+  test('the polling loop announces reminders and starts, continues after a database error, and does nothing after `stop`', async () => {
     const player = await makePlayer(h)
     const gameId = await createGame(startIn(2 * HOUR_MS), [player])
     h.clock.advance(HOUR_MS)
@@ -47,7 +47,7 @@ describe('the polling loop of a worker', () => {
     assert.deepEqual(await countOverdue(h.database.sql, h.clock.now()), { waiting: 2, oldestSeconds: 45 })
   })
 
-  test('the loop processes a backlog without pauses, and leaves the rest of it if it is stopped', async () => {
+  test('the polling loop processes a backlog without pauses, and after `stop` leaves the rest of the backlog', async () => {
     const player = await makePlayer(h)
     for (let count = 0; count < 120; count += 1) await createGame(startIn(30_000), [player])
     h.clock.advance(30_000)

@@ -8,7 +8,7 @@ import { DAY_MS, HOUR_MS, schedule } from './support/schedule.ts'
 const h = harness()
 const { startIn, advanceAndFire, createGame, changeGame } = schedule(h)
 
-test('once-keys have the same texts as in earlier versions, which share the table', async () => {
+test('once-keys are the same strings as in earlier versions, because both versions use the same table', async () => {
   const players = [await makePlayer(h)]
   const startsAt = startIn(2 * DAY_MS)
   const gameId = await createGame(startsAt, players)
@@ -31,7 +31,7 @@ test('once-keys have the same texts as in earlier versions, which share the tabl
   assert.equal(started!.dedup_key, `game_started:${gameId} started@${start}`)
 })
 
-test('`claim` returns only the first of several equal keys, and no key that was claimed before', async () => {
+test('`claim` returns only the first of several equal once-keys, and no once-key that was claimed before', async () => {
   const { sql } = h.database
   const game = { startsAt: '2027-01-16T17:00:00.000000Z' }
   const one = await createGame(startIn(DAY_MS), [await makePlayer(h)])

@@ -37,7 +37,7 @@ async function seed() {
   await sql`vacuum analyze`
 }
 
-/** Returns the plans of the statements that `work` runs: a custom plan and a generic plan for each statement. */
+/** Returns the query plans of the statements that `work` runs: a custom plan and a generic plan for each statement. */
 async function explain(work: (sql: Sql) => Promise<unknown>): Promise<string[]> {
   const plans: string[] = []
   const client = await h.database.sql.pool.connect()
@@ -70,17 +70,17 @@ describe('each statement reads only the rows of the schedule that it needs', () 
       1,
       sql => planReminders(sql, new Map([[7, GAME]]), [moved], { ...CLOCK, reminderOffsets: [{ days: 1 }] }),
     ],
-    ['replacing our reminder by the reminder of a producer', 1, sql => replaceByProducerReminder(sql, [GAME], NOW)],
+    ['replacing our reminder with a producer’s reminder', 1, sql => replaceByProducerReminder(sql, [GAME], NOW)],
   ]
   for (const [name, count, work] of statements) {
-    test(`${name} scans no table from end to end`, async () => {
+    test(`${name} does not scan a whole table`, async () => {
       const plans = await explain(work)
       assert.equal(plans.length, count * 2)
       for (const plan of plans) assert.doesNotMatch(plan, /Seq Scan on game/, plan)
     })
   }
 
-  test('firing reads a batch in the order of the index, without a sort, even with a large backlog', async () => {
+  test('firing due times reads a batch in the order of the index, without a sort, even if the backlog is large', async () => {
     const plans = (await explain(sql => fireDue(sql, CLOCK))).slice(0, 2)
     assert.equal(plans.length, 2)
     for (const plan of plans) {
@@ -89,7 +89,7 @@ describe('each statement reads only the rows of the schedule that it needs', () 
     }
   })
 
-  test('counting a few overdue rows reads only the index', async () => {
+  test('counting overdue rows reads only the index if few rows are overdue', async () => {
     const early = new Date(NOW.getTime() - 29_990 * 60_000)
     const [plan] = await explain(sql => countOverdue(sql, early))
     assert.match(plan!, /Index (Only )?Scan using game_schedule_due|Bitmap Index Scan on game_schedule_due/)

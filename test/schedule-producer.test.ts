@@ -8,7 +8,7 @@ const h = harness()
 const { startIn, fireAllDue, advanceAndFire, gameEvent, createGame, changeGame, readSchedule } = schedule(h)
 
 describe('an event of a producer about a start or a reminder', () => {
-  test('the producer and the schedule together announce a start exactly once, in either order', async () => {
+  test('if both the producer and the schedule report a start, in either order, it is announced exactly once', async () => {
     for (const producerFirst of [true, false]) {
       const players = [await makePlayer(h)]
       const startsAt = startIn(HOUR_MS)
@@ -21,7 +21,7 @@ describe('an event of a producer about a start or a reminder', () => {
     }
   })
 
-  test('a producer’s reminder after one of ours for the same start has no effect, and our later reminders stay', async () => {
+  test('a producer’s reminder has no effect after our own reminder for the same start, and our later reminders stay', async () => {
     const players = [await makePlayer(h)]
     const startsAt = startIn(2 * DAY_MS)
     const gameId = await createGame(startsAt, players)
@@ -31,14 +31,14 @@ describe('an event of a producer about a start or a reminder', () => {
     assert.deepEqual(await readTypes(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
   })
 
-  test('a producer’s reminder replaces our next reminder, and a second producer’s reminder has no effect', async () => {
+  test('a producer’s first reminder replaces our next reminder, and the producer’s second reminder has no effect', async () => {
     const players = [await makePlayer(h)]
     const startsAt = startIn(2 * DAY_MS)
     const gameId = await createGame(startsAt, players)
     assert.equal(await changeGame(gameId, startsAt, players, { type: 'game_reminder' }), 1)
     assert.equal(await changeGame(gameId, startsAt, players, { type: 'game_reminder' }), 0)
     assert.deepEqual(await readSchedule(gameId), ['game_reminder', 'game_started'])
-    // When the game moves away and back, the replaced reminder is not planned again.
+    // If the game moves to another start and back, the replaced reminder is not planned again.
     await changeGame(gameId, startIn(9 * DAY_MS), players)
     await changeGame(gameId, startsAt, players)
     assert.equal(await advanceAndFire(2 * DAY_MS), 2)
@@ -55,7 +55,7 @@ describe('an event of a producer about a start or a reminder', () => {
     assert.deepEqual(await readSchedule(gameId), ['game_started'])
   })
 
-  test('a producer’s reminder that is a game’s first event replaces our first reminder, unless the game moves', async () => {
+  test('if a game’s first event is a producer’s reminder, it replaces our first reminder, unless the game then moves', async () => {
     const players = [await makePlayer(h)]
     const known = newGameId()
     const startsAt = startIn(2 * DAY_MS)

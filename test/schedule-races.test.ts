@@ -21,7 +21,7 @@ describe('two processes that fire at the same time', () => {
   })
   after(() => other.close())
 
-  test('two concurrent processes together announce each start exactly once', async () => {
+  test('two processes that fire concurrently announce each start exactly once', async () => {
     const players = [await makePlayer(h), await makePlayer(h)]
     for (let round = 0; round < ROUNDS; round += 1) {
       for (let games = 0; games < 3; games += 1) await createGame(startIn(HOUR_MS), players)
@@ -33,7 +33,7 @@ describe('two processes that fire at the same time', () => {
     for (const types of await readTypes(h, ...players)) assert.equal(types.length, ROUNDS * 3)
   })
 
-  test('a start is announced before a concurrent cancellation or move of its game, or never', async () => {
+  test('if a game is cancelled or moved while its start fires, the start is announced before the change or never', async () => {
     const player = await makePlayer(h)
     for (let round = 0; round < ROUNDS; round += 1) {
       const startsAt = startIn(HOUR_MS)
@@ -45,7 +45,8 @@ describe('two processes that fire at the same time', () => {
         isMove
           ? changeGame(gameId, startIn(2 * HOUR_MS), [player])
           : changeGame(gameId, startsAt, [player], { type: 'game_cancelled', actor_id: player })
-      // In half of the rounds the change begins before the firing. The lead grows from round to round.
+      // In half of the rounds, the change of the game begins before the firing. The time between the two grows from
+      // round to round.
       const early = round % 4 < 2 ? changed() : undefined
       for (let turns = 0; early && turns < round / 4; turns += 1) await new Promise(setImmediate)
       const firing = Promise.all([fireAllDue(), fireAllDue(other)])
@@ -60,7 +61,7 @@ describe('two processes that fire at the same time', () => {
     }
   })
 
-  test('the schedule and a concurrent start event of a producer together announce a start exactly once', async () => {
+  test('if a producer reports a start while the schedule fires it, the start is announced exactly once', async () => {
     const player = await makePlayer(h)
     for (let round = 0; round < ROUNDS; round += 1) {
       const startsAt = startIn(HOUR_MS)
@@ -76,7 +77,7 @@ describe('two processes that fire at the same time', () => {
     assert.equal((await readNotifications(h, player)).length, ROUNDS)
   })
 
-  test('concurrent reports, deletions of accounts and firing do not deadlock', async () => {
+  test('event reports, account deletions and the firing of due times do not deadlock', async () => {
     for (let round = 0; round < 50; round += 1) {
       const players = [await makePlayer(h), await makePlayer(h), await makePlayer(h)]
       const startsAt = startIn(HOUR_MS)
@@ -111,7 +112,7 @@ describe('two processes that fire at the same time', () => {
     assert.equal((await readTypes(h, player))[0]!.filter(type => type === 'game_started').length, 1)
   })
 
-  test('if a worker is killed while it fires, the next worker announces the start once and without a delay', async () => {
+  test('if a worker is killed while it fires a start, the next worker announces the start once and without delay', async () => {
     const player = await makePlayer(h)
     await createGame(startIn(HOUR_MS), [player])
     h.clock.advance(HOUR_MS)
@@ -119,7 +120,8 @@ describe('two processes that fire at the same time', () => {
     let rolledBack = 0
     const dying = other.begin(async (tx: Sql) => {
       rolledBack = countAnnounced(await fireDue(tx, clock))
-      // This statement waits for the end of the backend, because the locks outlive the connection for a moment.
+      // A backend keeps its locks for a moment after its connection is lost. So this statement waits until the backend
+      // has ended.
       await h.database.sql`
         select pg_terminate_backend(pid, 10000) from pg_locks
         where database = (select oid from pg_database where datname = current_database())

@@ -17,7 +17,7 @@ const h = harness()
 const { startIn, fireAllDue, advanceAndFire, gameEvent, createGame, changeGame, readSchedule } = schedule(h)
 
 describe('the reminders and the start of a game', () => {
-  test('players get a reminder a day before, another two hours before, and an announcement of the start', async () => {
+  test('players get reminders one day and two hours before a game, and an announcement when the game starts', async () => {
     const players = [await makePlayer(h), await makePlayer(h, 'Bob', 'en')]
     const startsAt = startIn(3 * DAY_MS)
     await createGame(startsAt, players)
@@ -36,14 +36,14 @@ describe('the reminders and the start of a game', () => {
     assert.match(started!.message, /^Votre partie de \d+\sh\s\d\d a commencé\./)
   })
 
-  test('a game 60 days ahead gets its reminders on time', async () => {
+  test('the reminders of a game 60 days ahead are sent on time', async () => {
     const [player] = [await makePlayer(h)]
     await createGame(startIn(60 * DAY_MS), [player])
     assert.equal(await advanceAndFire(59 * DAY_MS, 6 * HOUR_MS), 1)
     assert.equal(await advanceAndFire(DAY_MS), 2)
   })
 
-  test('due times that have passed before the first event of a game are skipped', async () => {
+  test('due times that passed before the service received the first event of a game are skipped', async () => {
     const player = await makePlayer(h)
     await createGame(startIn(HOUR_MS), [player])
     assert.equal(await advanceAndFire(2 * HOUR_MS), 1)
@@ -63,14 +63,15 @@ describe('the reminders and the start of a game', () => {
     assert.deepEqual(await readSchedule(gameId), ['game_reminder', 'game_reminder', 'game_started'])
   })
 
-  test('a process whose own time zone is Tokyo plans and writes times in the configured time zone', async () => {
+  test('a process in the time zone of Tokyo plans reminders and writes times in the configured time zone', async () => {
     const zone = process.env.TZ
     process.env.TZ = 'Asia/Tokyo'
     try {
       const player = await makePlayer(h)
       await createGame('2027-03-29T09:00:00+02:00', [player])
       const dues = await h.database.sql<{ due_at: Date }>`select due_at from game_schedule order by due_at desc limit 3`
-      // The clocks went forward on the day before the game. The reminder is due at 09:00 local time, like the game.
+      // The clocks went forward on the day before the game. The one-day reminder is due at 09:00 local time, and the
+      // game also starts at 09:00.
       assert.deepEqual(
         dues.map(row => row.due_at.toISOString()),
         ['2027-03-29T07:00:00.000Z', '2027-03-29T05:00:00.000Z', '2027-03-28T07:00:00.000Z'],
@@ -97,7 +98,7 @@ describe('changes of a game', () => {
     assert.deepEqual(await readTypes(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
   })
 
-  test('a reminder is not sent again when the game moves away and back', async () => {
+  test('a reminder is not sent again if the game moves to another start and back', async () => {
     const players = [await makePlayer(h)]
     const first = startIn(DAY_MS + HOUR_MS)
     const gameId = await createGame(first, players)
@@ -118,7 +119,7 @@ describe('changes of a game', () => {
     assert.deepEqual(reminded, [true, false, true])
   })
 
-  test('after a cancellation no reminder and no start is announced, and a later event plans none', async () => {
+  test('after a cancellation neither reminders nor the start are announced, and a later event plans no due times', async () => {
     const players = [await makePlayer(h)]
     const startsAt = startIn(3 * HOUR_MS)
     const gameId = await createGame(startsAt, players)
@@ -130,7 +131,7 @@ describe('changes of a game', () => {
   })
 })
 
-test('firing announces nothing for a cancelled or moved game, even if the schedule is outdated', async () => {
+test('firing announces nothing for a cancelled or moved game, even if its due times are still in the schedule', async () => {
   const player = await makePlayer(h)
   const [cancelled, moved] = [
     await createGame(startIn(HOUR_MS), [player]),
@@ -147,7 +148,7 @@ test('firing announces nothing for a cancelled or moved game, even if the schedu
 })
 
 describe('events between a due time and its firing', () => {
-  test('an event after a due time and before its firing does not remove the due time', async () => {
+  test('an event between a due time and its firing does not remove this due time', async () => {
     const [anna, bob] = [await makePlayer(h), await makePlayer(h)]
     const startsAt = startIn(2 * HOUR_MS)
     const gameId = await createGame(startIn(2 * HOUR_MS), [anna])
@@ -157,18 +158,18 @@ describe('events between a due time and its firing', () => {
     assert.deepEqual(await readTypes(h, bob), [['game_started']])
   })
 
-  test('a reminder for a game’s new start may be due when a reminder for its old start was due', async () => {
+  test('reminders are planned correctly even if a game’s old and new start give reminders the same due time', async () => {
     const players = [await makePlayer(h)]
     const first = startIn(4 * DAY_MS)
     const gameId = await createGame(first, players)
-    // The two-hour reminder for the new start is due when the one-day reminder for the old start was due.
+    // The two-hour reminder for the new start has the same due time as the one-day reminder for the old start.
     await changeGame(gameId, new Date(Date.parse(first) - 22 * HOUR_MS).toISOString(), players)
     await changeGame(gameId, first, players)
     assert.equal((await readSchedule(gameId)).length, 3)
     assert.equal(await advanceAndFire(5 * DAY_MS, HOUR_MS), 3)
   })
 
-  test('a game that moves within one batch is planned once, for its last start', async () => {
+  test('if a batch moves a game several times, its due times are planned only for the last start', async () => {
     const players = [await makePlayer(h)]
     const gameId = newGameId()
     const starts = [3, 5, 4].map(days => startIn(days * DAY_MS))
@@ -194,7 +195,7 @@ describe('events between a due time and its firing', () => {
 })
 
 describe('due times after an outage', () => {
-  test('if several reminders are overdue, only the last is sent, and only before the start', async () => {
+  test('if several reminders of a game are overdue before its start, only the last one is sent', async () => {
     const player = await makePlayer(h)
     await createGame(startIn(2 * DAY_MS), [player])
     h.clock.advance(2 * DAY_MS - HOUR_MS)
@@ -206,7 +207,7 @@ describe('due times after an outage', () => {
     assert.match((await readNotifications(h, player))[0]!.message, /^Votre partie commence aujourd'hui à/)
   })
 
-  test('after the start no reminder is sent, and the start is announced up to 15 minutes late', async () => {
+  test('after a game’s start no reminder is sent, but the start is still announced up to 15 minutes late', async () => {
     for (const [lateMs, types] of [
       [15 * 60_000 - 1_000, ['game_started']],
       [15 * 60_000 + 1_000, []],

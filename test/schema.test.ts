@@ -29,12 +29,12 @@ test('if five processes migrate at once, one migrates the database and the other
   }
 })
 
-test('the queue version that a migration records is the installed version', async () => {
+test('a migration records the installed version of graphile-worker', async () => {
   const { dependencies } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
   assert.equal(QUEUE_MIGRATION, `graphile-worker@${dependencies['graphile-worker']}`)
 })
 
-test('a database with a newer migration or a newer queue is refused', async () => {
+test('`migrate` refuses a database with a newer migration or a newer version of graphile-worker', async () => {
   for (const later of ['9999_later.sql', 'graphile-worker@0.100.0']) {
     const database = await testDatabase()
     await database.sql`insert into migration (name) values (${later}), ('graphile-worker@0.9.9')`
@@ -43,7 +43,7 @@ test('a database with a newer migration or a newer queue is refused', async () =
   }
 })
 
-test('a PostgreSQL that is too old is refused with an error that names both versions', async () => {
+test('`migrate` refuses a PostgreSQL server that is too old, with an error that names both versions', async () => {
   const database = await testDatabase()
   // This function makes the server report an old version.
   await database.sql`
@@ -54,7 +54,7 @@ test('a PostgreSQL that is too old is refused with an error that names both vers
   await database.drop()
 })
 
-test('a migration that fails is rolled back', async () => {
+test('a failed migration is rolled back', async () => {
   const name = `failing_${process.pid}`
   await administer(`create database ${name}`)
   const url = Object.assign(new URL(process.env.TEST_DATABASE_URL!), { pathname: `/${name}` }).href

@@ -47,7 +47,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
     return user
   }
 
-  test('a request with a cached token skips the two statements of the look-up, but not the statement of the route', async () => {
+  test('a request with a cached token skips the two statements of the session look-up, but not the route’s own statement', async () => {
     const { token } = await makeUser(h)
     // The statements look up the session, record the first use of the token, and count the notifications.
     assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 3)
@@ -85,7 +85,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
     }
   })
 
-  test('a process that gets no NOTIFY about the end of a session refuses its token within 5 s', async () => {
+  test('a process that gets no NOTIFY about the end of a session refuses the session’s token within 5 s', async () => {
     const { token } = await makeCachedUser()
     await h.database.sql`
       update session set ended_at = created_at, end_reason = 'logout' where id = ${payloadOf(token).sid}`
@@ -95,7 +95,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
     assert.ok(performance.now() - since < 5_500, `${passed} ms`)
   })
 
-  test('nothing is cached while the listener is down, and the cache is empty when the listener is up again', async () => {
+  test('while the listener is down no session is cached, and the cache is empty when the listener is up again', async () => {
     const { token } = await makeCachedUser()
     const listener = other.ctx.listener!
     /** Counts the statements of a request that is sent when the listener next goes up or down. */
@@ -118,7 +118,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
     await waitUntilUp(h.ctx.listener!)
   })
 
-  test('a cached token is refused exactly at the end of its 30 s of grace, and exactly at its exp', async () => {
+  test('a cached token is refused from the end of its 30 s of grace on, and from its exp on', async () => {
     const { token } = await makeUser(h)
     await h.call('POST', '/api/v1/auth/refresh', { token })
     assert.equal(await getStatus(other, token), 200)
@@ -134,7 +134,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
     assert.equal(await getStatus(other, expiring), 401)
   })
 
-  test('the first use of a refreshed token is looked up in the database and recorded', async () => {
+  test('the first use of a refreshed token reads the session from the database and is recorded', async () => {
     const { token } = await makeCachedUser()
     const next = (await h.call('POST', '/api/v1/auth/refresh', { token })).body.access_token
     assert.equal(await getStatus(other, next), 200)
@@ -142,7 +142,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
     assert.equal(row!.presented, 2)
   })
 
-  test('a session row that was read before the end of the session is not cached after the end', async () => {
+  test('a session row that was read before the session ended is not cached afterwards', async () => {
     await waitUntilUp(other.ctx.listener!)
     const { token } = await makeUser(h)
     const { sid, sub } = payloadOf(token)

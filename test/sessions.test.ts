@@ -24,7 +24,7 @@ const MINUTES = 60_000
 const DAYS = 86_400_000
 
 describe('the access token', () => {
-  test('an access token has exactly iss, sub, iat, nbf, exp, jti and sid, and is accepted for 60 minutes', async () => {
+  test('an access token has the claims iss, sub, iat, nbf, exp, jti and sid and no others, and is accepted for 60 minutes', async () => {
     const { token } = await signUp(h)
     const { iss, sub, iat, nbf, exp, jti, sid, ...rest } = payloadOf(token)
     assert.deepEqual(rest, {})
@@ -65,7 +65,7 @@ describe('refresh', () => {
     assert.equal(await getMeStatus(answer.body.access_token), 401)
   })
 
-  test('after a refresh the previous token is accepted for 30 s, and then gets a 401 that ends no session', async () => {
+  test('after a refresh the previous token is accepted for 30 s, and then gets a 401, which does not end the session', async () => {
     const { token } = await signUp(h)
     const next = await renew(token)
     assert.equal(await getMeStatus(next), 200)
@@ -76,7 +76,7 @@ describe('refresh', () => {
     assert.equal(await getMeStatus(next), 200)
   })
 
-  test('the 30 s of grace of a refreshed token end at its own exp at the latest', async () => {
+  test('the grace of a refreshed token ends after 30 s, or earlier at the exp of this token', async () => {
     const { token } = await signUp(h)
     h.clock.advance(60 * MINUTES - 10 * SECONDS)
     await renew(token)
@@ -86,7 +86,7 @@ describe('refresh', () => {
     assert.equal(await getMeStatus(token), 401)
   })
 
-  test('a second refresh within 30 s returns the newest token of the session, even two generations later', async () => {
+  test('a second refresh of a token within 30 s returns the session’s newest token, even if that is two generations newer', async () => {
     const { token: first } = await signUp(h)
     const second = await renew(first)
     assert.equal(await renew(first), second)
@@ -104,7 +104,7 @@ describe('refresh', () => {
     assert.equal(await getMeStatus(answers[0]!), 200)
   })
 
-  test('a token can be refreshed after 30 s if its successor was never presented, as after a lost answer', async () => {
+  test('a token can be refreshed after 30 s if its successor was never presented, for example after a lost answer', async () => {
     const { token } = await signUp(h)
     const lost = await renew(token)
     h.clock.advance(20 * MINUTES)
@@ -132,7 +132,7 @@ describe('refresh', () => {
     }
   })
 
-  test('the 30 s of grace of a token begin when its own successor is issued, not when a later token is issued', async () => {
+  test('the grace of a token begins when its direct successor is issued, not when a later token is issued', async () => {
     const { token: first } = await signUp(h)
     const second = await renew(first)
     h.clock.advance(20 * SECONDS)
@@ -144,7 +144,7 @@ describe('refresh', () => {
     assert.equal(await getMeStatus(third), 401)
   })
 
-  test('a refresh without a token, or with a token that we did not sign, gets 401', async () => {
+  test('a refresh without a token, or with a token that the service did not sign, gets 401', async () => {
     const none = await h.call('POST', '/api/v1/auth/refresh')
     assert.equal(none.status, 401)
     assert.equal(none.headers['www-authenticate'], 'Bearer')
@@ -153,7 +153,7 @@ describe('refresh', () => {
     assert.equal(unsigned.headers['www-authenticate'], 'Bearer error="invalid_token"')
   })
 
-  test('a refresh ignores its body and content type', async () => {
+  test('a refresh ignores the body and the content type of the request', async () => {
     const { token } = await signUp(h)
     for (const type of ['text/plain', ';;;', 'application/json']) {
       const headers = { 'content-type': type }
@@ -164,7 +164,7 @@ describe('refresh', () => {
 })
 
 describe('logout', () => {
-  test('a logout ends all tokens of the session, even for a refresh, and ends no other session', async () => {
+  test('after a logout no token of the session is accepted, even for a refresh, and other sessions continue', async () => {
     const { token } = await signUp(h)
     const other = await signUp(h)
     const next = await renew(token)
@@ -180,7 +180,7 @@ describe('logout', () => {
 })
 
 describe('deleting one’s account', () => {
-  test('deleting an account needs a fresh code, requested with or without the token, and leaves no row', async () => {
+  test('deleting an account needs a fresh code, requested with or without the token, and leaves no row of the account', async () => {
     for (const withToken of [true, false]) {
       const { email, token } = await signUp(h)
       assert.equal((await h.call('DELETE', '/api/v1/auth/me', { token, body: { code: '1234' } })).status, 422)

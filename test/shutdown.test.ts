@@ -11,7 +11,7 @@ import { waitUntil } from './support/wait-until.ts'
 
 const ROUNDS = 3
 
-test('SIGTERM under load loses no acknowledged request, and the process ends within 10 s', {
+test('a process that gets SIGTERM under load loses no acknowledged request and ends within 10 s', {
   timeout: 120_000,
 }, async t => {
   const database = await testDatabase()
@@ -50,17 +50,17 @@ test('SIGTERM under load loses no acknowledged request, and the process ends wit
   for (const id of scores) assert.equal(counts.get(id), 3, `score ${id}`)
   const mailsTo = (email: string) => smtp.mails.filter(mail => mail.to.includes(email)).length
   await smtp.until(() => [...emails].every(email => mailsTo(email) > 0))
-  // Before a worker stops, it finishes the mail that it is sending. So no mail goes out twice.
+  // Before a worker stops, it finishes the mail that it is sending. So no mail is sent twice.
   for (const email of emails) assert.equal(mailsTo(email), 1, email)
 
   assert.equal(await services[0]!.stop(), 0)
 })
 
-test('SIGTERM ends a node that is still starting and waits for the migration of another process', async () => {
+test('SIGTERM ends a starting node that waits for the migration of another process', async () => {
   const database = await testDatabase()
   await database.sql`delete from migration where name not like '%.sql'`
   await database.sql.begin(async tx => {
-    // The transaction takes the lock that a migration holds.
+    // The transaction takes the advisory lock that a migration takes.
     await tx`select pg_advisory_xact_lock(4217336001)`
     const child = run(['serve'], { PORT: '0', ...settingsFor(database.url) })
     await waitUntil(async () => {

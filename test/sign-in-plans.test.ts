@@ -5,8 +5,9 @@ import { signUp } from './support/scenario.ts'
 
 const h = harness()
 
-// PostgreSQL makes a generic plan for the current content of the tables, and keeps it. At first the tables are empty.
-test('sign-ups use the indexes from the first sign-up on, and no statement is planned twice', async () => {
+// PostgreSQL makes a generic plan for the current content of the tables, and keeps this plan. In this test the tables
+// are empty at first, so a plan might scan a whole table.
+test('the statements of a sign-up use indexes from the first sign-up on, and have only generic plans', async () => {
   for (let count = 0; count < 10; count += 1) await signUp(h)
   // The requests were sent one after the other, so they all used the same connection.
   assert.equal(h.ctx.sql.pipeline.stats().total, 1)

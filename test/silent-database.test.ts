@@ -40,7 +40,7 @@ test('statements to a silent database fail in bounded time, and later statements
   await close()
 })
 
-test('a silent database is noticed in bounded time even while more statements follow', async () => {
+test('a silent database is noticed in bounded time even if more statements are sent meanwhile', async () => {
   const { proxy, sql, close } = await connectThroughProxy()
   await sql`select 1`
   proxy.setSilent(true)
@@ -83,7 +83,7 @@ test('a transaction on a server that became read-only fails, and the next transa
   await database.drop()
 })
 
-test('a statement that writes to a read-only server retires its connection, but a division by zero does not', async () => {
+test('a statement that a read-only server refuses retires its connection, but a division by zero does not', async () => {
   const database = await testDatabase()
   const name = new URL(database.url).pathname.slice(1)
   const sql = connect(database.url, { connections: 1 })

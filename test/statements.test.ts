@@ -32,7 +32,7 @@ describe('a statement with fragments', () => {
     assert.notEqual(all.name, open.name)
   })
 
-  test('the same fragments in different places give different statements', () => {
+  test('the same fragments at different places give different statements', () => {
     const pair = (one: unknown, two: unknown) => statement`(${one}, ${two})`
     const list = (item: unknown) => fragment`[${item}]`
     const texts = [pair(list(1), list(2)), pair(list(list(1)), 2), pair(1, list(list(2))), pair(1, 2), pair(list(1), 2)]
@@ -51,7 +51,7 @@ describe('a statement with fragments', () => {
 })
 
 describe('a statement that fails', () => {
-  test('when one of several concurrent statements fails, its error is thrown and the transaction rolls back', async () => {
+  test('if one of a transaction’s concurrent statements fails, its error is thrown and the transaction rolls back', async () => {
     const { sql } = h.database
     const user = await makeUser(h)
     const update = (divisor: number) =>
@@ -86,7 +86,7 @@ describe('a statement that fails', () => {
     assert.deepEqual(await sql`select id from app_user where id = ${user.id}`, [{ id: user.id }])
   })
 
-  test('the victim of a deadlock gets `unavailable`, and the other transaction commits', async () => {
+  test('of two deadlocked transactions, one fails with `unavailable` and the other commits', async () => {
     const { sql } = h.database
     const [one, two] = [await makeUser(h), await makeUser(h)]
     const locked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
@@ -103,7 +103,7 @@ describe('a statement that fails', () => {
     assert.equal((failed[0]!.reason as AppError).code, 'unavailable')
   })
 
-  test('a prepared statement that became stale fails with `unavailable` once, and succeeds at the second try', async () => {
+  test('a prepared statement that became stale fails with `unavailable` once, and succeeds when it is repeated', async () => {
     const { sql } = h.database
     const other = connect(h.database.url, { connections: 1, max: 1 })
     await sql`create table changing (id integer)`
@@ -127,7 +127,7 @@ describe('a statement that fails', () => {
     await other.close()
   })
 
-  test('an intake that waits for a lock does not delay requests of users', async () => {
+  test('event reports that wait for a lock do not delay the requests of users', async () => {
     const user = await makeUser(h)
     const game_id = newGameId()
     const event = cloudEvent('game_joined', { game_id, creator_id: user.id, player_ids: [user.id, 99], actor_id: 99 })

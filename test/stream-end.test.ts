@@ -11,7 +11,7 @@ import { payloadOf, signIn } from './support/scenario.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-/** A stream sends fewer events than this before the awaited event. */
+/** The greatest number of events that a test reads while it waits for a certain event. */
 const MAX_EVENTS = 20
 
 const isFinalSync = ({ event, data }: Event) => event === 'sync' && data.unread_count === 2
@@ -22,7 +22,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
   const { at, second, startSecond, openSynced } = twoProcesses(h)
 
   describe('the reasons for the end of a stream', () => {
-    test('a logout ends the streams of that session at all processes, and no other streams', async () => {
+    test('a logout ends the streams of its session at all processes, and no other streams', async () => {
       const user = await makeUser(h)
       const other = await signIn(h, user.email)
       const streams = [await openSynced(at.here, user.token), await openSynced(at.there, user.token)]
@@ -33,7 +33,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       assert.equal((await stays.next()).data.id, id)
     })
 
-    test('a refresh does not end a stream, but a refresh with a stolen token does', async () => {
+    test('a normal refresh does not end a stream, but a refresh with a stolen token does', async () => {
       const user = await makeUser(h)
       const stream = await openSynced(at.there, user.token)
       const refresh = () => h.call('POST', '/api/v1/auth/refresh', { token: user.token })
@@ -58,7 +58,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       }
     })
 
-    test('a process that stops ends its streams at once, and completes their answers', async () => {
+    test('a process that stops ends its streams at once, and completes the answers of these streams', async () => {
       const user = await makeUser(h)
       const streams = [await openSynced(at.there, user.token), await openSynced(at.there, user.token)]
       await second.app.close()
@@ -72,7 +72,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
   describe('the log of streams', () => {
     const readLines = () => h.logged.filter(line => line.msg === 'answered' && line.route === `${PATH}/stream`)
 
-    /** Waits until there is one line more than `count`. @returns the last line */
+    /** Waits for the next log line about a stream. @param count the number of earlier lines @returns the new line */
     async function nextLine(count: number): Promise<Record<string, unknown>> {
       await waitUntil(() => readLines().length > count)
       assert.equal(readLines().length, count + 1)
@@ -92,7 +92,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       assert.equal((await nextLine(count)).status, 200)
     })
 
-    test('a request whose client left before the answer is logged with the status 499', async () => {
+    test('a request whose client disconnects before the answer is logged with the status 499', async () => {
       const user = await makeUser(h)
       const aborted = () => h.logged.filter(line => line.status === 499)
       await h.database.sql.begin(async tx => {
@@ -124,7 +124,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       await work()
     }
 
-    test('after the listening connection is restored, every stream gets a sync', async () => {
+    test('after the listener has reconnected, every stream gets a sync', async () => {
       const user = await makeUser(h)
       const streams = [await openSynced(at.here, user.token), await openSynced(at.there, user.token)]
       let ids: number[] = []
@@ -133,7 +133,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       })
       for (const stream of streams) {
         let last = await stream.next()
-        // If the connection is restored quickly, the stream first sends other events and an earlier `sync`.
+        // If the listener reconnects quickly, the stream first sends an earlier `sync` and other events.
         for (let events = 0; events < MAX_EVENTS && !isFinalSync(last); events += 1) last = await stream.next()
         assert.deepEqual(last.data, { unread_count: 2, latest_id: ids[1] })
       }
@@ -145,11 +145,11 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       }
     })
 
-    test('a stream ends after the reconnection if its session ended during the loss', async () => {
+    test('if a session ends while the listener has no connection, its streams end after the reconnection', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
       const stream = await openSynced(at.there, user.token)
       const stays = await openSynced(at.there, other.token)
-      // This statement sends no NOTIFY to the processes.
+      // This statement ends the session without a NOTIFY.
       await h.database.sql`
       update session set ended_at = created_at, end_reason = 'logout' where id = ${payloadOf(user.token).sid}`
       await cutConnections()

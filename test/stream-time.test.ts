@@ -24,7 +24,7 @@ describe('the times of a stream', () => {
     stream.close()
   })
 
-  test('a stream ends at the exp of its token', async () => {
+  test('a stream ends when the exp of its token is reached', async () => {
     const { token } = await makeUser(h)
     const { sid, sub, iat } = payloadOf(token)
     // The token expires in two seconds.

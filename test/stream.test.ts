@@ -11,7 +11,7 @@ import { countStatements } from './support/statements.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-/** A test stores 500 notifications. The stream sends each notification, and at most one count for each. */
+/** One test stores 500 notifications. The stream sends each of them, and at most one unread count for each. */
 const MAX_EVENTS = 1_000
 
 /** If a client reads nothing, the service must close its stream before this many MiB of notifications are sent. */
@@ -32,7 +32,7 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
   const { at, second, open, openSynced } = twoProcesses(h)
 
   describe('the answer to a request for a stream', () => {
-    test('a stream is answered with 200 and text/event-stream, without caching or buffering, and with the common headers', async () => {
+    test('the answer to a request for a stream is a 200 with text/event-stream, the common headers, and no caching or buffering', async () => {
       const { token } = await makeUser(h)
       const { response } = await open(at.here, token, { origin: ORIGIN })
       assert.equal(response.statusCode, 200)
@@ -67,7 +67,7 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
       await assertNext(await open(at.there, user.token), 'sync', { unread_count: 2, latest_id: last })
     })
 
-    test('an event reported at one process reaches streams at both processes: first the notification, then the count', async () => {
+    test('streams at both processes send the notification of an event and then the count, whichever process got the event', async () => {
       const [creator, player] = [await makeUser(h), await makeUser(h)]
       const streams = [await openSynced(at.here, creator.token), await openSynced(at.there, creator.token)]
       const players = { creator_id: creator.id, player_ids: [creator.id, player.id], actor_id: player.id }
@@ -79,7 +79,7 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
       }
     })
 
-    test('read, read-all and delete send the unread count to streams if they changed the count', async () => {
+    test('a read, read-all or delete request that changes the unread count causes streams to send the new count', async () => {
       const user = await makeUser(h)
       const ids = await makeNotifications(h, user.id, 6)
       const stream = await openSynced(at.there, user.token)
@@ -103,7 +103,7 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
       assert.equal((await stream.next()).data.id, next)
     })
 
-    test('a notification that commits after one with a higher id is sent to streams too', async () => {
+    test('a notification is sent to streams even if a notification with a higher id was committed before', async () => {
       const user = await makeUser(h)
       const stream = await openSynced(at.there, user.token)
       const late = await h.database.sql.begin(async sql => {
@@ -122,7 +122,7 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
       await assertNext(stream, 'unread_count', { unread_count: 2 })
     })
 
-    test('many notifications are sent once each, in the order of their ids, from one commit or from many commits', async () => {
+    test('a stream sends 500 notifications once each, in the order of their ids, after one commit or many commits', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
       const streams = [await openSynced(at.here, user.token), await openSynced(at.there, user.token)]
       const ids = await makeNotifications(h, user.id, 450)
@@ -133,7 +133,8 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
       for (const stream of streams) {
         const received: number[] = []
         let unread = 0
-        // A count may include a notification that the stream has not sent yet. So the loop waits for both.
+        // An unread count may include a notification that the stream has not sent yet. So the loop waits for all
+        // notifications and for the right count.
         for (
           let events = 0;
           events < MAX_EVENTS && (received.length < ids.length || unread < ids.length);
@@ -162,7 +163,7 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
       await assertNext(stream, 'sync', { unread_count: 1, latest_id: id })
     })
 
-    test('changes in the inbox of a user without a stream are not sent and cost no statement', async () => {
+    test('a change in the inbox of a user without a stream causes no statement, and streams of others do not send it', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
       const stream = await openSynced(at.there, user.token)
       const statements = await countStatements(second.ctx, async () => {
@@ -176,7 +177,7 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
   })
 
   describe('the number of streams', () => {
-    test('a user may have five streams at a process, and a sixth ends the oldest', async () => {
+    test('a user may have five streams at a process, and a sixth stream ends the oldest one', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
       const others = await openSynced(at.here, other.token)
       const elsewhere = await openSynced(at.there, user.token)

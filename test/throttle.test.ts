@@ -23,7 +23,7 @@ function requestCode(
 }
 
 describe('request-otp', () => {
-  test('request-otp allows 5 requests in the minute after the first, and then answers 429 with rate-limit headers', async () => {
+  test('request-otp allows 5 requests in a minute, and answers the next request with 429 and rate-limit headers', async () => {
     const client = newAddress()
     for (let count = 1; count <= 5; count += 1) {
       const answer = await requestCode(client)
@@ -44,7 +44,7 @@ describe('request-otp', () => {
     assert.equal((await requestCode(client)).status, 200)
   })
 
-  test('every request counts, whatever its answer, and a 429 does not extend the window', async () => {
+  test('every request counts, whatever its answer, and a 429 does not extend the throttle window', async () => {
     const client = newAddress()
     const bodies = ['{', { email: 'x' }, { email: newEmail() }, 'x'.repeat(70_000), {}]
     for (const body of bodies) await requestCode(client, {}, body)
@@ -77,18 +77,18 @@ describe('verify-otp', () => {
   })
 })
 
-describe('the client of a window', () => {
+describe('the client for which the throttle counts a request', () => {
   async function readRemaining(remoteAddress: string, headers: Record<string, string> = {}): Promise<number> {
     return Number((await requestCode(remoteAddress, headers)).headers['x-ratelimit-remaining'])
   }
 
-  test('an IPv6 client is counted by its /64', async () => {
+  test('all IPv6 addresses of one /64 network count as one client', async () => {
     assert.equal(await readRemaining('2001:db8:1:2::1'), 4)
     assert.equal(await readRemaining('2001:db8:1:2:ffff::9'), 3)
     assert.equal(await readRemaining('2001:db8:1:3::1'), 4)
   })
 
-  test('an IPv4 address in an IPv6 socket is counted as IPv4', async () => {
+  test('an IPv4-mapped IPv6 address counts as the IPv4 address', async () => {
     const client = newAddress()
     assert.equal(await readRemaining(client), 4)
     assert.equal(await readRemaining(`::ffff:${client}`), 3)
@@ -100,7 +100,7 @@ describe('the client of a window', () => {
     assert.equal(await readRemaining('fd00::7', { 'x-forwarded-for': `2.2.2.2, ${client}` }), 3)
   })
 
-  test('an address with a port, as some proxies write it, counts as the same client', async () => {
+  test('an address with a port, as some proxies write it, counts as the address without the port', async () => {
     const client = newAddress()
     assert.equal(await readRemaining('10.5.5.6', { 'x-forwarded-for': `${client}:41234` }), 4)
     assert.equal(await readRemaining('10.5.5.6', { 'x-forwarded-for': client }), 3)
@@ -113,7 +113,7 @@ describe('the client of a window', () => {
     assert.equal(await readRemaining('10.5.5.5', { 'x-forwarded-for': "'; drop table throttle" }), 3)
   })
 
-  test('a forwarded header from an untrusted peer is ignored, logged once a minute and reported by /readyz', async () => {
+  test('an X-Forwarded-For or Forwarded header from an untrusted peer is ignored, logged once a minute and reported by /readyz', async () => {
     const client = newAddress()
     h.clock.advance(60_000)
     const before = h.logged.length
@@ -129,7 +129,7 @@ describe('the client of a window', () => {
   })
 })
 
-test('another process continues the same counters, because they are in the database', async () => {
+test('two processes share the counters of the throttle, because these are in the database', async () => {
   const client = newAddress()
   for (let count = 0; count < 5; count += 1) await requestCode(client)
   const other = await anotherApp(h, { THROTTLE_REQUEST_OTP: '5' })
@@ -139,7 +139,7 @@ test('another process continues the same counters, because they are in the datab
   await other.close()
 })
 
-test('if many requests are concurrent, only as many as the limit allows are accepted', async () => {
+test('of many concurrent requests, the service accepts only as many as the limit allows', async () => {
   for (let round = 0; round < 20; round += 1) {
     const client = newAddress()
     const answers = await Promise.all(Array.from({ length: 15 }, () => requestCode(client)))
@@ -153,7 +153,7 @@ test('a request that waits too long for the lock of its counter gets 503', async
   const answer = await h.database.sql.begin(async tx => {
     await tx`select key from throttle where key like ${`%${client}`} for update`
     const stuck = requestCode(client)
-    // This cancels the statement at once. Without it, PostgreSQL would cancel the statement after 30 s.
+    // The test cancels the waiting statement at once. Otherwise PostgreSQL would cancel the statement after 30 s.
     await waitUntil(async () => {
       const cancelled = await h.database.sql`
         select pg_cancel_backend(pid) from pg_stat_activity

@@ -8,7 +8,7 @@ import { makeNotifications, makeUser } from './support/factories.ts'
 
 const h = harness()
 
-test('times that PostgreSQL writes as JSON are in UTC and whole seconds, whatever time zone the server or URL sets', async () => {
+test('times that PostgreSQL writes as JSON are in UTC with whole seconds, whatever time zone the server or URL sets', async () => {
   const user = await makeUser(h)
   const { url, sql } = h.database
   await sql`do $$ begin execute format('alter database %I set timezone = %L', current_database(), 'Asia/Kathmandu'); end $$`

@@ -35,7 +35,7 @@ async function getStatus(authorization: string | undefined): Promise<number> {
 }
 
 describe('200', () => {
-  test('a token of the service is accepted, and so are the same claims signed by hand with its secret', async () => {
+  test('the service accepts its own token, and a token that the test signs with the same claims and secret', async () => {
     const { token } = await signUp(h)
     assert.equal(await getStatus(`Bearer ${token}`), 200)
     assert.equal(await getStatus(`bearer   ${token}`), 200)
@@ -160,7 +160,7 @@ describe('rotation of JWT_SECRET', () => {
   const rotated = deriveKeys(['qL3vXr8tBn2mKs7wPf4zHc9yJd6gVa5e', JWT_SECRET])
   const newer = deriveKeys(['qL3vXr8tBn2mKs7wPf4zHc9yJd6gVa5e'])
 
-  test('a token of any secret is accepted, and new tokens are signed with the first secret', () => {
+  test('a token that any of the secrets signed is accepted, and new tokens are signed with the first secret', () => {
     const old = createTokens(older).sign(claims)
     const fresh = createTokens(rotated).sign(claims)
     assert.deepEqual(createTokens(rotated).read(old, now), claims)
@@ -168,7 +168,7 @@ describe('rotation of JWT_SECRET', () => {
     assert.equal(createTokens(newer).read(old, now), undefined)
   })
 
-  test('codes that were hashed and sealed with the old secret still work', () => {
+  test('sign-in codes that were hashed and sealed with the old secret still work', () => {
     const id = claims.sid
     assert.equal(rotated.matches(older.mac(id, '1234'), id, '1234'), true)
     assert.equal(rotated.matches(older.mac(id, '1234'), id, '1235'), false)

@@ -7,7 +7,7 @@ type Functions = typeof Type
 
 const options = { description: 'what it is', examples: ['one'], rule: { fr: 'non', en: 'no' } }
 
-// These schemas use each function with and without options, nested, and with required and optional members.
+// These schemas use each function with and without options, inside other types, and with required and optional members.
 const schemas: Record<string, (type: Functions) => object[]> = {
   Array: type => [type.Array(type.Integer()), type.Array(type.String(), { maxItems: 3, ...options })],
   Boolean: type => [type.Boolean(), type.Boolean(options)],

@@ -52,7 +52,7 @@ describe('an upgrade', () => {
       return started
     }
 
-    // These services receive the load. A load balancer in front of the services would have the same list.
+    // These services receive the load. A load balancer would have the same list of services.
     const targets = await start(2, folder)
     const old = [...targets]
     const players = await makePlayers(database.sql)
@@ -63,7 +63,7 @@ describe('an upgrade', () => {
     const { emails, scores } = load.acknowledged
     await load.more()
 
-    // The new version adds a file to the folder of the running version. The running version stays ready.
+    // The new version adds a file to the program folder of the running version. The running version stays ready.
     await addMigration()
     assert.equal((await fetch(`${old[0]!.address}/readyz`)).status, 200)
     const [first, second] = await start(2, folder)
@@ -100,12 +100,12 @@ describe('an upgrade', () => {
     }
   })
 
-  test('a migration that waits for a table lock of a running dump does not block other statements', {
+  test('a migration that waits until a running dump releases its table lock does not block other statements', {
     timeout: 60_000,
   }, async () => {
     const database = await testDatabase()
     await addMigration()
-    // This copy of the module finds the new migration.
+    // This module is a copy of `src/db/migrate.ts` in a folder that contains the new migration.
     const next = (await import(join(folder, 'src/db/migrate.ts'))) as { migrate: typeof migrate }
     let applied: Promise<string[]> | undefined
     await database.sql.begin(async dump => {

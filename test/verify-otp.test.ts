@@ -14,7 +14,7 @@ function verify(email: unknown, code: unknown, options: { token?: string; header
 }
 
 describe('200', () => {
-  test('a sign-up returns exactly access_token and is_new_user, and creates the account with the accepted terms', async () => {
+  test('a sign-up returns only access_token and is_new_user, and creates the account with the accepted terms', async () => {
     const email = newEmail()
     await requestCode(profile(email))
     const answer = await verify(email, await queuedCode(h, email))
@@ -41,7 +41,7 @@ describe('200', () => {
     assert.equal(answer.body.is_new_user, false)
   })
 
-  test('an account gets the profile of the request whose code was used', async () => {
+  test('a new account gets the profile of the request whose code was used', async () => {
     const email = newEmail()
     await requestCode(profile(email))
     h.clock.advance(60_000)
@@ -180,7 +180,8 @@ describe('the lane of a known client', () => {
     }
     const mailed = await queuedCode(h, email)
     assert.equal((await verify(email, mailed, { token })).status, 200)
-    // The code in the client's own lane is compared first. The five guesses of the stranger do not count against it.
+    // The service compares the code in the client's own lane first. The stranger's five guesses do not count against
+    // this code.
     h.clock.advance(60_000)
     await requestCode({ email }, token)
     const ownCode = await queuedCode(h, email, payloadOf(token).sid)
@@ -228,7 +229,7 @@ describe('the lane of a known client', () => {
   })
 })
 
-test('a second sign-in opens a second session and keeps the first session', async () => {
+test('a second sign-in opens a second session, and the first session continues', async () => {
   const first = await signUp(h)
   const second = await signIn(h, first.email)
   assert.notEqual(payloadOf(first.token).sid, payloadOf(second.token).sid)

@@ -5,7 +5,7 @@ import { makeUser } from './support/factories.ts'
 
 const h = harness()
 
-/** Starts an app with other settings on the same database, calls `work` with it, and closes it. */
+/** Starts an app with other settings on the same database, calls `work` with the app, and then closes the app. */
 async function withSettings(env: Record<string, string>, work: (other: AnotherApp) => Promise<void>): Promise<void> {
   const other = await anotherApp(h, env)
   try {
@@ -50,7 +50,7 @@ describe('the page', { timeout: 60_000 }, () => {
     }
   })
 
-  test('a request for an unchanged file with its ETag gets a 304', async () => {
+  test('a request with the ETag of an unchanged file gets a 304', async () => {
     const { headers } = await h.call('GET', '/web/app.js')
     assert.equal(headers['cache-control'], 'no-cache')
     const again = await h.call('GET', '/web/app.js', { headers: { 'if-none-match': headers.etag! } })
@@ -86,7 +86,7 @@ describe('POST /dev/play', { timeout: 60_000 }, () => {
   const play = (token: string | undefined, body: unknown, headers: Record<string, string> = LOCAL) =>
     h.call('POST', '/dev/play', { token, body, headers })
 
-  test('the whole story sends notifications of all ten types to the player, and none to other users', async () => {
+  test('all steps of /dev/play together send notifications of all ten types to the caller, and none to other users', async () => {
     const [user, other] = [await makeUser(h), await makeUser(h)]
     for (let step = 0, steps = 1; step < steps; step += 1) {
       const { status, body } = await play(user.token, { round: 7, step })
@@ -101,14 +101,14 @@ describe('POST /dev/play', { timeout: 60_000 }, () => {
     assert.equal(others.body.meta.total, 0)
   })
 
-  test('POST /dev/play with a step beyond the end gets a 404, and with an invalid step or round a 422', async () => {
+  test('POST /dev/play with a step after the last one gets a 404, and with an invalid step or round a 422', async () => {
     const { token } = await makeUser(h)
     assert.equal((await play(token, { round: 1, step: 1000 })).status, 404)
     assert.equal((await play(token, { round: 1, step: -1 })).status, 422)
     assert.equal((await play(token, { round: 500_000, step: 0 })).status, 422)
   })
 
-  test('POST /dev/play without a token gets a 401, so no page of another origin can play', async () => {
+  test('POST /dev/play without a token gets a 401, so a page of another origin cannot use it', async () => {
     assert.equal((await play(undefined, { round: 1, step: 0 })).status, 401)
   })
 

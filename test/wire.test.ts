@@ -36,7 +36,7 @@ describe('paths and methods', () => {
     })
   }
 
-  test('a HEAD request gets the answer of GET without the body', async () => {
+  test('a HEAD request gets the same answer as a GET request, but without the body', async () => {
     const answer = await h.call('HEAD', '/api/v1/game-levels')
     assert.deepEqual([answer.status, answer.text], [200, ''])
   })
@@ -92,7 +92,7 @@ describe('bodies', () => {
   const assessLevel = (body: unknown, token: string, headers: Record<string, string> = {}) =>
     h.call('POST', '/api/v1/auth/level-assessment', { token, body, headers })
 
-  test('a body that is malformed, not an object or not UTF-8 is answered with a 422 that names the field body', async () => {
+  test('a body that is malformed, not an object or not UTF-8 gets a 422 that names the field `body`', async () => {
     const { token } = await signUp(h)
     for (const body of ['{', '[]', '"x"', '7', 'null', 'null x', 'true', '{"game_level_id":1}x', '\ufeff{}']) {
       const answer = await assessLevel(body, token)
@@ -134,8 +134,8 @@ describe('bodies', () => {
     }
   })
 
-  test('a body full of spaces is rejected within a second', async () => {
-    // This takes milliseconds. It would take seconds if the time grew with the square of the length.
+  test('an e-mail address with 65,000 spaces is rejected within a second', async () => {
+    // The validation takes milliseconds. It would take seconds if its time grew with the square of the length.
     const email = `a${' '.repeat(65_000)}b`
     const start = performance.now()
     const answer = await h.call('POST', '/api/v1/auth/verify-otp', { body: { email, code: '0000' } })
@@ -185,7 +185,7 @@ describe('on a real socket', () => {
     assert.match(answer, /^HTTP\/1.1 413 /)
   })
 
-  test('a client that closes the connection before its body is complete causes no error in the log', async () => {
+  test('a client that disconnects before it has sent its whole body causes no error in the log', async () => {
     if (!h.app.server.listening) await h.app.listen({ port: 0, host: '127.0.0.1' })
     const arrived = once(h.app.server, 'request')
     const socket = connect((h.app.server.address() as { port: number }).port, '127.0.0.1')

@@ -22,7 +22,7 @@ function slowTask() {
   }
 }
 
-/** Adds a job `witness` that is already locked by a worker. */
+/** Adds a job `witness` that the given worker has already locked. */
 async function addLockedJob({ sql }: Outbox, worker: string): Promise<void> {
   await sql.begin(async sql => {
     const [job] = await sql<{ id: number }>`select id from graphile_worker.add_job('witness')`
@@ -33,7 +33,7 @@ async function addLockedJob({ sql }: Outbox, worker: string): Promise<void> {
 const WORKER_PROGRAM = new URL('./support/worker.ts', import.meta.url).pathname
 
 suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
-  test('four workers together mail each of fifty codes exactly once', async t => {
+  test('four concurrent workers mail each of fifty codes exactly once', async t => {
     const box = await outbox(t)
     const addresses = Array.from({ length: 50 }, (_, index) => `player${index}@example.com`)
     await Promise.all(addresses.map(address => box.ask(address)))
@@ -44,7 +44,7 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('the mail of a worker that was killed while sending is sent by another worker within 15 s', async t => {
+  test('if a worker is killed while it sends a mail, another worker sends this mail within 15 s', async t => {
     const box = await outbox(t, 'hold')
     await box.ask('zoe@example.com')
     const child = spawn(process.execPath, [WORKER_PROGRAM, box.url, box.smtp.url], { stdio: 'inherit' })
@@ -66,8 +66,8 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     await box.sql`select graphile_worker.add_job('slow')`
     await box.work({ slow: slow.task })
     await slow.begun
-    // The worker of this job does not exist, and the job was locked after the slow job. So the slow job would be freed
-    // no later than this job.
+    // The job `witness` is locked by a worker that does not exist, and was locked after the slow job. So if only the
+    // age of a lock decided, the slow job would be released before `witness`.
     const freed = Promise.withResolvers<void>()
     await addLockedJob(box, 'gone')
     const other = await box.work({ slow: slow.task, witness: async () => freed.resolve() })
@@ -77,7 +77,7 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.equal(slow.calls(), 1)
   })
 
-  test('a worker that loses its connections while it completes a job does not send that mail again', async t => {
+  test('a worker that loses its connections while it completes the job of a mail does not send the mail again', async t => {
     const box = await outbox(t, 'hold')
     await box.ask('first@example.com')
     const only = await box.work()
@@ -102,7 +102,7 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('a worker runs a job that is locked for it but never reached it, and runs its current job only once', async t => {
+  test('a worker runs a job that is locked for it but was never delivered to it, and runs its current job only once', async t => {
     const box = await outbox(t)
     const slow = slowTask()
     const received = Promise.withResolvers<void>()
@@ -117,7 +117,7 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.equal(slow.calls(), 1)
   })
 
-  test('a silent mail server does not delay other tasks of a worker, and its mails go out later', async t => {
+  test('a silent mail server does not delay other tasks of a worker, and the mails go out later', async t => {
     const box = await outbox(t, 'silent')
     await Promise.all(['a', 'b', 'c', 'd', 'e'].map(name => box.ask(`${name}@example.com`)))
     const reminded = Promise.withResolvers<void>()

@@ -5,7 +5,7 @@ import { type Mail, type Mailer, MailFailure } from '../../src/mail/mailer.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { smtpServer } from '../support/smtp.ts'
 
-/** A mailer, and a function that returns the mails that it delivered, oldest first. */
+/** A mailer under test. `readArrived` returns the mails that the mailer delivered, oldest first. */
 type OpenMailer = { mailer: Mailer; readArrived(): Mail[]; close(): Promise<void> }
 
 const MAIL: Mail = {
@@ -59,7 +59,7 @@ for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
           ['one', 'two'],
         )
       },
-      'markup in the text of a mail arrives as text': async ({ mailer, readArrived: arrived }) => {
+      'markup in the text of a mail arrives unchanged, as plain text': async ({ mailer, readArrived: arrived }) => {
         await mailer.send({ ...MAIL, text: '<script>alert(1)</script> .\n.\nFrom here\n' })
         assert.equal(arrived()[0]!.text, '<script>alert(1)</script> .\n.\nFrom here\n')
       },
@@ -88,7 +88,7 @@ for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
       'a NUL in the subject': { subject: 'Code\0' },
     }
     for (const [title, parts] of Object.entries(unsafeMails)) {
-      test(`a mail with ${title} is rejected permanently, and the error does not contain the addresses`, async () => {
+      test(`a mail with ${title} is rejected permanently, and the error contains no address`, async () => {
         const opened = await open()
         try {
           await assert.rejects(opened.mailer.send({ ...MAIL, ...parts }), (error: MailFailure) => {

@@ -1,6 +1,6 @@
-// `npm run test:kill` runs two processes on one database, under a load of code requests and events. Many times, one of
-// the processes is killed with SIGKILL at a random moment. No acknowledged request may be lost, and no notification may
-// be stored twice.
+// `npm run test:kill` runs two processes on one database, under a load of code requests and events. The test repeatedly
+// kills one of the processes with SIGKILL at a random moment. No acknowledged request may be lost, and no notification
+// may be stored twice.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,12 +16,12 @@ import { smtpServer } from '../support/smtp.ts'
 
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 30)
 const TIMEOUT = { timeout: 300_000 + ROUNDS * 10_000 }
-// If a worker is killed while it sends a mail, the mail goes out within 15 s after a worker runs again. During a
-// backlog, at least one mail goes out in this time.
+// If a worker is killed while it sends a mail, another worker, or the restarted worker, sends the mail within 15 s.
+// While a backlog of mails exists, at least one mail goes out every 15 s.
 const MAIL_MS = 15_000
 
 describe('processes that are killed with SIGKILL', () => {
-  test(`after ${ROUNDS} kills of one of two processes under load, no acknowledged write is lost`, TIMEOUT, async t => {
+  test(`if processes are killed ${ROUNDS} times under load, no acknowledged request is lost`, TIMEOUT, async t => {
     const database = await testDatabase()
     const smtp = await smtpServer()
     const env = {
@@ -29,7 +29,7 @@ describe('processes that are killed with SIGKILL', () => {
       THROTTLE_REQUEST_OTP: '1000000',
     }
     const services = await Promise.all([startService(env), startService(env)])
-    // This also runs after a failure, because the test could not end while the processes still run.
+    // This cleanup also runs after a failure. Otherwise the remaining processes would keep the test from ending.
     t.after(async () => {
       await Promise.all(services.map(service => service.stop('SIGKILL')))
       await smtp.close()
@@ -70,7 +70,7 @@ describe('processes that are killed with SIGKILL', () => {
     for (const service of services) assert.equal(await service.stop(), 0)
   })
 
-  test('after kills of a process with an embedded database, no acknowledged code is lost', TIMEOUT, async () => {
+  test('if a process with an embedded database is killed, no acknowledged code request is lost', TIMEOUT, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'courtside-kill-'))
     const env = { DATA_DIR: join(folder, 'data'), THROTTLE_REQUEST_OTP: '1000000' }
     const asked: string[] = []

@@ -1,6 +1,6 @@
-// `npm run test:kill` runs two processes on one database while games start. Many times, one of the processes is killed
-// with SIGKILL at a random moment. Each start must be announced exactly once, and each reminder at most once. The last
-// reminder of each game must be announced.
+// `npm run test:kill` runs two processes on one database while games start. The test repeatedly kills one of the
+// processes with SIGKILL at a random moment. Each start must be announced exactly once, and each reminder at most once.
+// The last reminder of each game must be announced.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -16,14 +16,15 @@ const GAMES = 2_000
 // The approximate duration of a round. In each round one process is killed and another process is started.
 const ROUND_MS = 4_000
 const FIRST_START_MS = 10_000
-// If a worker is killed while it announces a start, the start is announced within 15 s after a worker runs again.
+// If a worker is killed while it announces a start, another worker, or the restarted worker, announces the start within
+// 15 s.
 const MAX_LATE_MS = 15_000
 
-test(`after ${ROUNDS} kills while ${GAMES} games start, each start is announced exactly once`, TIMEOUT, async t => {
+test(`if ${ROUNDS} processes are killed, each of ${GAMES} game starts is announced exactly once`, TIMEOUT, async t => {
   const database = await testDatabase()
   const env = { ...settingsFor(database.url), REMINDER_OFFSETS: '2s,4s', TZ: 'Asia/Tokyo' }
   const services = await Promise.all([startService(env), startService(env)])
-  // This also runs after a failure, because the test could not end while the processes still run.
+  // This cleanup also runs after a failure. Otherwise the remaining processes would keep the test from ending.
   t.after(async () => {
     await Promise.all(services.map(service => service.stop('SIGKILL')))
     await database.drop()

@@ -1,5 +1,5 @@
-// One test for each sentence of the specification's chapter "Endpoints" that is about accounts and levels, and for each
-// row of its table. The throttle has its default limits, so each test starts in a new window.
+// One test for each row of the table in the specification's chapter "Endpoints", and for each sentence of this chapter
+// about accounts and levels. The throttle has its default limits, so each test starts in a new throttle window.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
@@ -24,7 +24,8 @@ describe('Endpoints', () => {
       const anonymous = await h.call(method, url)
       if (auth === 'no') assert.notEqual(anonymous.status, 401)
       else assert.deepEqual([anonymous.status, anonymous.body.message], [401, 'Unauthenticated.'])
-      // The guard accepts a request with a token. This request has no body, so endpoints that need a body answer 422.
+      // The guard accepts a request with a token. The request has no body, so an endpoint that needs a body answers
+      // 422.
       const needsBody = ['request-otp', 'verify-otp', 'level-assessment'].some(name => url.endsWith(name))
       assert.equal((await h.call(method, url, { token })).status, needsBody ? 422 : 200)
     })

@@ -1,5 +1,5 @@
 // One test for each sentence of the specification's chapters "Errors", "Limits" and "Versioning". The throttle has its
-// default limits, so each test starts in a new window.
+// default limits, so each test starts in a new throttle window.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { STATUS } from '../../src/http/failure.ts'
@@ -25,9 +25,9 @@ async function signUpCode(): Promise<{ email: string; code: string }> {
 }
 
 /**
- * Sends requests until one is answered with 429.
- * @returns the number of requests before that answer
- * @throws after 100 requests
+ * Sends requests until the answer is a 429.
+ * @returns the number of requests before the throttled request
+ * @throws Error after 100 requests without a 429
  */
 async function countUntilThrottled(request: () => Promise<{ status: number }>): Promise<number> {
   for (let count = 0; count < 100; count += 1) if ((await request()).status === 429) return count
@@ -167,7 +167,7 @@ describe('Limits', () => {
     assert.deepEqual([data.length, meta.per_page, meta.last_page], [20, 20, 2])
   })
 
-  test('open question: "What the throttle is counted against (address, account)": the address of the client', async () => {
+  test('open question: "What the throttle is counted against (address, account)": the network address of the client', async () => {
     assert.equal(await countUntilThrottled(() => requestCode({ email: newEmail() }, '192.0.2.1')), 5)
     assert.equal((await requestCode({ email: newEmail() }, '192.0.2.2')).status, 200)
   })

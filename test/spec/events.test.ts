@@ -32,8 +32,8 @@ async function makeGame() {
 }
 
 describe('Events', () => {
-  // Columns: type, category, trigger, number of players after the event, actor (true is Bruno, false is Anna), a 1 for
-  // each recipient among Anna, Bruno, Chloé and David, and title.
+  // The columns are: type, category, trigger, number of players after the event, actor, recipients, title. The actor is
+  // Bruno (true), Anna (false) or nobody (undefined). The recipients are a 1 or a 0 for Anna, Bruno, Chloé and David.
   const rows = [
     ['game_joined', 'Matchs', 'a player joins the game', 2, true, [1, 0, 0, 0], 'Un joueur a rejoint la partie'],
     ['game_left', 'Matchs', 'a player leaves the game', 1, true, [1, 0, 0, 0], "Une place s'est libérée"],

@@ -67,7 +67,7 @@ describe('POST /notifications/{id}/read', () => {
   test('"Path parameter `id` (integer, notification identifier). No body."', async () => {
     const { token, ids } = await makeOwner(2)
     assert.equal((await h.call('POST', `${URL}/${ids[0]}/read`, { token })).body.data.id, ids[0])
-    // If a client sends a body anyway, the service ignores the body.
+    // If a client sends a body, the service ignores it.
     const headers = { 'content-type': 'text/plain' }
     assert.equal((await h.call('POST', `${URL}/${ids[1]}/read`, { token, body: '{', headers })).status, 200)
     assertError(await h.call('POST', `${URL}/one/read`, { token }), 404, 'not_found')
@@ -90,7 +90,7 @@ describe('POST /notifications/{id}/read', () => {
     assert.equal((await list(token)).body.data[0].is_read, false)
   })
 
-  test('open question: "its status code": reading a notification of another user is answered with 403', async () => {
+  test('open question: "its status code": marking a notification of another user as read is answered with 403', async () => {
     const [{ ids }, stranger] = [await makeOwner(1), await makeUser(h)]
     const answer = await h.call('POST', `${URL}/${ids[0]}/read`, { token: stranger.token })
     assert.equal(answer.status, 403)

@@ -1,5 +1,5 @@
-// One test for each sentence of the specification's opening and of its chapter "What the service does", and for the
-// inputs and outputs in the chapter "Resources and their fields". The titles are quotations.
+// One test for each sentence of the specification's opening and of its chapter "What the service does". The tests of
+// the chapter "Resources and their fields" cover its inputs and outputs. All titles quote the specification.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'

@@ -20,7 +20,7 @@ describe('the addresses of isemail', { skip }, () => {
   })
   after(() => smtp.close())
 
-  /** Mails the newest sign-in code with the worker's task. @returns the recipients of each mail */
+  /** Mails the newest sign-in code, as a worker does. @returns the recipients of each mail */
   async function mailNewest(): Promise<string[][]> {
     const { sql } = h.database
     const mailer = createSmtpMailer(smtp.url, FROM)
@@ -36,7 +36,7 @@ describe('the addresses of isemail', { skip }, () => {
     return h.call('POST', '/api/v1/auth/request-otp', { body: profile(address) })
   }
 
-  test('an invalid address is refused, and the mail to an accepted address goes to exactly that mailbox', async () => {
+  test('an invalid address is refused, and the mail to an accepted address has this address as its only recipient', async () => {
     for (const { address, category } of cases) {
       const answer = await requestCode(address)
       if (answer.status === 200) {
@@ -63,7 +63,10 @@ function trimmed(address: string): string {
   return address.replace(/^[ \t]+|[ \t]+$/g, '')
 }
 
-/** Returns the recipient as the mailer sent it. The SMTP server of the tests decodes punycode. */
+/**
+ * Returns the recipient as the mailer sent it, with its domain in punycode. The SMTP server of the tests decodes
+ * punycode.
+ */
 function inAscii(recipient: string): string {
   const at = recipient.lastIndexOf('@') + 1
   return recipient.slice(0, at) + domainToASCII(recipient.slice(at))

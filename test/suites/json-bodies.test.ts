@@ -9,7 +9,8 @@ import { describeAnswer, readSuite, skip } from '../support/suites.ts'
 type Body = { name: string; bytes: Buffer }
 type Endpoint = { method: string; path: string; type?: string; maxBytes?: number; optional?: boolean; list?: boolean }
 
-// Names start with `y_` for valid JSON, with `n_` for invalid JSON, and with `i_` if a parser may accept or reject it.
+// The name of a body starts with `y_` for valid JSON, with `n_` for invalid JSON, and with `i_` if a parser may accept
+// or reject the body.
 describe('the bodies of JSONTestSuite', { skip }, () => {
   const h = harness()
   const bodies: Body[] = readSuite<{ name: string; base64: string }[]>('json-bodies.json').map(({ name, base64 }) => ({

@@ -35,7 +35,7 @@ describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
   const h = harness()
 
   for (const name of FILES) {
-    test(`no form of ${name} is accepted as a token`, async () => {
+    test(`the service accepts no form of ${name} as a token`, async () => {
       const forms = writeForms(read(name))
       assert.ok(forms.length >= 4)
       for (const form of forms) {
@@ -56,7 +56,7 @@ describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
       }
     })
 
-    test(`no form of ${name} is accepted even if its key is one of our signing keys`, () => {
+    test(`no form of ${name} is accepted as a token even if its key is one of our signing keys`, () => {
       const example = read(name)
       for (const { kid = 'none', k } of [example.input.key].flat()) {
         if (k === undefined) continue
@@ -67,7 +67,7 @@ describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
     })
   }
 
-  test('the tokens of the service have an HS256 signature as in RFC 7520 §4.4', async () => {
+  test('the tokens of the service have an HS256 signature like the example in RFC 7520 §4.4', async () => {
     const { input, output } = read('jws_4_4.hmac-sha2_integrity_protection')
     assert.equal(verify(output.compact!, Buffer.from(input.key.k, 'base64url')), input.payload)
     assert.equal(verify(output.compact!, Buffer.from(JWT_SECRET)), undefined)
@@ -76,7 +76,10 @@ describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
   })
 })
 
-/** Returns every form of an example that fits into a header: the forms in the RFC, and compact tokens from them. */
+/**
+ * Returns every form of an example that fits into an HTTP header: the RFC's own forms, and compact tokens made from
+ * them.
+ */
 function writeForms({ output: { compact, json, json_flat: flat } }: Example): string[] {
   const signatures = [...(json?.signatures ?? []), ...(flat ? [flat] : [])]
   const joined = signatures.map(({ protected: head = '', signature }) => `${head}.${json?.payload ?? ''}.${signature}`)
@@ -85,7 +88,10 @@ function writeForms({ output: { compact, json, json_flat: flat } }: Example): st
   return [...new Set([compact, ...joined, ...objects, ...encoded].filter(form => form !== undefined))]
 }
 
-/** Verifies a token by RFC 7515, without a library. @returns the payload, or undefined if the signature is wrong */
+/**
+ * Verifies a token as RFC 7515 describes, without a library.
+ * @returns the payload, or undefined if the signature is wrong
+ */
 function verify(compact: string, key: Buffer): string | undefined {
   const [head, payload, signature] = compact.split('.')
   const mac = createHmac('sha256', key).update(`${head}.${payload}`).digest('base64url')

@@ -83,7 +83,7 @@ describe('the big list of naughty strings', { skip }, () => {
     assert.equal(last.status, 200)
   })
 
-  test('a string that is sent as an address, local part or domain is refused, or stored as a plain address', async () => {
+  test('a string that is sent as an e-mail address, local part or domain is refused, or stored as a plain address', async () => {
     const accepted = new Set<string>()
     for (const text of strings) {
       for (const email of [text, `${text}@example.com`, `a@${text}`, `a@${text}.example.com`]) {
@@ -120,7 +120,7 @@ describe('the big list of naughty strings', { skip }, () => {
     })
   })
 
-  test('the id and source of an event are kept verbatim, and a repeated event is a duplicate', async () => {
+  test('the id and the source of an event are stored unchanged, and a repeated event is a duplicate', async () => {
     for (const text of strings) {
       const body = cloudEvent(
         'game_created',

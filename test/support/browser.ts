@@ -8,7 +8,10 @@ import { type Service, startService } from './service.ts'
 const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 const program = PROGRAMS.find(isThere)
 
-/** The reason to skip the browser tests, or false. CI installs Chromium, so there a missing Chromium is a failure. */
+/**
+ * The reason to skip the browser tests, or false. CI installs Chromium, so the browser tests fail in CI if Chromium is
+ * missing.
+ */
 export const skip =
   program === undefined && !process.env.CI ? 'no Chromium was found (apt-get install chromium)' : false
 
@@ -57,8 +60,8 @@ export function stage(): Stage {
 }
 
 /**
- * Signs a user up on the page, with the code from the panel that shows the mailbox. Afterwards the page asks for the
- * game level.
+ * Signs a user up on the page, with the code that the development panel shows. Afterwards the page asks for the game
+ * level.
  */
 export async function signUp(page: Page, email: string, firstName = 'Marie'): Promise<void> {
   await page.goto('/')
@@ -74,14 +77,14 @@ export async function signUp(page: Page, email: string, firstName = 'Marie'): Pr
 }
 
 /**
- * Clicks the latest code in the panel, which types the code into the form.
- * @param mails how many mails to the address the panel must show before the click
+ * Clicks the latest code in the development panel. The click fills the code into the form.
+ * @param mails the number of mails to the address that the panel must show before the click
  */
 export async function takeCode(page: Page, email: string, mails = 1): Promise<void> {
   await (await mailedCode(page, email, mails)).click()
 }
 
-/** Waits until the panel shows this number of mails to the address. @returns the button with the latest code */
+/** Waits until the panel shows `mails` mails to the address. @returns the button with the latest code */
 export async function mailedCode(page: Page, email: string, mails = 1): Promise<Locator> {
   const theirs = page.locator('.mails li', { hasText: email })
   await theirs.nth(mails - 1).waitFor()
@@ -103,12 +106,12 @@ function isThere(path: string): boolean {
   }
 }
 
-/** Moves the last mail to the address one hour into the past, so the address can get another mail at once. */
+/** Sets the time of the last mail to the address back by one hour, so the address can get another mail at once. */
 export async function letTimePass({ sql }: Stage, email: string): Promise<void> {
   await sql`update sign_in_address set sent_at = sent_at - interval '1 hour' where email = ${email}`
 }
 
-/** Inserts notifications for a user directly into the database. No stream is notified of them. */
+/** Inserts notifications for a user directly into the database, without a NOTIFY. */
 export async function storeNotifications({ sql }: Stage, email: string, count: number): Promise<void> {
   await sql`
     insert into notification (user_id, dedup_key, type, title, message, locale, created_at, updated_at)

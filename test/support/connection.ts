@@ -7,8 +7,8 @@ export type Exchanged = { status: number; text: string }
 
 /**
  * Sends requests one after the other on one connection. If the server closes the connection, the next request opens a
- * new connection. Each exchange checks that no bytes followed the previous answer. So if the last exchange of a test
- * succeeds, each earlier request got exactly one answer.
+ * new connection. Each call checks that the server sent nothing after the previous answer. So if the last call of a
+ * test succeeds, each earlier request got exactly one answer.
  */
 export function httpConnection(port: number) {
   let connection: Awaited<ReturnType<typeof open>> | undefined

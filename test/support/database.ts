@@ -11,7 +11,10 @@ if (!cluster) {
 
 export type TestDatabase = { url: string; sql: Database; drop(): Promise<void> }
 
-/** Clones a database from the migrated template, in about 50 ms. `drop` fails if another connection is still open. */
+/**
+ * Clones a database from the migrated template in about 50 ms. `drop` fails if another connection to the database is
+ * open.
+ */
 export async function testDatabase(): Promise<TestDatabase> {
   const name = `t_${randomBytes(6).toString('hex')}`
   await administer(`create database ${name} template ${process.env.TEST_TEMPLATE}`)
@@ -27,7 +30,7 @@ export async function testDatabase(): Promise<TestDatabase> {
   }
 }
 
-/** Checks whether a statement that matches `pattern` waits for a lock in this database. */
+/** Returns whether a statement that matches the regular expression `pattern` waits for a lock in this database. */
 export async function waitsForLock(sql: Query, pattern = ''): Promise<boolean> {
   const [row] = await sql<{ waits: boolean }>`
     select exists (

@@ -67,7 +67,9 @@ function compile(schema: unknown): ValidateFunction {
   return validate
 }
 
-/** Copies a schema. In the copy, objects accept only declared members, unless they have `additionalProperties`. */
+/**
+ * Copies a schema. In the copy, objects accept only declared members, unless their schema has `additionalProperties`.
+ */
 function refuseUndeclaredKeys(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(refuseUndeclaredKeys)
   if (typeof schema !== 'object' || schema === null) return schema

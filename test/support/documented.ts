@@ -6,7 +6,7 @@ export type ListedOperation = { method: string; path: string; operation: Operati
 
 export type Answer = { status: number; headers: Record<string, unknown>; body?: unknown; text: string }
 
-/** Returns the operations of a document, in the order of the document. */
+/** Returns the operations of an OpenAPI document, in the order of the document. */
 export function listOperations(document: OpenApiDocument): ListedOperation[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
@@ -14,7 +14,7 @@ export function listOperations(document: OpenApiDocument): ListedOperation[] {
 }
 
 /**
- * Returns a function that compiles a schema of the document.
+ * Returns a function that compiles a schema of an OpenAPI document.
  * @param closed whether an object may have only the members that its schema lists
  */
 export function schemaCompiler({ components }: OpenApiDocument, { closed }: { closed: boolean }) {
@@ -25,7 +25,7 @@ export function schemaCompiler({ components }: OpenApiDocument, { closed }: { cl
     ajv.compile(JSON.parse(JSON.stringify(prepare(schema)).replaceAll('"#/', '"document#/')))
 }
 
-/** Returns an assertion that the document lists the status, the media type and every member of an answer. */
+/** Returns an assertion that an OpenAPI document lists the status, the media type and every member of an answer. */
 export function documentedAnswers(document: OpenApiDocument) {
   const compile = schemaCompiler(document, { closed: true })
   return ({ method, path, operation }: ListedOperation, { status, headers, body, text }: Answer): void => {
@@ -40,7 +40,7 @@ export function documentedAnswers(document: OpenApiDocument) {
   }
 }
 
-/** Forbids unlisted members in an object schema. It is a reviver for `JSON.parse`. */
+/** Forbids unlisted members in an object schema. `JSON.parse` calls this function as its reviver. */
 function close(_key: string, value: any): unknown {
   const isOpen = value?.type === 'object' && value.properties && value.additionalProperties === undefined
   return isOpen ? { ...value, additionalProperties: false } : value

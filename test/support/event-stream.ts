@@ -6,7 +6,7 @@ import { waitUntil } from './wait-until.ts'
 
 export type Event = { event: string; data: any }
 
-/** Lets an app listen on a free port. @returns the address of the app */
+/** Makes an app listen on a free port. @returns the address of the app */
 export async function listen(app: App): Promise<string> {
   return app.listen({ host: '127.0.0.1', port: 0 })
 }
@@ -28,7 +28,7 @@ export async function openStream(address: string, token: string, headers: Record
   })
   response.on('error', () => {})
 
-  /** Waits for a part that `isWanted` accepts, and returns it. The parts before it are dropped. */
+  /** Waits for a part of the stream that `isWanted` accepts. Drops all earlier parts. @returns the accepted part */
   async function take(isWanted: (part: string) => boolean): Promise<string> {
     await waitUntil(() => response.closed || parts.some(isWanted))
     const at = parts.findIndex(isWanted)

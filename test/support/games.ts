@@ -61,7 +61,7 @@ export function cloudEvent(type: string, data: Record<string, unknown>, envelope
   }
 }
 
-/** Returns the time of an event. @param minute minutes after 09:00 UTC, one hour before the test clock starts */
+/** Returns the time of an event. @param minute minutes after 09:00 UTC; the test clock starts at 10:00 UTC */
 export function atMinute(minute: number): { time: string } {
   return { time: new Date(Date.parse('2026-11-28T09:00:00Z') + minute * 60_000).toISOString() }
 }

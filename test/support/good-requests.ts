@@ -8,12 +8,12 @@ import { makeNotifications, makeUser } from './factories.ts'
 import { cloudEvent, newGameId, sendBatch } from './games.ts'
 import { newEmail, payloadOf, profile, queuedCode } from './scenario.ts'
 
-/** Sends a request to the operation. `id` replaces the `{id}` of its path. */
+/** Sends a request to an operation. `id` replaces the placeholder `{id}` in the operation's path. */
 type Send = (options?: { id?: number; token?: string; body?: unknown }) => Promise<Answer>
 
 /**
- * Good requests to every operation of the API. The key is the method and path of the operation, as in the OpenAPI
- * document. A new operation needs one more entry here.
+ * Good requests to every operation of the API. A property name consists of the method and the path of an operation, as
+ * in the OpenAPI document. A new operation needs an entry here.
  */
 export const GOOD_REQUESTS: Record<string, (h: Harness, send: Send) => Promise<Answer | Answer[]>> = {
   'POST /api/v1/auth/request-otp': (_h, send) => send({ body: profile(newEmail()) }),
@@ -58,7 +58,7 @@ export const GOOD_REQUESTS: Record<string, (h: Harness, send: Send) => Promise<A
   },
 }
 
-/** Sends the good requests of an operation. @param operation a key of `GOOD_REQUESTS` */
+/** Sends the good requests of an operation. @param operation a property name of `GOOD_REQUESTS` */
 export async function sendGoodRequests(h: Harness, operation: string): Promise<Answer[]> {
   const [method, path] = operation.split(' ') as [string, string]
   const send: Send = ({ id, ...options } = {}) => h.call(method, path.replace('{id}', String(id)), options)
@@ -67,7 +67,7 @@ export async function sendGoodRequests(h: Harness, operation: string): Promise<A
   return [await goodRequest(h, send)].flat()
 }
 
-/** Returns the credentials that an operation takes. @param token the token of a user */
+/** Returns the credentials that an operation requires: the intake key, the given user token, or none. */
 export function credentials({ operation }: ListedOperation, token: string): string | undefined {
   const [scheme = {}] = operation.security
   if ('intakeKey' in scheme) return INTAKE_KEY
@@ -81,7 +81,7 @@ export async function makeOwner(h: Harness): Promise<{ id: number; token: string
   return { id: id!, token }
 }
 
-/** Reads one event of each type from a stream, and compares its data with the declared members. */
+/** Reads one event of each type from a stream, and compares the data of the event with the declared members. */
 async function readStream(h: Harness): Promise<Answer> {
   const { id, token } = await makeUser(h)
   const stream = await openStream(await listen(h.app), token)

@@ -5,7 +5,7 @@ import type { Service } from './service.ts'
 import type { smtpServer } from './smtp.ts'
 import { waitUntil } from './wait-until.ts'
 
-/** Sends a POST request to one of the services, chosen at random. @returns undefined if the service did not answer */
+/** Sends a POST request to a randomly chosen service. @returns undefined if the service did not answer */
 export async function post(
   services: Service[],
   path: string,
@@ -47,8 +47,8 @@ export async function makePlayers(sql: Database): Promise<number[]> {
  * Requests codes and reports scores until `stop` is called, with four concurrent requests of each kind. Each score is
  * announced to three of the players.
  * @param maxMs the load fails if `stop` is not called within this time
- * @returns the e-mail addresses and score ids of all acknowledged requests, and the statuses of all answers; these sets
- * grow while the load runs
+ * @returns the e-mail addresses and score ids of all acknowledged requests, and the statuses of all answers, as sets
+ * that grow while the load runs
  */
 export function startLoad(services: Service[], players: number[], maxMs = 300_000) {
   const acknowledged = { emails: new Set<string>(), scores: new Set<number>() }

@@ -11,7 +11,7 @@ export function parseSamples(text: string): Map<string, number> {
   )
 }
 
-/** Reads `GET /metrics` of the app under test. */
+/** Requests `/metrics` from the app under test and parses the answer. */
 export async function scrape(h: Harness) {
   const answer = await h.call('GET', '/metrics', { token: METRICS_TOKEN })
   assert.equal(answer.status, 200, answer.text)

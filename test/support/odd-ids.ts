@@ -1,4 +1,7 @@
-/** Path segments that are not the id of a notification: unknown or huge numbers, other text and undecodable text. */
+/**
+ * Path segments that are not the id of a stored notification: unknown or huge numbers, other text, and text that cannot
+ * be decoded.
+ */
 export const ODD_IDS = [
   '999999999',
   '0',

@@ -8,8 +8,8 @@ import type { TestDatabase } from './database.ts'
 import { courtside } from './service.ts'
 
 /**
- * Returns functions that run operator commands on the database of a test file, and that write input files for these
- * commands to a temporary folder.
+ * Returns functions for operator commands. They run commands on the database of a test file, and write input files to a
+ * temporary folder.
  */
 export function operatorCommands(h: { database: TestDatabase }) {
   let folder: string

@@ -18,7 +18,10 @@ export const FROM = 'Courtside <no-reply@example.com>'
 
 export type Outbox = Awaited<ReturnType<typeof outbox>>
 
-/** Creates a database and a mail server. @returns both, and functions that queue codes and start workers */
+/**
+ * Creates a database and a mail server.
+ * @returns the database, the mail server, and functions that queue codes and start workers
+ */
 export async function outbox(t: TestContext, mode?: Mode) {
   const database = await testDatabase()
   const smtp = await smtpServer(mode)

@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from 'node:net'
 
 /**
  * Starts a TCP proxy in front of a server. While the proxy is silent, it drops all bytes but keeps its connections
- * open. So the server looks like a machine that lost its power.
+ * open. To its clients, the server then looks like a machine that lost its power.
  */
 export async function startProxy(target: URL) {
   let isSilent = false

@@ -7,7 +7,7 @@ import { cloudEvent, newGameId, report } from './games.ts'
 export const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
 
-/** No test has due times for this many batches. */
+/** The greatest number of batches that a test may fire. More batches indicate an endless loop. */
 const MAX_BATCHES = 1_000
 
 export function countAnnounced(fired: readonly Fired[]): number {
@@ -18,8 +18,8 @@ export function countAnnounced(fired: readonly Fired[]): number {
 type Change = { type?: string; [field: string]: unknown }
 
 /**
- * Returns functions that create and change games and fire their due times, by the clock of the harness. Each test
- * begins with an empty schedule.
+ * Returns functions that create and change games and fire their due times. The functions use the clock of the harness.
+ * Each test begins with an empty schedule.
  */
 export function schedule(h: Harness) {
   beforeEach(async () => {
@@ -42,7 +42,10 @@ export function schedule(h: Harness) {
     throw new Error(`the schedule still has due times after ${MAX_BATCHES} batches`)
   }
 
-  /** Advances the clock in steps, and fires due times after each step. @returns the number of announced due times */
+  /**
+   * Advances the clock by `ms` milliseconds in steps, and fires due times after each step.
+   * @returns the number of announced due times
+   */
   async function advanceAndFire(ms: number, stepMs = 30 * 60_000): Promise<number> {
     let count = 0
     for (let passed = 0; passed < ms; passed += stepMs) {
@@ -70,7 +73,7 @@ export function schedule(h: Harness) {
     return report(h, gameEvent(gameId, startsAt, players, change))
   }
 
-  /** Returns the types in the schedule of a game, in the order of their due times. */
+  /** Returns the notification types in the schedule of a game, in the order of their due times. */
   async function readSchedule(gameId: number): Promise<string[]> {
     const rows = await h.database.sql<{ type: string; due_at: Date }>`
       select type from game_schedule where game_id = ${gameId} order by due_at, type`

@@ -2,8 +2,9 @@ import type { Sql } from '../../src/db/sql.ts'
 
 /**
  * Describes the database schema as text: tables with their columns, constraints and indexes, and whether they are
- * unlogged. The text comes from the catalogue, and is the same on PostgreSQL 15 and 18. pg_dump cannot replace this
- * function, because the embedded PostgreSQL does not include it and its output differs between versions.
+ * unlogged. The function reads PostgreSQL's system catalog, and its result is the same on PostgreSQL 15 and 18. pg_dump
+ * cannot replace this function, because the embedded PostgreSQL does not include pg_dump. The output of pg_dump also
+ * differs between versions.
  */
 export async function describeSchema(sql: Sql): Promise<string> {
   const columns = await sql<{ table: string; line: string }>`

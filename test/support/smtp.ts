@@ -6,8 +6,8 @@ import { waitUntil } from './wait-until.ts'
 
 /**
  * `refuse` rejects connections. `silent` accepts connections and never replies. `hold` receives a mail, and confirms
- * the mail when `release` is called. `defer` answers every recipient with 451, and `reject` with 550. Both quote the
- * recipient in the answer, as real servers do.
+ * the mail when `release` is called. `defer` answers every recipient with 451, and `reject` with 550. Both replies
+ * quote the recipient, as real servers do.
  */
 export type Mode = 'accept' | 'refuse' | 'silent' | 'hold' | 'defer' | 'reject'
 
@@ -34,7 +34,7 @@ export async function smtpServer(mode: Mode = 'accept') {
     authOptional: true,
     disabledCommands: ['STARTTLS'],
     disableReverseLookup: true,
-    // Without this, the server rejects addresses of 254 characters, which RFC 5321 allows.
+    // Without this option, the server rejects addresses of 254 characters, which RFC 5321 allows.
     lenientAddressParsing: true,
     // Connections that stay silent must not delay the end of a test.
     closeTimeout: 50,
@@ -61,7 +61,7 @@ export async function smtpServer(mode: Mode = 'accept') {
     mode,
     mails,
     seen,
-    /** One function for each unconfirmed mail. A call of this function confirms the mail. */
+    /** Contains one function for each unconfirmed mail. The function confirms this mail. */
     held,
     release() {
       for (const accept of held.splice(0)) accept()

@@ -1,7 +1,9 @@
 import { mock } from 'node:test'
 import type { Context } from '../../src/context.ts'
 
-/** Counts the statements that an app runs during `work`. Transactions and the intake are not counted. */
+/**
+ * Counts the statements that an app runs during `work`, except statements in transactions and statements of the intake.
+ */
 export async function countStatements(
   { sql, readSql }: Pick<Context, 'sql' | 'readSql'>,
   work: () => Promise<unknown>,

@@ -4,8 +4,8 @@ import { atMinute, cloudEvent, makeFourPlayers, newGameId, readTypes, report } f
 type Ids = readonly number[]
 
 /**
- * Makes four players and the id of a game that the first player creates. `step` reports an event about this game: its
- * type, the players after the event, its minute, and more fields of `data`.
+ * Creates four players and the id of a game. The first player is the creator of the game. `step` reports an event about
+ * this game. `player_ids` lists the players after the event, and `more` contains additional members of `data`.
  */
 export async function newStory(h: Harness) {
   const all = await makeFourPlayers(h)

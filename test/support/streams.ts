@@ -6,7 +6,7 @@ import { type ClientStream, listen, openStream } from './event-stream.ts'
 export const PATH = '/api/v1/notifications'
 
 /**
- * Lets the app of the harness listen, and starts a second app, which stands for a second process. Call this at the top
+ * Makes the app of the harness listen, and starts a second app, which stands for a second process. Call this at the top
  * of a suite. All streams that a test opened are closed after the test.
  */
 export function twoProcesses(h: Harness) {

@@ -14,7 +14,7 @@ export function readSuite<T>(name: string): T {
   return JSON.parse(readFileSync(new URL(name, folder), 'utf8'))
 }
 
-/** Returns a message for a failed assertion about an item of the test data. */
+/** Returns the message for a failed assertion about an item of the test data. */
 export function describeAnswer(item: string, { status, text }: { status: number; text: string }): string {
   return `${JSON.stringify(item)}: ${status} ${text}`
 }

@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 
 /**
- * Starts an HTTP proxy in front of the service. The proxy fails twice: it forwards the first request but drops the
- * response, and it answers the second request with 503. It forwards all later requests. After
- * `reset({ isReliable: true })` it never fails.
+ * Starts an HTTP proxy in front of the service. The proxy forwards the first request but drops the response. It answers
+ * the second request with 503. It forwards all later requests. After `reset({ isReliable: true })` it forwards all
+ * requests.
  */
 export async function startUnreliableProxy(address: string) {
   const bodies: string[] = []
