@@ -8,7 +8,7 @@ import { newEmail, otherThan, payloadOf, profile, queuedCode, signIn, signUp } f
 const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
 const h = harness({ METRICS_TOKEN })
 
-/** Returns the audit lines that `work` writes, with the names of their levels. */
+/** Runs `work`. @returns the audit lines that `work` writes to the log, with the name of each level */
 async function auditTrail(work: () => Promise<unknown>) {
   const before = h.logged.length
   await work()
@@ -22,7 +22,7 @@ async function auditTrail(work: () => Promise<unknown>) {
   }))
 }
 
-/** Returns the expected audit line. The user and the session come from the token, if there is one. */
+/** Returns the expected audit line. If a token is given, the line names the user and the session of the token. */
 function line(audit: keyof typeof AUDIT_EVENTS, token?: string) {
   const { sub, sid } = token === undefined ? {} : payloadOf(token)
   return { level: AUDIT_EVENTS[audit], audit, user_id: sub && Number(sub), session_id: sid, client: '127.0.0.1' }
@@ -33,7 +33,7 @@ function requestCode(email: string) {
 }
 
 suite('the audit trail', () => {
-  test('a sign-up and a sign-in are audited with their user and session', async () => {
+  test('the audit lines of a sign-up and a sign-in name the user and the session', async () => {
     const email = newEmail()
     let first = ''
     let second = ''
@@ -44,7 +44,7 @@ suite('the audit trail', () => {
     assert.deepEqual(lines, [line('sign_up', first), line('sign_in', second)])
   })
 
-  test('a wrong code is audited in the same way for addresses with and without an account', async () => {
+  test('a wrong code writes the same audit line for an address with an account and for one without', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
     await requestCode(email)
@@ -67,7 +67,7 @@ suite('the audit trail', () => {
     assert.deepEqual([logged!.reqId, logged!.client], [answer.headers['x-request-id'], '2001:db8:1:2::/64'])
   })
 
-  test('a logout and a refused refresh after it are audited', async () => {
+  test('a logout is audited, and so is a refused refresh with the token of the ended session', async () => {
     const { token } = await signUp(h)
     const lines = await auditTrail(async () => {
       await h.call('POST', '/api/v1/auth/logout', { token })
@@ -76,7 +76,7 @@ suite('the audit trail', () => {
     assert.deepEqual(lines, [line('logout', token), line('refresh_refused', token)])
   })
 
-  test('a refresh with a dead token is audited as a warning that names the revoked session', async () => {
+  test('a refresh with a dead token writes an audit warning that names the session', async () => {
     const { token: old } = await signUp(h)
     const renewed = await h.call('POST', '/api/v1/auth/refresh', { token: old })
     await h.call('GET', '/api/v1/auth/me', { token: renewed.body.access_token })
@@ -116,7 +116,7 @@ suite('the audit trail', () => {
     assert.doesNotMatch(JSON.stringify(h.logged), /zq-guessed-key/)
   })
 
-  test('successful reads, refreshes and code requests and all invalid requests are not audited', async () => {
+  test('valid reads, refreshes and code requests are not audited, and neither are malformed tokens and codes', async () => {
     const { token } = await signUp(h)
     const lines = await auditTrail(async () => {
       const { body } = await h.call('POST', '/api/v1/auth/refresh', { token })
@@ -129,7 +129,7 @@ suite('the audit trail', () => {
     assert.deepEqual(lines, [])
   })
 
-  test('docs/operations.md lists exactly the audit events and their levels', async () => {
+  test('docs/operations.md lists every audit event with its level, and no other event', async () => {
     const text = await readFile(new URL('../docs/operations.md', import.meta.url), 'utf8')
     const [, section] = text.split('### The audit trail\n')
     const rows = [...section!.split(/^##/m)[0]!.matchAll(/^\| `(\w+)` \| (info|warn) \|/gm)]

@@ -33,7 +33,7 @@ async function repeatRace(race: () => Promise<void>): Promise<void> {
 }
 
 describe('races over a code', () => {
-  test('exactly one of five concurrent requests with the right code signs in', () =>
+  test('if five concurrent requests send the right code, exactly one of them signs in', () =>
     repeatRace(async () => {
       const { email, code } = await requestNewCode()
       const answers = await Promise.all(Array.from({ length: 5 }, () => verify(email, code)))
@@ -43,7 +43,7 @@ describe('races over a code', () => {
       assert.equal(sessions.length, 1)
     }))
 
-  test('concurrent wrong guesses never make the right code fail', () =>
+  test('the right code signs in, although four wrong guesses arrive at the same time', () =>
     repeatRace(async () => {
       const { email, code } = await requestNewCode()
       const wrong = otherThan(code)
@@ -54,7 +54,7 @@ describe('races over a code', () => {
       )
     }))
 
-  test('exactly five of eight concurrent wrong guesses count as attempts', () =>
+  test('of eight concurrent wrong guesses, exactly five count as attempts', () =>
     repeatRace(async () => {
       const { email, code } = await requestNewCode()
       await Promise.all(Array.from({ length: 8 }, () => verify(email, otherThan(code))))
@@ -63,7 +63,7 @@ describe('races over a code', () => {
       assert.equal((await verify(email, code)).status, 422)
     }))
 
-  test('a request for a new code, concurrent with wrong guesses, invalidates the old code', () =>
+  test('if a user requests a new code during wrong guesses, the new code signs in and the old code is refused', () =>
     repeatRace(async () => {
       const { email, code: old } = await requestNewCode()
       h.clock.advance(60_000)
@@ -73,7 +73,7 @@ describe('races over a code', () => {
       assert.equal((await verify(email, fresh)).status, 200)
     }))
 
-  test('if the right code and a request for a new code are concurrent, one of the two codes signs in', () =>
+  test('if a user sends the right code and requests a new code at the same time, one of the two codes signs in', () =>
     repeatRace(async () => {
       const { email, code } = await requestNewCode()
       h.clock.advance(60_000)
@@ -85,13 +85,13 @@ describe('races over a code', () => {
       assert.equal(users.length, 1)
     }))
 
-  test('concurrent requests for a code to one address send at most one mail', () =>
+  test('four concurrent requests for a code to the same address send at most one mail', () =>
     repeatRace(async () => {
       const email = newEmail()
       const bodies = [profile(email), { email }, profile(email), { email }]
       const answers = await Promise.all(bodies.map(requestCode))
       const sent = answers.filter(answer => answer.status === 200)
-      // A sign-in request for an unknown address gets 200 but no mail. One sign-up request may succeed after it.
+      // A sign-in request for an unknown address gets 200 but sends no mail. A later sign-up request may also get 200.
       assert.ok(
         sent.length === 1 || sent.length === 2,
         JSON.stringify(countByStatus(answers.map(answer => answer.status))),
@@ -103,7 +103,7 @@ describe('races over a code', () => {
 })
 
 describe('races over a session', () => {
-  test('five concurrent refreshes of one token all get the same new token', () =>
+  test('five concurrent refreshes of one token all return the same new token', () =>
     repeatRace(async () => {
       const { token } = await signUp(h)
       const answers = await Promise.all(
@@ -113,7 +113,7 @@ describe('races over a session', () => {
       assert.equal(new Set(answers.map(answer => answer.body.access_token)).size, 1)
     }))
 
-  test('after a logout concurrent with a refresh, the newest token is refused', () =>
+  test('if a logout and a refresh are concurrent, the service refuses the newest token afterwards', () =>
     repeatRace(async () => {
       const { token } = await signUp(h)
       const [loggedOut, refreshed] = await Promise.all([
@@ -125,7 +125,7 @@ describe('races over a session', () => {
       assert.equal((await h.call('GET', '/api/v1/auth/me', { token: newest })).status, 401)
     }))
 
-  test('exactly one of a deletion and a concurrent sign-in with the same code succeeds', async () => {
+  test('if a deletion and a sign-in use the same code concurrently, exactly one of them succeeds', async () => {
     for (let round = 0; round < 50; round += 1) {
       const { email, token } = await signUp(h)
       h.clock.advance(60_000)

@@ -19,7 +19,7 @@ import { waitUntil } from './support/wait-until.ts'
 const root = new URL('..', import.meta.url).pathname
 const DOCUMENT = readFileSync(join(root, 'docs/operations.md'), 'utf8')
 
-/** Returns the shell commands of a section of docs/operations.md, unchanged. @throws if the section has none */
+/** Returns the shell commands of a section of docs/operations.md, unchanged. @throws if the section has no commands */
 function readCommands(heading: string): string {
   const section = DOCUMENT.split(`\n### ${heading}\n`)[1]!.split(/\n###? /)[0]!
   const commands = [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, lines]) => lines).join('')
@@ -55,7 +55,7 @@ before(async () => {
 })
 after(() => rm(folder, { recursive: true, force: true }))
 
-test('a database restored from a dump taken under load has the sessions, events and queued mails', {
+test('a dump that is taken under load restores all sessions, events and queued mails', {
   skip: skipDump,
   timeout: 120_000,
 }, async t => {
@@ -82,7 +82,8 @@ test('a database restored from a dump taken under load has the sessions, events 
   const players = await makePlayers(database.sql)
   const token = await signUpByMail(services, smtp, 'reader@example.com')
 
-  // The mail server does not confirm mails, so workers hold their jobs and the dump contains locked jobs.
+  // The mail server confirms no mail, and a worker keeps its job locked until the server confirms the mail. The dump
+  // therefore contains locked jobs.
   smtp.mode = 'hold'
   load = startLoad(services, players)
   await smtp.until(() => smtp.held.length > 0)
@@ -121,14 +122,14 @@ test('a database restored from a dump taken under load has the sessions, events 
   assert.equal(await services[0]!.stop(), 0)
 })
 
-test('an external database that was copied from an embedded one has the same rows', {
+test('an external database that was copied from an embedded database has the same rows', {
   skip: skipCopy,
   timeout: 120_000,
 }, async t => {
   const name = `moved_${process.pid}`
   await administer(`create database ${name}`)
   const url = Object.assign(new URL(process.env.TEST_DATABASE_URL!), { pathname: `/${name}` }).href
-  // The commands run in a checkout whose data folder is `data`.
+  // The documented commands expect the data folder `data` in the checkout in which they run.
   const checkout = join(folder, 'checkout')
   await mkdir(checkout)
   await copyProgram(checkout)
@@ -150,7 +151,7 @@ test('an external database that was copied from an embedded one has the same row
 
   const env = settingsFor(url, 'smtp://localhost')
   await runShell(readCommands('From embedded to external'), checkout, env)
-  // The comparison omits the tables that the commands do not copy.
+  // The documented commands do not copy these three tables, so the comparison omits them.
   const tables = await sql<{ name: string }>`
     select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace
       and relname not in ('throttle', 'missed_guess', 'migration') order by 1`

@@ -6,7 +6,7 @@ import { readEvents } from '../client/dist/event-stream.js'
 
 const SYNC = 'event: sync\ndata: {"unread_count":2,"latest_id":7}\n\n'
 
-test('the client reads the same events for every split into chunks and for every line ending', async () => {
+test('the client reads the same events with every line ending and for every split of the stream into chunks', async () => {
   const text = `:\n\n${SYNC}event: notification\ndata: {"title":"Ça · 🎾"}\n\n: beat\n\ndata:1\ndata: 2\nid: 3\n\n`
   const expected = [
     ['sync', '{"unread_count":2,"latest_id":7}'],
@@ -22,7 +22,8 @@ test('the client reads the same events for every split into chunks and for every
           places.slice(1).forEach((end, index) => {
             controller.enqueue(bytes.slice(places[index], end))
           })
-          // A final carriage return may be the first half of a line ending, so the reader waits for the next byte.
+          // After a carriage return, the reader waits for the next byte, which may be a line feed. So the stream must
+          // not end with a carriage return.
           if (ending === '\r') controller.enqueue(new TextEncoder().encode(':'))
           controller.close()
         },
@@ -42,7 +43,7 @@ test('the client reads the same events for every split into chunks and for every
   )
 })
 
-test('the upper bound of the backoff doubles up to a limit, and no wait is shorter than Retry-After', () => {
+test('the longest backoff doubles with each failure up to a limit, and no wait is shorter than Retry-After', () => {
   const backoff = { baseMs: 500, maxMs: 30_000 }
   const longest = [1, 2, 3, 7, 50].map(failures => computeBackoffMs(failures, backoff, undefined, 1))
   assert.deepEqual(longest, [500, 1000, 2000, 30_000, 30_000])

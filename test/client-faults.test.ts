@@ -51,7 +51,7 @@ describe('an answer that does not come from the service', () => {
 })
 
 describe('a service that cannot be reached', () => {
-  test('a call whose connection is refused fails with the error code network, status 0 and the cause', async () => {
+  test('if the connection is refused, the call fails with the error code network, the status 0 and a cause', async () => {
     const server = await startServer(() => {})
     await server.close()
     const error = await catchFailure(new Courtside({ url: server.url, language: 'fr' }).gameLevels())
@@ -60,7 +60,7 @@ describe('a service that cannot be reached', () => {
     assert.ok(error.cause instanceof Error)
   })
 
-  test('a call whose answer breaks off fails with the error code network', async () => {
+  test('if the connection breaks during an answer, the call fails with the error code network', async () => {
     const server = await startServer((_, response) => {
       response.writeHead(200, { 'content-length': '100' })
       response.write('{"data":', () => response.destroy())
@@ -69,7 +69,7 @@ describe('a service that cannot be reached', () => {
     await server.close()
   })
 
-  test('if a refresh fails, the session stays, and the next call tries to refresh again', async () => {
+  test('if a refresh fails, the client stays signed in, and its next call tries the refresh again', async () => {
     let refreshes = 0
     const server = await startServer((request, response) => {
       if (!request.url!.endsWith('/refresh')) return void response.writeHead(401).end(UNAUTHENTICATED)
@@ -87,7 +87,7 @@ describe('a service that cannot be reached', () => {
     await server.close()
   })
 
-  test('a logout that does not reach the service ends the session in the client and throws', async () => {
+  test('if a logout does not reach the service, the client signs out and throws a network error', async () => {
     const server = await startServer((_, response) => void response.destroy())
     const storage = withToken()
     const client = new Courtside({ url: server.url, storage })

@@ -32,7 +32,7 @@ describe('the relative time of a notification', () => {
   }
 })
 
-test('the language of the inbox is English for an English language tag, otherwise French', () => {
+test('the inbox is in English if its language tag is English, and otherwise in French', () => {
   const tags = ['fr', 'en', 'en-GB', 'EN-us', 'enm', 'de', '', null, undefined]
   assert.deepEqual(tags.map(toLanguage), ['fr', 'en', 'en', 'en', 'fr', 'fr', 'fr', 'fr', 'fr'])
 })

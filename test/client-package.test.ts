@@ -32,7 +32,7 @@ describe('the package courtside-client', { timeout: 60_000 }, () => {
     await assert.doesNotReject(types, 'run: npm --workspace client run types')
   })
 
-  test('the code that an app imports from the client is at most 6 KiB, minified and gzipped', async () => {
+  test('the main module of the client is at most 6 KiB, minified and gzipped', async () => {
     const size = gzipSync(await bundle('index.js', 'browser')).length
     assert.ok(size <= 6 * 1024, `${size} bytes`)
   })
@@ -45,7 +45,7 @@ describe('the package courtside-client', { timeout: 60_000 }, () => {
     }
   })
 
-  test('every entry of the client package is built with types, and the package has no dependencies', async () => {
+  test('every module of the client package is built with its types, and the package has no dependencies', async () => {
     const { exports, dependencies } = JSON.parse(await read('package.json'))
     assert.equal(dependencies, undefined)
     for (const entry of ['.', './server', './inbox']) {

@@ -20,7 +20,7 @@ function findCode(title: string): string {
   return code
 }
 
-/** Defines the names that the code of the README uses. Each call of one of the functions prints one line of JSON. */
+/** Defines the variables and functions that the README's code uses. Each function call prints one line of JSON. */
 const PREAMBLE = `
 const { createInterface } = await import('node:readline')
 const { url, email, code, key, creator_id } = JSON.parse(process.env.GIVEN)
@@ -34,7 +34,7 @@ const addToTheTop = ({ title }) => say('top')(title)
 const showList = list => say('list')(list.length)
 `
 
-/** Runs code as a separate program that can import the built package. */
+/** Runs `code` in a separate Node process, which can import the built package. */
 function run(t: TestContext, code: string, given: Record<string, unknown>, node = process.execPath) {
   const child = spawn(node, ['--input-type=module', '--eval', PREAMBLE + code], {
     cwd: ROOT,
@@ -48,7 +48,7 @@ function run(t: TestContext, code: string, given: Record<string, unknown>, node 
   return { child: child as ChildProcess, next }
 }
 
-/** Returns the path of a Node on this machine that is older than ours, and that the package still supports. */
+/** Returns the path of an installed Node 20, 21, 22 or 23. The client package still supports these versions. */
 function findOlderNode(): string | undefined {
   for (const path of ['/usr/bin/node', '/usr/local/bin/node']) {
     try {
@@ -96,7 +96,8 @@ describe('client/README.md', { timeout: 60_000 }, () => {
   })
 
   test('the example for the reporter in client/README.md reports an event', async t => {
-    // The program uses the real clock. The service refuses events from the future, so its clock must be the real one.
+    // The program sends the real time, and the service refuses events from the future. The test therefore sets the
+    // clock of the service to the real time.
     h.clock.set(new Date(performance.timeOrigin + performance.now()))
     const { id } = await makeUser(h)
     const script = `${findCode('Reporting events')}\nsay('result')(result)`

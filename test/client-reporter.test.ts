@@ -26,7 +26,7 @@ function joined(
 type Received = { type: string; body: string }
 type Answer = (received: Received, nth: number) => { status: number; body?: unknown; headers?: Record<string, string> }
 
-/** Starts an intake that answers with the result of `answer` and records the requests. */
+/** Starts a server that imitates the intake. The server records each request and sends the result of `answer`. */
 async function startIntake(t: TestContext, answer: Answer) {
   const received: Received[] = []
   const server = await startServer(async (request: IncomingMessage, response: ServerResponse) => {
@@ -67,7 +67,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
     assert.equal(status, 'accepted')
   })
 
-  test('the service accepts an event of every type from the reporter', async () => {
+  test('the service accepts events of all types from the reporter', async () => {
     const [creator_id, actor_id, ...rest] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id, player_ids: [creator_id, actor_id, ...rest], place: 'Court 2' }
     const events: GameEvent[] = [
@@ -89,7 +89,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
     assert.equal(results.length, events.length)
   })
 
-  test('report returns one result for each event of an array, and only the invalid event is rejected', async () => {
+  test('report returns one result for each event of an array, and an invalid event does not affect the others', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const game = newGameId()
     const bad = joined(game, [anna, bob], { id: 'bad', time: 'yesterday' })
@@ -117,7 +117,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
     })
   })
 
-  test('a report with a wrong key fails with 401 and is not repeated', async () => {
+  test('a report with a wrong intake key fails with 401, and the reporter does not send it again', async () => {
     let requests = 0
     const countingFetch: typeof fetch = (input, init) => {
       requests += 1
@@ -145,7 +145,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
 
   test('the reporter sends events in order, in batches of at most 1 MiB', async t => {
     const { reporter, received } = await startIntake(t, accepted)
-    // The place of each event has 30,000 letters of 2 bytes, so a batch can contain 17 events.
+    // The place of each event takes 60,000 bytes, so a batch of at most 1 MiB can contain 17 events.
     const place = 'é'.repeat(30_000)
     const events = Array.from({ length: 40 }, (_, index): GameEvent => {
       const data = { game_id: index, creator_id: 1, player_ids: [1], starts_at: STARTS_AT, place }
@@ -182,7 +182,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
     })
   }
 
-  test('after its last attempt the reporter throws an error, and a named event can be reported later', async t => {
+  test('if all attempts fail, report throws an error, and the caller can report the named event again later', async t => {
     const { reporter, received } = await startIntake(t, (request, nth) =>
       nth < 5 ? { status: 503 } : accepted(request),
     )
@@ -193,7 +193,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
     assert.equal(new Set(received.map(({ body }) => body)).size, 1)
   })
 
-  test('an aborted report does not wait for the next attempt', async t => {
+  test('if the caller aborts a report, the reporter makes no further attempt', async t => {
     const aborter = new AbortController()
     const { reporter, received } = await startIntake(t, () => {
       aborter.abort()

@@ -13,7 +13,7 @@ const DAY_MS = 24 * HOUR_MS
 const h = harness()
 let url: string
 
-/** Creates a signed-in user and stores the token. */
+/** Creates a signed-in user and puts the user's token into `storage`. */
 async function signIn(storage = memoryStorage()) {
   const { token, email } = await makeUser(h)
   await storage.set('token', token)
@@ -87,7 +87,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       await server.close()
     })
 
-    test('a call of one user is never repeated as another user', async () => {
+    test('if another user signs in during a call, the client does not repeat the call with the new token', async () => {
       const tab = createTabs()
       const { token } = await signIn(tab())
       const stranger = await makeUser(h)
@@ -112,7 +112,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
   })
 
   describe('the end of a session', () => {
-    test('a refused refresh signs out every tab exactly once, and the next sign-in uses the same lane', async () => {
+    test('a refused refresh signs out each tab exactly once, and the next code is in the lane of the old session', async () => {
       const tab = createTabs()
       const { token, email } = await signIn(tab())
       const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]
@@ -130,7 +130,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.equal(one.refreshes(), 1)
       assert.equal(await other.client.signedIn(), false)
 
-      // "send the token, even expired": the service creates the code in the lane of the ended session.
+      // The client sends the expired token, so the service creates the code in the lane of the ended session.
       await other.client.requestOtp({ email })
       assert.equal(other.sent.at(-1)!.token, token)
       const code = await queuedCode(h, email, payloadOf(token).sid)
@@ -167,7 +167,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.equal((await h.call('POST', '/api/v1/auth/refresh', { token })).status, 401)
     })
 
-    test('after a logout during a refresh the client stays signed out', async () => {
+    test('if a logout happens during a refresh, the client stays signed out', async () => {
       const { storage, token } = await signIn()
       const client = new Courtside({
         url,

@@ -14,7 +14,7 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
     url = await listen(h.app)
   })
 
-  test('a user of the client signs up, uses the account and deletes the account', async () => {
+  test('through the client, a user can sign up, use the account and delete the account', async () => {
     const { client, sent } = recordRequests({ url, language: 'en' })
     const email = newEmail()
     assert.equal(await client.signedIn(), false)
@@ -44,7 +44,7 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
     assert.equal(sent.at(-1)!.token, undefined, 'the client keeps no token of a deleted account')
   })
 
-  test('a refused request throws an error with status, error code, invalid fields and seconds to wait', async () => {
+  test('if the service refuses a call, the error has a status, an error code, the invalid fields and a wait', async () => {
     const client = new Courtside({ url, language: 'fr' })
     const email = newEmail()
     await assert.rejects(client.requestOtp({ email, first_name: 'Marie' }), (error: CourtsideError) => {
@@ -65,7 +65,7 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
     await assert.rejects(client.refresh(), failsWith(401, 'unauthenticated'))
   })
 
-  test('retryAfter of requestOtp is the Retry-After header in seconds, or undefined without the header', async () => {
+  test('requestOtp returns the seconds of the Retry-After header, or undefined if the header is missing', async () => {
     for (const [headers, expected] of [
       [{ 'retry-after': '90' }, 90],
       [{}, undefined],

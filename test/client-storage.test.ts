@@ -3,9 +3,9 @@ import { describe, type TestContext, test } from 'node:test'
 import { Courtside, localStorageStorage, memoryStorage, type TokenStorage } from 'courtside-client'
 
 /**
- * Installs a localStorage and storage events in Node, as a browser page has them.
- * @returns `items`, the stored items; `sendChange`, which sends this tab a storage event for a change in another tab. A
- * null key means that the other tab has removed all items.
+ * Adds `localStorage` and storage events to Node, as a browser page has them.
+ * @returns `items`, the stored items, and `sendChange`. `sendChange` sends this tab a storage event, as if another tab
+ * had changed the item with this key. The key null means that the other tab removed all items.
  */
 function installPage(t: TestContext, getLocalStorage?: () => unknown) {
   const items = new Map<string, string>()
@@ -39,9 +39,9 @@ async function checkBothKeys(storage: TokenStorage): Promise<void> {
 }
 
 describe('the storages of the client', { timeout: 60_000 }, () => {
-  test('memoryStorage keeps both tokens', () => checkBothKeys(memoryStorage()))
+  test('memoryStorage stores the token and the last token', () => checkBothKeys(memoryStorage()))
 
-  test('localStorageStorage keeps both tokens under its prefix', async t => {
+  test('localStorageStorage stores the token and the last token under its prefix', async t => {
     const { items } = installPage(t)
     await checkBothKeys(localStorageStorage())
     assert.deepEqual([...items], [['courtside.last_token', 'two']])
@@ -49,19 +49,19 @@ describe('the storages of the client', { timeout: 60_000 }, () => {
     assert.deepEqual([...items.keys()], ['courtside.last_token', 'club.last_token'])
   })
 
-  test('localStorageStorage uses memory if the user has forbidden localStorage', t => {
+  test('localStorageStorage keeps the tokens in memory if the browser denies access to localStorage', t => {
     installPage(t, () => {
       throw new Error('Access is denied for this document.')
     })
     return checkBothKeys(localStorageStorage())
   })
 
-  test('localStorageStorage uses memory if localStorage does not exist', t => {
+  test('localStorageStorage keeps the tokens in memory if localStorage does not exist', t => {
     installPage(t, () => undefined)
     return checkBothKeys(localStorageStorage())
   })
 
-  test('localStorageStorage reports a change of the token in another tab, and no other change', async t => {
+  test('localStorageStorage reports that another tab changed the token, and ignores changes of other items', async t => {
     const { sendChange } = installPage(t)
     let changes = 0
     const off = localStorageStorage().onChange!(() => {
@@ -76,7 +76,7 @@ describe('the storages of the client', { timeout: 60_000 }, () => {
     assert.equal(changes, 2)
   })
 
-  test('if another tab removes the token, the session in this tab ends', async t => {
+  test('if another tab removes the token, the client in this tab signs out', async t => {
     const { items, sendChange } = installPage(t)
     items.set('courtside.token', 'a.b.c')
     const client = new Courtside({ storage: localStorageStorage() })

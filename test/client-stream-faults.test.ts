@@ -32,8 +32,8 @@ type Options = {
 }
 
 /**
- * Starts a watch. `calls` lists the calls of the watcher's listeners. A call of `onState` appears as the state, and any
- * other call as a name and a value.
+ * Starts a watch and records the calls of its listeners in `calls`. A call of `onState` is recorded as the state. Any
+ * other call is recorded as a name and a value, such as `unread 2`.
  */
 async function startWatch(
   t: TestContext,
@@ -97,14 +97,14 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
     await w.until('connecting')
   })
 
-  test('after three attempts without response headers the watch polls', async t => {
+  test('if three stream requests get no response headers, the watch polls', async t => {
     const w = await startWatch(t, { timing: { headMs: 20 }, fetchNewest: async () => createPage([7], { unread: 1 }) })
     await w.until('polling')
     await w.until('sync {"unread_count":1,"latest_id":7}')
     assert.equal(w.opened(), 3)
   })
 
-  test('after three streams that end too early the watch polls', async t => {
+  test('if three streams end too early, the watch polls', async t => {
     const w = await startWatch(t, { stream: response => writeHead(response).end(SYNC) })
     await w.until('polling')
     assert.equal(w.opened(), 3)
@@ -149,7 +149,7 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
     assert.equal(w.calls.includes('polling'), false)
   })
 
-  test('if the browser reports that the network is back, the watch reconnects without waiting longer', async t => {
+  test('when the browser reports that the network is back, the watch reconnects at once', async t => {
     const tab = new EventTarget()
     Object.assign(globalThis, {
       addEventListener: tab.addEventListener.bind(tab),
@@ -163,13 +163,13 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
       stream: (response, nth) => (nth === 1 ? response.destroy() : writeHead(response).write(SYNC)),
     })
     await w.until('waiting')
-    // The wait begins right after the state is reported.
+    // The watch reports the state `waiting` just before it starts to wait.
     await new Promise(resolve => setImmediate(resolve))
     tab.dispatchEvent(new Event('online'))
     await w.until('live')
   })
 
-  test('the watch reconnects after data that is not JSON and ignores unknown events', async t => {
+  test('the watch reconnects if the data of an event is not JSON, and it ignores unknown events', async t => {
     const w = await startWatch(t, {
       stream: (response, nth) =>
         writeHead(response).write(nth === 1 ? 'event: sync\ndata: {"unread\n\n' : `event: news\ndata: x\n\n${SYNC}`),
@@ -178,7 +178,7 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
     await w.until('live')
   })
 
-  test('a stopped watch calls no listener and closes its connection', async t => {
+  test('when a watch stops, it closes its connection, and its last call reports the state stopped', async t => {
     const closed = createQueue<void>()
     const w = await startWatch(t, {
       stream(response) {
@@ -210,15 +210,20 @@ describe('a watch that polls', { timeout: 60_000 }, () => {
       ['notification 2', 'notification 4'],
     ],
     ['a new unread count', createPage([1], { unread: 1 }), createPage([1]), ['unread 0']],
-    ['a notification with a low id that was committed late', createPage([3]), createPage([3, 2]), ['notification 2']],
     [
-      'nothing for an older notification that moves up after a deletion',
+      'a notification that was committed late and has a lower id than the newest notification',
+      createPage([3]),
+      createPage([3, 2]),
+      ['notification 2'],
+    ],
+    [
+      'no older notification that a deletion moves onto the first page',
       createPage([5, 4, 3]),
       createPage([5, 4, 2]),
       [],
     ],
     [
-      'a sync if there may be more new notifications than one page can contain',
+      'a sync if new notifications fill the whole page',
       createPage([1]),
       createPage([9, 8, 7]),
       ['sync {"unread_count":0,"latest_id":9}', 'unread 0'],
@@ -231,7 +236,7 @@ describe('a watch that polls', { timeout: 60_000 }, () => {
         openStream: async () => ({ body: null }) as Response,
         fetchNewest: async () => {
           polls += 1
-          // The third page shows that the watch has handled the second page.
+          // The unread count 99 of the third page shows that the watch has handled the second page.
           const same = second.data.map(({ id }) => id)
           return polls === 1 ? first : polls === 2 ? second : createPage(same, { unread: 99 })
         },

@@ -19,7 +19,7 @@ async function createUserWithClient() {
 
 type Call = [listener: string, value: unknown]
 
-/** Creates a watcher whose calls can be awaited one by one. */
+/** Creates a watcher. The test can wait for each call of its listeners. */
 function createWatcher(): {
   watcher: Watcher
   next(): Promise<Call>
@@ -49,7 +49,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     url = await listen(h.app)
   })
 
-  test('list, read, readAll, delete and unreadCount of the client return and change the notifications', async () => {
+  test('the client can list, count, read and delete the notifications of its user', async () => {
     const { client, id } = await createUserWithClient()
     const ids = await makeNotifications(h, id, 5)
     const { notifications } = client
@@ -72,7 +72,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     await assert.rejects(notifications.delete(ids[2]!), { status: 404, code: 'not_found' })
   })
 
-  test('pages and all yield no notification twice while new notifications arrive', async () => {
+  test('pages() and all() yield no notification twice, even if new notifications arrive meanwhile', async () => {
     const { client, id, sent } = await createUserWithClient()
     const ids = await makeNotifications(h, id, 6)
     const newestFirst = ids.toReversed()
@@ -100,7 +100,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     assert.equal(new Set(all.map(({ id }) => id)).size, all.length)
   })
 
-  test('pages yields one empty page for an empty inbox', async () => {
+  test('pages() yields one empty page for an empty inbox', async () => {
     const { client } = await createUserWithClient()
     const pages = []
     for await (const page of client.notifications.pages()) pages.push(page.data)
@@ -120,7 +120,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     const [fresh] = await makeNotifications(h, id, 1)
     const listed = (await client.notifications.list()).data[0]!
     assert.equal(listed.id, fresh)
-    // The stream may repeat the older notification. If the new one never comes, `next` waits until the suite times out.
+    // The stream may repeat the old notification. If the new notification never comes, the suite times out in `next`.
     let call = await next()
     while (call[0] !== 'notification' || (call[1] as Notification).id === old) call = await next()
     assert.deepEqual(call[1], listed)
@@ -133,7 +133,8 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
 
   test('when a stream ends because its token has expired, the watch opens another stream with a new token', async t => {
     const { client, id, refreshes } = await createUserWithClient()
-    // The token expires after a real delay of 100 ms. The service then checks its clock, which the test advances.
+    // The token has 100 ms left, so the service starts a real timer of 100 ms. When the timer fires, the service checks
+    // its own clock, which the test has advanced.
     h.clock.advance(3_600_000 - 100)
     const { watcher, until } = createWatcher()
     t.after(client.notifications.watch(watcher))
@@ -164,7 +165,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     assert.deepEqual(sent, [])
   })
 
-  test('an aborted signal stops the watch', async t => {
+  test('a watch stops when its signal is aborted, or at once if the signal is already aborted', async t => {
     const { client } = await createUserWithClient()
     const { watcher, until } = createWatcher()
     const aborter = new AbortController()

@@ -39,7 +39,7 @@ test('the app closes within 5 s despite silent clients, half-sent requests and a
   const closed = h.app.close()
   for (const { closed } of [silent, halfSent]) assert.ok((await closed) - start < 1_000)
   late.socket.write('}')
-  // The handler of this request was running before the close, so the app answers it and then closes the connection.
+  // The app had received this request before the close, so it answers the request and then closes the connection.
   assert.ok((await late.closed) - start < 3_000)
   assert.match(late.answer, /^HTTP\/1.1 422 /)
   await closed

@@ -58,7 +58,7 @@ describe('an empty environment', () => {
 })
 
 describe('a production node', () => {
-  test('lists, durations and the role are parsed', () => {
+  test('readConfig parses lists, durations and the role', () => {
     const config = readConfig({
       ...PRODUCTION,
       JWT_SECRET: `${SECRET}, ${SECRET}2`,
@@ -116,7 +116,7 @@ describe('faults', () => {
     })
   }
 
-  test('all faults are listed at once', () => {
+  test('the error lists all faults, not only the first fault', () => {
     const faults = readFaults({ PORT: 'x', ROLE: 'x', TIMEZONE: 'x', LOG_LEVEL: 'x' })
     assert.deepEqual(
       faults.map(fault => fault.split(':')[0]),
@@ -141,7 +141,7 @@ describe('faults', () => {
     }
   })
 
-  test('missing settings are listed together with faulty settings', () => {
+  test('the error lists missing settings together with faulty settings', () => {
     const listFaultyNames = (env: Record<string, string>) => readFaults(env).map(fault => fault.split(':')[0])
     assert.deepEqual(listFaultyNames({ PORT: 'x', DATABASE_URL: PRODUCTION.DATABASE_URL }), [
       'PORT',
@@ -149,13 +149,13 @@ describe('faults', () => {
       'INTAKE_KEYS',
       'SMTP_URL',
     ])
-    // A setting that cannot be parsed still counts as set.
+    // A faulty setting counts as set. A faulty DATABASE_URL therefore makes INTAKE_KEYS and SMTP_URL mandatory.
     const unread = { DATABASE_URL: 'mysql://x/y', JWT_SECRET: 'short' }
     assert.deepEqual(listFaultyNames(unread), ['DATABASE_URL', 'JWT_SECRET', 'INTAKE_KEYS', 'SMTP_URL'])
     assert.deepEqual(listFaultyNames({ HOST: '0.0.0.0', DEV_MAILBOX: 'true' }), ['DEV_MAILBOX'])
   })
 
-  test('secrets are required with an external database', () => {
+  test('JWT_SECRET and INTAKE_KEYS are required if DATABASE_URL is set', () => {
     const { JWT_SECRET: _, INTAKE_KEYS: __, ...rest } = PRODUCTION
     assert.deepEqual(
       readFaults(rest).map(fault => fault.split(':')[0]),
@@ -185,7 +185,7 @@ describe('the development mailbox', () => {
     test(`the development mailbox is allowed on ${host}`, () => assert.deepEqual(readFaults({ HOST: host }), []))
   }
 
-  test('the development mailbox needs one process with both roles', () => {
+  test('the development mailbox is refused in a process with only one role', () => {
     for (const ROLE of ['web', 'worker'])
       assert.match(readFaults({ ROLE, DEV_MAILBOX: 'on' }).join(), /^SMTP_URL: .*ROLE/)
   })

@@ -1,4 +1,4 @@
-// Every answer holds the keys that its route declares, and no other.
+// These tests check that each answer has all keys that its route declares, and no other keys.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import Fastify from 'fastify'
@@ -14,7 +14,7 @@ const LOCAL = { host: 'localhost:3000' }
 
 const h = harness({ METRICS_TOKEN })
 
-/** Sends a good request to each route that is not in the OpenAPI document and does not only send a file. */
+/** Valid requests to the routes that are not in the OpenAPI document. Routes that only serve a file are left out. */
 const OTHER_REQUESTS: Record<string, () => Promise<Answer>> = {
   'GET /healthz': () => h.call('GET', '/healthz'),
   'GET /readyz': () => h.call('GET', '/readyz'),
@@ -31,7 +31,7 @@ const OTHER_REQUESTS: Record<string, () => Promise<Answer>> = {
   },
 }
 
-/** Returns the method and path of every route, except HEAD and OPTIONS. A parameter is written as `{id}`. */
+/** Returns the method and path of every route. HEAD and OPTIONS are left out. A parameter is written as `{id}`. */
 function listRoutes(): string[] {
   const parts: string[] = []
   return h.app
@@ -49,8 +49,8 @@ function listRoutes(): string[] {
     })
 }
 
-suite('every answer holds exactly the declared keys', () => {
-  test('each route of the service answers 2xx, and each JSON answer was compared with its schema', async () => {
+suite('every answer has the declared keys and no others', () => {
+  test('each route answers a valid request with 2xx, and each JSON answer matches the schema of its route', async () => {
     const routes = listRoutes()
     const files = routes.filter(route => /^GET \/(web\/.*|client\/.*|docs.*)?$/.test(route))
     assert.ok(files.length > 10)
@@ -75,7 +75,7 @@ suite('every answer holds exactly the declared keys', () => {
     assert.deepEqual(h.answers.violations, [])
   })
 
-  test('the comparison refuses an undeclared key, however deep, and an answer without a schema', async () => {
+  test('checkAnswers reports undeclared and missing keys at any depth, and answers without a schema', async () => {
     const app = Fastify()
     app.setSerializerCompiler(() => JSON.stringify)
     const Item = Type.Object({ id: Type.Integer(), data: Type.Object({}, { additionalProperties: true }) })

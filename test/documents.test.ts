@@ -16,7 +16,7 @@ function decisions(): string {
   return ['docs/decisions.md', ...globSync('docs/decisions/*.md', { cwd: root })].map(read).join('\n')
 }
 
-/** Returns the texts between single backticks. */
+/** Returns the inline code of a Markdown text, without the backticks. */
 const quoted = (text: string) => [...text.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code!)
 
 for (const name of DOCUMENTS) {
@@ -31,13 +31,13 @@ for (const name of DOCUMENTS) {
 
     test(`every file that ${name} names exists`, () => {
       const paths = quoted(text).filter(code => /^[\w.-]+\/[\w./-]+$/.test(code))
-      // Only a build creates client/dist.
+      // The folder client/dist exists only after a build.
       for (const path of paths.filter(path => FOLDERS.includes(path.split('/')[0]!) && path !== 'client/dist')) {
         assert.ok(isThere(path), path)
       }
     })
 
-    test(`every test that ${name} names exists, with the quoted title`, () => {
+    test(`every test file and every test title that ${name} names exists`, () => {
       for (const [, file, titles] of text.matchAll(/`([\w/-]+\.test)`((?:,? "[^"]+")*)/g)) {
         const path = `test/${file}.ts`
         assert.ok(isThere(path), path)
@@ -62,14 +62,14 @@ for (const name of DOCUMENTS) {
   })
 }
 
-test('the decisions name more than 100 tests, and SECURITY.md names more than 10', () => {
+test('the decisions refer to tests more than 100 times, and SECURITY.md more than 10 times', () => {
   const counts = [decisions(), read('SECURITY.md')].map(text => [...text.matchAll(/`[\w/-]+\.test`/g)].length)
   assert.ok(counts[0]! > 100 && counts[1]! > 10, counts.join(' '))
 })
 
 /**
- * Returns the paths in the map of src/ in docs/architecture.md. The content of a folder is indented by two more spaces.
- * The name of a folder ends with a slash.
+ * Returns the paths in the map of src/ in docs/architecture.md. In this map, the content of a folder is indented by two
+ * more spaces than the folder, and the name of a folder ends with a slash.
  */
 function readMap(): string[] {
   const map = /\nsrc\/\n((?: {2}.*\n)+)/.exec(read('docs/architecture.md'))![1]!
@@ -82,7 +82,7 @@ function readMap(): string[] {
   })
 }
 
-test('docs/architecture.md lists exactly the folders and source files of src/', () => {
+test('docs/architecture.md lists every folder and source file of src/, and nothing else', () => {
   const entries = globSync('**/*', { cwd: join(root, 'src'), withFileTypes: true })
   const paths = entries.map(entry => {
     const path = relative(join(root, 'src'), join(entry.parentPath, entry.name))
@@ -108,7 +108,7 @@ test('no recipe in CONTRIBUTING.md has more than eight lines', () => {
   }
 })
 
-test('docs/states.md names only existing functions, and its table lists exactly the modules of these functions', () => {
+test('every function that docs/states.md names exists, and its table lists the modules of these functions', () => {
   const states = read('docs/states.md')
   const files = new Map(
     [...states.matchAll(/^\| `(\w+)` \| `([\w/.-]+)` \|$/gm)].map(([, name, path]) => [name!, path!]),
@@ -125,12 +125,12 @@ test('docs/states.md names only existing functions, and its table lists exactly 
   assert.deepEqual(new Set(named.map(([module]) => module)), new Set(files.keys()))
 })
 
-test('docs/decisions.md links to exactly the files in docs/decisions/', () => {
+test('docs/decisions.md links to every file in docs/decisions/ exactly once', () => {
   const linked = [...read('docs/decisions.md').matchAll(/\]\((decisions\/[^)]+)\)/g)].map(([, path]) => `docs/${path}`)
   assert.deepEqual(linked.sort(), globSync('docs/decisions/*.md', { cwd: root }).sort())
 })
 
-test('each row of the decisions has a question, a choice and a test, and no question has two rows', () => {
+test('each row of the decisions has three cells, and each question has only one row', () => {
   const rows = globSync('docs/decisions/*.md', { cwd: root }).flatMap(path => read(path).match(/^\|.*$/gm)!)
   const cells = rows.map(row => row.slice(2, -2).split(' | '))
   for (const row of cells) if (!row[0]!.startsWith('--')) assert.equal(row.length, 3, row[0]!)
@@ -139,7 +139,7 @@ test('each row of the decisions has a question, a choice and a test, and no ques
   assert.deepEqual(questions, [...new Set(questions)])
 })
 
-test('every row of the decisions that a comment names exists', () => {
+test('if a comment names a row of the decisions, this row exists', () => {
   const text = `\n${decisions()}`
   const named = globSync('{src,client/src}/**/*.ts', { cwd: root }).flatMap(path =>
     [...read(path).matchAll(/decisions\.md, "([^"]+)"/g)].map(

@@ -14,49 +14,49 @@ function reminder(startsAt: string, offset: { days: number } | { ms: number }, t
 describe('the due time of a reminder', () => {
   const cases: [string, string, { days: number } | { ms: number }, string][] = [
     [
-      'a reminder one day before has the same wall-clock time without a clock change',
+      'a reminder one day before a game is due at the same wall-clock time as the start',
       '2026-11-28T18:00:00+01:00',
       { days: 1 },
       '2026-11-27T17:00:00.000Z',
     ],
     [
-      'a reminder one day before has the same wall-clock time across the end of summer time',
+      'across the end of summer time, a reminder one day before is due at the wall-clock time of the start',
       '2026-10-25T09:00:00+01:00',
       { days: 1 },
       '2026-10-24T07:00:00.000Z',
     ],
     [
-      'a reminder one day before has the same wall-clock time across the beginning of summer time',
+      'across the beginning of summer time, a reminder one day before is due at the wall-clock time of the start',
       '2026-03-29T09:00:00+02:00',
       { days: 1 },
       '2026-03-28T08:00:00.000Z',
     ],
     [
-      'a reminder is an hour later if its wall-clock time does not exist on the day before',
+      'if the wall-clock time does not exist on the day before, the reminder is due one hour later',
       '2026-03-30T02:30:00+02:00',
       { days: 1 },
       '2026-03-29T01:30:00.000Z',
     ],
     [
-      'a reminder is at the first instant if its wall-clock time occurs twice on the day before',
+      'if the wall-clock time occurs twice on the day before, the reminder is due at the first occurrence',
       '2026-10-26T02:30:00+01:00',
       { days: 1 },
       '2026-10-25T00:30:00.000Z',
     ],
     [
-      'a reminder one day before the second 02:30 of a clock change is at 02:30',
+      'the reminder of a game at the second 02:30 of a clock change is due at 02:30 on the day before',
       '2026-10-25T02:30:00+01:00',
       { days: 1 },
       '2026-10-24T00:30:00.000Z',
     ],
     [
-      'an offset in hours counts elapsed time across a clock change',
+      'across a clock change, a reminder two hours before is due two elapsed hours before the start',
       '2026-10-25T04:00:00+01:00',
       { ms: 7_200_000 },
       '2026-10-25T01:00:00.000Z',
     ],
     [
-      'a reminder one day before 1 March of a leap year is on 29 February',
+      'a reminder one day before 1 March of a leap year is due on 29 February',
       '2028-03-01T18:00:00+01:00',
       { days: 1 },
       '2028-02-29T17:00:00.000Z',
@@ -80,9 +80,9 @@ describe('the due time of a reminder', () => {
     assert.equal(output, '2026-10-24T07:00:00.000Z\n')
   })
 
-  test('in every zone a due time is the first instant with its wall-clock time, or is shifted if none exists', () => {
+  test('in every zone a due time has the wanted wall-clock time, or is later if a clock change skips this time', () => {
     const zones = ['Europe/Paris', 'America/New_York', 'Asia/Tokyo', 'Australia/Lord_Howe', 'America/St_Johns', 'UTC']
-    // These starts are near clock changes, in steps of a quarter of an hour.
+    // These starts lie near clock changes, in steps of a quarter of an hour.
     const quarters = fc
       .tuple(
         fc.constantFrom('2026-03-08', '2026-03-29', '2026-04-05', '2026-10-04', '2026-10-25', '2026-11-01'),
@@ -108,7 +108,7 @@ describe('the due time of a reminder', () => {
           if (matching !== undefined) {
             assert.equal(due.getTime(), matching)
           } else {
-            // The clock change skipped the wanted time. The due time is later by the length of the gap.
+            // A clock change skips the wanted time. The due time is therefore later, by the length of the gap.
             const change = toWallTime(due.getTime()) - wantedTime
             assert.ok(change === 3_600_000 || change === 1_800_000)
             assert.equal(toWallTime(due.getTime() - change), wantedTime - change)

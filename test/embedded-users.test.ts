@@ -36,7 +36,7 @@ describe('the user that runs the embedded database', {
     data = await mkdtemp(join(checkout, 'data-'))
   })
 
-  /** Starts and stops a database in a process of the user `uid`. @returns the owner of its files, or the error */
+  /** Starts and stops a database in a process of the user `uid`. @returns the printed file owner or error */
   function startAs(uid: number, { path = process.env.PATH!, bin = '', platform = process.platform as string } = {}) {
     const script = `import { statSync } from 'node:fs'
       import { startEmbedded } from ${JSON.stringify(join(checkout, 'src/embedded/server.ts'))}
@@ -54,7 +54,7 @@ describe('the user that runs the embedded database', {
     return execFileSync(node, ['--input-type=module', '-e', script], options)
   }
 
-  test('an ordinary user runs the database as itself, even with an empty PATH', async () => {
+  test('an ordinary user can run the database even with an empty PATH, and owns the files', async () => {
     await chown(data, NOBODY, NOBODY)
     assert.equal(startAs(NOBODY, { path: '' }), `owner ${NOBODY}\n`)
   })
@@ -64,27 +64,27 @@ describe('the user that runs the embedded database', {
     assert.equal(startAs(ROOT), `owner ${ROOT}\n`)
   })
 
-  test('without user namespaces, root runs the database as the user nobody, who then owns the files', () => {
+  test('if user namespaces are missing, root runs the database as the user nobody, who owns the files', () => {
     assert.equal(startAs(ROOT, { path: `${failingUnshare}:${process.env.PATH}` }), `owner ${NOBODY}\n`)
     assert.equal(startAs(ROOT), `owner ${ROOT}\n`)
-    // With an empty PATH, no `unshare` program is found.
+    // With an empty PATH, the process finds no `unshare` program.
     assert.equal(startAs(ROOT, { path: '' }), `owner ${NOBODY}\n`)
   })
 
   const ADVICE =
     /as an ordinary user, (move it|set DATA_DIR) to a folder that others can (read|reach), or (set )?DATABASE_URL/
 
-  test('root without user namespaces gets an error with advice if only root can enter the checkout', async () => {
+  test('if user namespaces are missing and only root can enter the checkout, the error message lists remedies', async () => {
     await chmod(checkout, 0o700)
     assert.match(startAs(ROOT, { path: failingUnshare }), ADVICE)
   })
 
-  test('root without user namespaces gets an error with advice if only root can enter the parent folder', async () => {
+  test('if user namespaces are missing and only root can enter the parent folder, the error message lists remedies', async () => {
     data = join(await mkdtemp(join(checkout, 'closed-')), 'data')
     assert.match(startAs(ROOT, { path: failingUnshare }), ADVICE)
   })
 
-  test('the error advises DATABASE_URL if the PostgreSQL programs do not run or do not exist', async () => {
+  test('if the PostgreSQL programs do not run or do not exist, the error message names DATABASE_URL as a remedy', async () => {
     assert.match(
       startAs(ROOT, { bin: failingUnshare }),
       /programs in .*failing-unshare do not run here: .* set DATABASE_URL/,

@@ -18,7 +18,7 @@ let template: string
 let folder: string
 let dataDir: string
 
-// `template` is the data folder of a service that has migrated its database and stopped. Tests start with a copy.
+// `template` is the data folder of a service that has migrated its database and stopped. Some tests copy this folder.
 before(async () => {
   template = await mkdtemp(join(tmpdir(), 'courtside-embedded-'))
   await (await startService({ DATA_DIR: template })).stop()
@@ -53,7 +53,7 @@ async function startAndKillService(): Promise<number> {
 }
 
 describe('the first start', () => {
-  test('the first start creates a database on loopback that requires a password and survives a restart', async () => {
+  test('the first start creates a database that listens on loopback, requires a password and survives a restart', async () => {
     const first = await startEmbedded(dataDir, log)
     await query(first.url, 'create table kept as select 7 as value')
     const [settings] = await query(
@@ -83,7 +83,7 @@ describe('the first start', () => {
       stdio: 'ignore',
       detached: true,
     })
-    // Kills the process group as soon as initdb has written a file of the cluster.
+    // As soon as initdb has written a file of the cluster, the test kills the process group.
     await waitUntil(async () => {
       const names = await readdir(dataDir, { recursive: true }).catch(() => [])
       return names.some(name => /^postgres-draft-[^/]+\/cluster\/./.test(name))
@@ -99,7 +99,7 @@ describe('the first start', () => {
     )
   })
 
-  test('if four services start at once, one becomes the owner and the errors of the others name its pid', async () => {
+  test('if four services start at once, one of them runs, and the errors of the other three name its pid', async () => {
     const starts = Array.from({ length: 4 }, () => startService({ DATA_DIR: dataDir }))
     const settled = await Promise.allSettled(starts)
     const started = settled.filter(outcome => outcome.status === 'fulfilled').map(outcome => outcome.value)
@@ -122,7 +122,7 @@ describe('a later start', () => {
     )
   })
 
-  test('a second start in the same folder fails, even through a symlink, and the owner keeps running', async () => {
+  test('a second start in the same folder fails, even through a symlink, and the first service keeps running', async () => {
     const service = await startService({ DATA_DIR: dataDir })
     const refusal = new RegExp(`is in use by process ${service.process.pid}\\.`)
     await symlink(dataDir, join(folder, 'link'))
@@ -132,7 +132,7 @@ describe('a later start', () => {
     assert.equal(await service.stop(), 0)
   })
 
-  test('a second start fails after the owner has lost and renewed its database session', async () => {
+  test('a second start still fails after the owner has lost its database connection and connected again', async () => {
     const owner = await startEmbedded(dataDir, log)
     const session = `select pid from pg_stat_activity where application_name like 'courtside-owner-%'`
     const [lost] = await query(owner.url, `select pid, pg_terminate_backend(pid) from (${session}) as owner`)
@@ -147,10 +147,11 @@ describe('a later start', () => {
     await owner.stop()
   })
 
-  test('a start waits for a database server that is shutting down, and then starts another one', async () => {
+  test('if the old database server is still shutting down, a start waits for its end and starts a new server', async () => {
     const owner = await startEmbedded(dataDir, log)
     const pid = await postmasterPid()
-    // The server is frozen. It handles SIGINT only after the second start has logged that it adopts the server.
+    // SIGSTOP freezes the server. When the second start logs that it adopts the server, `unfreeze` lets the server
+    // handle the SIGINT.
     process.kill(pid, 'SIGSTOP')
     process.kill(pid, 'SIGINT')
     const stopped = owner.stop()
@@ -179,7 +180,7 @@ describe('a later start', () => {
     await recovered.stop()
   })
 
-  test('a start ignores a lock file with the pid of another program or of another folder’s server', async () => {
+  test('a start ignores a lock file whose pid belongs to another program or to the server of another folder', async () => {
     const neighbour = await startEmbedded(join(folder, 'neighbour'), log)
     const lock = await readFile(join(folder, 'neighbour/postgres/postmaster.pid'), 'utf8')
     const other = spawn('sleep', ['60'])
@@ -196,7 +197,7 @@ describe('a later start', () => {
     await neighbour.stop()
   })
 
-  test('if postgres.log is too large, the next start renames it and writes a new one', async () => {
+  test('if postgres.log is too large, the next start renames this file and creates a new file', async () => {
     const path = join(dataDir, 'postgres.log')
     await writeFile(path, 'x'.repeat(6_000_000))
     const started = await startEmbedded(dataDir, log)
@@ -206,7 +207,7 @@ describe('a later start', () => {
   })
 })
 
-test('Ctrl-C in a terminal signals only the service, which then shuts its database down cleanly', async () => {
+test('only the service receives the signal of Ctrl-C in a terminal, and it shuts its database down cleanly', async () => {
   await cp(template, dataDir, { recursive: true })
   const service = await startService({ DATA_DIR: dataDir })
   const pid = await postmasterPid()

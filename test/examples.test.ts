@@ -70,7 +70,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
     let userId: number
     let sessionId: string
 
-    test(`the ${name} sign-in program signs up with the typed code and stores the token privately`, async () => {
+    test(`the ${name} sign-in program signs a user up with the typed code and makes the token file private`, async () => {
       const program = start(email, FIRST_NAME, LAST_NAME)
       await program.type(waitForCode(email, 1))
       const { code, output, errors } = await program.ended
@@ -83,10 +83,10 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.equal((await stat(tokenFile())).mode & 0o777, 0o600)
     })
 
-    test(`after a lost answer the ${name} report program sends the same bytes again as a duplicate`, async () => {
+    test(`if an answer is lost, the ${name} report program sends the same bytes again, and gets the status duplicate`, async () => {
       proxy.reset()
       const env = { COURTSIDE_URL: proxy.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
-      // The player has no account, so only Zoé gets a notification.
+      // The player with the id 999999 has no account, so only Zoé gets a notification.
       const args = [userId, userId, 999_999].map(String)
       const { code, output, errors } = await startProgram(run, report, args, env).ended
       assert.equal(code, 0, errors)
@@ -98,7 +98,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.deepEqual(notifications, [{ type: 'game_joined' }])
     })
 
-    test(`the ${name} report program shows refusals of an event and a batch, and does not repeat them`, async () => {
+    test(`the ${name} report program shows why events are refused, and does not send refused events again`, async () => {
       proxy.reset({ isReliable: true })
       const env = { COURTSIDE_URL: proxy.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
       const { code, output } = await startProgram(run, report, [String(userId), '0', '999999'], env).ended
@@ -119,7 +119,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.equal(me.status, 200)
     })
 
-    test(`after a logout the ${name} sign-in program shows the wait, then uses its own lane`, async () => {
+    test(`after a logout the ${name} sign-in program shows the wait, and later gets a code in the lane of its session`, async () => {
       assert.equal((await ask('POST', '/api/v1/auth/logout', await newestToken())).status, 200)
       await database.sql`update sign_in_address set sent_at = now() where email = ${email}`
       const early = await start(email).ended
@@ -148,7 +148,7 @@ function startProgram(run: string, file: string, args: string[], env: Record<str
   const ended = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]).then(
     ([output, errors, [code]]) => ({ code: code as number, output, errors }),
   )
-  // If a program ends early, no mail with a code comes, so `type` must not wait for the mail any longer.
+  // If the program ends early, the service sends no code. `type` must then fail instead of waiting for the mail.
   const failed = ended.then(({ errors }) => Promise.reject(new Error(`${file} ended early: ${errors}`)))
   failed.catch(() => {})
   return {
@@ -163,7 +163,7 @@ function ask(method: string, path: string, token: string): Promise<Response> {
   return fetch(service.address + path, { method, headers: { authorization: `Bearer ${token}` } })
 }
 
-/** Waits until an address has received this number of mails. @returns the code in the last mail */
+/** Waits until the address has received `mails` mails. @returns the code in the last mail */
 async function waitForCode(email: string, mails: number): Promise<string> {
   const received = () => smtp.mails.filter(mail => mail.to.includes(email))
   await smtp.until(() => received().length === mails)

@@ -10,7 +10,7 @@ const MAX_ROUNDS = 200
 describe('a stranger who guesses without pause', { timeout: 60_000 }, () => {
   const h = harness()
 
-  test('a stranger who guesses without pause gets the number of guesses per day that SECURITY.md states', async () => {
+  test('a stranger who guesses without pause gets exactly as many guesses per day as SECURITY.md states', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
     const start = h.clock.now().getTime()
@@ -18,7 +18,7 @@ describe('a stranger who guesses without pause', { timeout: 60_000 }, () => {
     const hasAttemptsLeft = async () =>
       (await h.database.sql`select from sign_in_code where email = ${email} and attempts < 5`).length > 0
     const guesses = [0, 0, 0]
-    // Each round either waits or uses up a code.
+    // In each round, the stranger either waits or uses up a code.
     for (let round = 0; currentDay() < guesses.length; round += 1) {
       assert.ok(round < MAX_ROUNDS, `after ${round} rounds it is day ${currentDay()}`)
       const requested = await h.call('POST', '/api/v1/auth/request-otp', { body: { email } })

@@ -50,7 +50,7 @@ test('/readyz answers 200 while all writes wait for a lock', async () => {
   await Promise.all(waiting)
 })
 
-test('/readyz answers 503 if one migration is missing, and if the table of migrations is missing', async () => {
+test('/readyz answers 503 if one migration or the whole migration table is missing', async () => {
   await h.database.sql`delete from migration where name like '0001%'`
   const behind = await h.call('GET', '/readyz')
   await h.database.sql`drop table migration`

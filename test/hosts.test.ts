@@ -38,12 +38,12 @@ describe('a URL with several hosts', () => {
     ],
   ]
   for (const [url, hosts, first] of urls) {
-    test(`the URL ${url} names ${hosts.length} host(s)`, () =>
+    test(`parsePostgresUrl finds ${hosts.length} host(s) in ${url}`, () =>
       assert.deepEqual(parsePostgresUrl(url), { hosts, firstHostUrl: first }))
   }
 
   for (const url of ['mysql://one/db', 'postgres://one:54x2/db', 'postgres://u:p/w@one/db', 'postgres://one, two/db']) {
-    test(`the URL ${url} is refused with an error that does not repeat the URL`, () =>
+    test(`parsePostgresUrl refuses ${url} with an error that does not repeat the URL`, () =>
       assert.throws(() => parsePostgresUrl(url), /^Error: must be a postgres:\/\/ URL$/))
   }
 
@@ -59,7 +59,7 @@ describe('a URL with several hosts', () => {
     await database.drop()
   })
 
-  test('a host that accepts the connection but answers no statement is skipped', { timeout: 20_000 }, async () => {
+  test('a host is skipped if it accepts the connection but answers no statement', { timeout: 20_000 }, async () => {
     const database = await testDatabase()
     // The PostgreSQL messages AuthenticationOk and ReadyForQuery.
     const welcome = Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I', 'latin1')
@@ -75,7 +75,7 @@ describe('a URL with several hosts', () => {
     await database.drop()
   })
 
-  test('a statement fails as unavailable if no host answers', async () => {
+  test('if no host answers, a statement fails with the error code unavailable', async () => {
     const sql = connect('postgres://nobody@127.0.0.1:1,127.0.0.1:2/none')
     await assert.rejects(sql`select 1`, (error: AppError) => error instanceof AppError && error.code === 'unavailable')
     await sql.close()

@@ -9,7 +9,7 @@ const SCRIPT = new URL('../scripts/imports.ts', import.meta.url).pathname
 
 type Tree = Record<string, string>
 
-/** Runs the check of imports on a temporary project. @param tree the content of each file, by its path */
+/** Runs `scripts/imports.ts` on a temporary project. @param tree maps the path of each file to its content */
 function check(tree: Tree): { status: number | null; output: string } {
   const root = mkdtempSync(join(tmpdir(), 'courtside-imports-'))
   try {
@@ -24,14 +24,14 @@ function check(tree: Tree): { status: number | null; output: string } {
   }
 }
 
-/** Returns a tree of two files, in which `from` imports `to`. */
+/** Returns a tree with two files. The file `from` imports the file `to`. */
 function oneImport(from: string, to: string, statement = (path: string) => `import '${path}'`): Tree {
   const path = `${'../'.repeat(from.split('/').length - 1) || './'}${to}`
   return { [from]: `${statement(path)}\n`, [to]: 'export const x = 1\n' }
 }
 
 describe('npm run imports', () => {
-  test('the check accepts imports of lower levels and prints what it checked', () => {
+  test('npm run imports accepts imports of lower levels and prints the number of files and imports', () => {
     const { status, output } = check({
       'src/main.ts': "import { serve } from './cli/serve.ts'\nserve()\n",
       'src/cli/serve.ts': "import { x } from '../games/games.ts'\nexport const serve = () => x\n",
@@ -69,42 +69,46 @@ describe('npm run imports', () => {
     ],
     ['an import of a folder without a level', oneImport('src/app.ts', 'src/helpers/x.ts'), /must have a level/],
     [
-      'an import between two features that no rule allows',
+      'an import of another feature that no rule allows',
       oneImport('src/accounts/users.ts', 'src/auth/jwt.ts'),
       /these may import accounts/,
     ],
     [
-      'an import of the context type below a route',
+      'an import of the context type by a module below the routes',
       oneImport('src/auth/sessions.ts', 'src/context.ts', path => `import type { x } from '${path}'`),
       /stops at the routes/,
     ],
     ['an import of the context as a value', oneImport('src/auth/routes.ts', 'src/context.ts'), /stops at the routes/],
-    ['an import of the settings in a feature', oneImport('src/games/due.ts', 'src/settings.ts'), /as arguments/],
+    ['an import of the settings by a feature', oneImport('src/games/due.ts', 'src/settings.ts'), /as arguments/],
     [
-      'an import of the metrics in a feature',
+      'an import of the metrics by a feature',
       oneImport('src/auth/routes.ts', 'src/metrics/metrics.ts'),
       /plain functions/,
     ],
     [
-      'an import of a port’s implementation outside the context',
+      'an import of src/mail/smtp.ts by a module other than the context',
       oneImport('src/service.ts', 'src/mail/smtp.ts'),
       /only the context/,
     ],
     [
-      'an import of the embedded server in the service',
+      'an import of the embedded server by src/service.ts',
       oneImport('src/service.ts', 'src/embedded/server.ts'),
       /DATABASE_URL/,
     ],
-    ['an import of a route in a format', oneImport('src/http/format/json.ts', 'src/http/route.ts'), /a format knows/],
-    ['an import of the client in the service', oneImport('src/app.ts', 'client/src/index.ts'), /stands alone/],
-    ['an import of a test in the service', oneImport('src/app.ts', 'test/support/app.ts'), /stands alone/],
     [
-      'an import of the service in the client',
+      'an import of src/http/route.ts by a file of src/http/format/',
+      oneImport('src/http/format/json.ts', 'src/http/route.ts'),
+      /a format knows/,
+    ],
+    ['an import of the client by the service', oneImport('src/app.ts', 'client/src/index.ts'), /stands alone/],
+    ['an import of a test by the service', oneImport('src/app.ts', 'test/support/app.ts'), /stands alone/],
+    [
+      'an import of the service by the client',
       oneImport('client/src/index.ts', 'src/errors.ts'),
       /without dependencies/,
     ],
-    ['an import of a test in a script', oneImport('scripts/test.ts', 'test/support/app.ts'), /know none of them/],
-    ['an import of the bench in a test', oneImport('test/a.test.ts', 'bench/load.ts'), /its own package\.json/],
+    ['an import of a test by a script', oneImport('scripts/test.ts', 'test/support/app.ts'), /know none of them/],
+    ['an import of the bench by a test', oneImport('test/a.test.ts', 'bench/load.ts'), /its own package\.json/],
     [
       'a circle of type imports',
       {
@@ -115,7 +119,7 @@ describe('npm run imports', () => {
       /client\/src\/a\.ts\n {2}→ client\/src\/b\.ts\n {2}→ client\/src\/c\.ts\n {2}→ client\/src\/a\.ts\n {2}is a circle/,
     ],
     [
-      'two folders that import each other without a circle of files',
+      'two folders that import each other, although no files do',
       {
         ...oneImport('src/http/server.ts', 'src/metrics/metrics.ts'),
         ...oneImport('src/metrics/routes.ts', 'src/http/route.ts'),
@@ -123,24 +127,24 @@ describe('npm run imports', () => {
       /http and metrics must not import each other/,
     ],
     [
-      'an import of node:http in the service',
+      'an import of node:http by the service',
       { 'src/app.ts': "import { get } from 'node:http'\n" },
       /must not import node:http/,
     ],
   ]
   for (const [title, tree, reason] of refused) {
-    test(`the check refuses ${title}`, () => {
+    test(`npm run imports refuses ${title}`, () => {
       const { status, output } = check(tree)
       assert.equal(status, 1, output)
       assert.match(output, reason)
     })
   }
 
-  test('the check allows cli/emit.ts to import client/src/batches.ts', () => {
+  test('npm run imports allows cli/emit.ts to import client/src/batches.ts', () => {
     assert.equal(check(oneImport('src/cli/emit.ts', 'client/src/batches.ts')).status, 0)
   })
 
-  test('the check ignores imports in comments', () => {
+  test('npm run imports ignores imports in comments', () => {
     const tree = oneImport(
       'src/db/sql.ts',
       'src/app.ts',

@@ -32,7 +32,7 @@ describe('recipients and actors', () => {
     )
   })
 
-  test('if an event has no actor_id, the message says "Un joueur" and data has no actor_id', async () => {
+  test('if an event has no actor_id, its message begins with "Un joueur" and its data has no actor_id', async () => {
     const anna = await makePlayer(h, 'Anna')
     await report(h, cloudEvent('game_cancelled', { game_id: newGameId(), creator_id: anna, player_ids: [] }))
     const [notification] = await readNotifications(h, anna)
@@ -40,7 +40,7 @@ describe('recipients and actors', () => {
     assert.deepEqual(Object.keys(notification!.data), ['game_id', 'starts_at'])
   })
 
-  test('a name is plain text, and its length is the number of characters that PostgreSQL counts', async () => {
+  test('markup and emoji in a name stay plain text, and actor_name_length counts characters as PostgreSQL does', async () => {
     const [anna, zoe] = [await makePlayer(h, 'Anna'), await makePlayer(h, '$&<b>{A} Zoé🎾')]
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, zoe], actor_id: zoe }
     await report(h, cloudEvent('game_joined', state))
@@ -49,7 +49,7 @@ describe('recipients and actors', () => {
     assert.equal(notification!.rest, ` a rejoint la partie du ${DATE} (2/4).`)
   })
 
-  test('deleting a user removes the user from games and from the notifications of others', async () => {
+  test('the deletion of a user removes the user from games and from the notifications of other users', async () => {
     const [anna, bob, chloe] = await makeFourPlayers(h)
     const game_id = newGameId()
     await report(

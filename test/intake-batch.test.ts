@@ -22,7 +22,7 @@ function statuses(results: { status: string }[]): string[] {
 }
 
 describe('a batch of events', () => {
-  test('a batch gets 200 with a result for each event in order, and a repeated event is a duplicate', async () => {
+  test('a batch gets 200 and one result per event in the same order, and a repeated event is a duplicate', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const items = [
       cloudEvent('game_joined', { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: bob }),
@@ -43,7 +43,7 @@ describe('a batch of events', () => {
     assert.equal((await send(h, items[0])).body.status, 'duplicate')
   })
 
-  test('a batch has at most 100 events, and an empty batch has an empty list of results', async () => {
+  test('a batch of 101 events gets 422, a batch of 100 events gets 200, and an empty batch gets no results', async () => {
     const items = Array.from({ length: 101 }, () => created())
     const answer = await sendBatch(h, items)
     assert.deepEqual([answer.status, Object.keys(answer.body.errors)], [422, ['body']])
@@ -104,12 +104,12 @@ describe('a batch of events', () => {
     assert.equal((await send(h, `{"id":"deep","x":${deep.slice(0, 30_000)}${deep.slice(-30_000)}}`)).status, 422)
   })
 
-  test('the message for a refused item is in the preferred language', async () => {
+  test('the message for a refused item is in the language that Accept-Language prefers', async () => {
     const { body } = await sendBatch(h, [{}], { 'accept-language': 'en' })
     assert.equal(body.results[0].message, 'The specversion field is required. (and 5 more error(s))')
   })
 
-  test('if a batch repeats an id, the second event is a duplicate, or a mismatch if its content differs', async () => {
+  test('if two events of a batch have the same id, the second is a duplicate, or a mismatch if it differs', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const joined = cloudEvent('game_joined', {
       game_id: newGameId(),
@@ -124,7 +124,7 @@ describe('a batch of events', () => {
     assert.deepEqual(await readTypes(h, anna), [['game_joined']])
   })
 
-  test('the events of a batch are applied in their order', async () => {
+  test('the intake applies the events of a batch in the order of the batch', async () => {
     const all = await makeFourPlayers(h)
     const game_id = newGameId()
     const step = (type: string, player_ids: number[], minute: number, place: string) =>

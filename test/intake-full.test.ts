@@ -28,7 +28,7 @@ describe('game_full', () => {
     })
   }
 
-  test('a producer’s game_full adds no notification for the same four players, before or after the join', async () => {
+  test('if the producer also reports game_full, before or after the join, each player gets game_full only once', async () => {
     for (const [joined, full] of [
       [2, 2],
       [2, 3],
@@ -53,7 +53,7 @@ describe('game_full', () => {
     assert.deepEqual(countFull(await readAll()), [2, 2, 2, 2])
   })
 
-  test('if a leave arrives after the join that refills the game, game_full is still sent again', async () => {
+  test('if a leave arrives only after the join that refills the game, game_full is still sent again', async () => {
     const same = await newStory(h)
     await same.step('game_joined', same.all, 1, { actor_id: same.all[3] })
     assert.equal(await same.step('game_joined', same.all, 3, { actor_id: same.all[3] }), 3)
@@ -69,7 +69,7 @@ describe('game_full', () => {
     assert.deepEqual(countFull(await readTypes(h, ...other.all, eve)), [2, 2, 2, 1, 1])
   })
 
-  test('a late join of the fourth player sends no game_full if the game is no longer full', async () => {
+  test('a late join by the fourth player sends no game_full if the game is no longer full', async () => {
     const { all, three, step, readAll } = await newStory(h)
     await step('game_left', three, 2, { actor_id: all[3] })
     await step('game_joined', all, 1, { actor_id: all[3] })

@@ -16,7 +16,7 @@ describe('the identity of an event', () => {
     assert.deepEqual([again.status, again.body], [200, { id: body.id, status: 'duplicate', notifications: 0 }])
   })
 
-  test('a duplicate may differ in blanks, time zones, ignored members and the order of its lists', async () => {
+  test('an event is a duplicate even if blanks, time zones, ignored members or the order of members differ', async () => {
     const body = created({ player_ids: [1, 2], place: 'Court 2' }, { time: '2026-11-28T09:00:00Z' })
     await report(h, body)
     const { data, ...envelope } = body
@@ -46,7 +46,7 @@ describe('the identity of an event', () => {
     ['place', body => ({ ...body, data: { ...body.data, place: 'Court 3' } })],
   ]
   for (const [what, change] of contents) {
-    test(`an event with a used id and another ${what} gets a 422 event_mismatch and changes nothing`, async () => {
+    test(`an event that reuses an id with another ${what} gets a 422 event_mismatch and changes nothing`, async () => {
       const body = created({}, { time: '2026-11-28T09:00:00Z' })
       await report(h, body)
       const games = await h.database.sql`select * from game order by id`

@@ -15,7 +15,7 @@ const h = harness()
 
 describe('game_reminder and game_started', () => {
   for (const type of ['game_reminder', 'game_started']) {
-    test(`a producer’s ${type} is sent once per starts_at, even if a player deleted the notification`, async () => {
+    test(`a reported ${type} is announced once for each starts_at, even if a player deletes the notification`, async () => {
       const { all, step } = await newStory(h)
       assert.equal(await step(type, all, 1), 4)
       await h.database.sql`delete from notification where user_id = ${all[0]}`
@@ -37,7 +37,7 @@ describe('game_reminder and game_started', () => {
 })
 
 describe('events that arrive late', () => {
-  test('an event that is older than the newest event does not change the game', async () => {
+  test('an event that is older than the newest event of its game does not change the game', async () => {
     const { all, game_id, step } = await newStory(h)
     await step('game_updated', all.slice(0, 2), 5, { place: 'Court 5', starts_at: '2027-03-01T18:00:00Z' })
     const known = await readGame(h, game_id)
@@ -57,7 +57,7 @@ describe('events that arrive late', () => {
     assert.equal(joined!.data.starts_at, '2027-03-01T18:00:00+00:00')
   })
 
-  test('the later arrival wins if the times of two events are equal to the microsecond', async () => {
+  test('if two events have the same time to the microsecond, the event that arrives later wins', async () => {
     const { all, game_id, step } = await newStory(h)
     await step('game_updated', [all[0]], 5, { place: 'first' })
     await step('game_updated', [all[0]], 5, { place: 'second' })
@@ -121,7 +121,7 @@ describe('score events', () => {
     assert.deepEqual((await readGame(h, game_id))!.player_ids, all)
   })
 
-  test('a score event does not change a game that an earlier game event or score event saved', async () => {
+  test('a score event does not change a game that a game event or another score event has saved', async () => {
     for (const type of ['game_created', 'score_submitted']) {
       const { all, game_id, step } = await newStory(h)
       await step(type, [all[0]], 1, { actor_id: all[0], score, place: 'Court 1' })
@@ -131,14 +131,14 @@ describe('score events', () => {
     }
   })
 
-  test('an older game event still applies after a score event, and can still send game_full', async () => {
+  test('a game event that is older than a score event still changes the game, and can send game_full', async () => {
     const { all, game_id, step } = await newStory(h)
     await step('score_submitted', all, 5, { actor_id: all[1], score })
     assert.equal(await step('game_joined', all, 1, { actor_id: all[3], place: 'Court 3' }), 7)
     assert.equal((await readGame(h, game_id))!.place, 'Court 3')
   })
 
-  test('the message about a game without a known start has no date', async () => {
+  test('a message contains no date if the start of the game is unknown', async () => {
     const { all, step } = await newStory(h)
     await step('score_finalized', [all[0]], 1, { score, starts_at: undefined })
     assert.equal(

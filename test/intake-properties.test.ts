@@ -28,7 +28,7 @@ const anySteps = (types: string[]) =>
     { minLength: 1, maxLength: 8 },
   )
 
-/** Returns events about a game that the user created. Each event is a minute later than the previous one. */
+/** Returns events about a game that the user created. Each event is one minute later than the previous event. */
 function story(userId: number, game_id: number, steps: readonly Step[]) {
   return steps.map(({ type, others, day, place }, minute) => {
     // After a leave there are fewer than four players.
@@ -42,7 +42,7 @@ function story(userId: number, game_id: number, steps: readonly Step[]) {
   })
 }
 
-/** Returns a game without the id of its creator, because the two games have different creators. */
+/** Returns a game without the id of its creator. The games that the tests compare have different creators. */
 async function readOthersGame(gameId: number, userId: number) {
   const [row] = await h.database.sql`
     select array_remove(player_ids, ${userId}::bigint) as others, starts_at, place, fact_time, cancelled
@@ -56,9 +56,9 @@ async function countFull(userId: number): Promise<number> {
 }
 
 /**
- * Reports the events of one game in their order. Then reports the same events about a second game in another order,
- * with repetitions and in batches.
- * @param order the indexes of the events to report first. After them, all events are reported in reverse order
+ * Reports the events of one game in chronological order. Then reports the same events for a second game in another
+ * order, with repetitions: one event alone, the others in two batches.
+ * @param order the indexes of the events that are reported first, before all events in reverse order
  * @param cut the number of events in the first of the two batches
  */
 async function reportTwice(steps: readonly Step[], order: readonly number[], cut: number) {
@@ -83,7 +83,7 @@ const order = fc.array(fc.nat({ max: 7 }), { maxLength: 12 })
 const cut = fc.nat({ max: 12 })
 
 describe('events in any order, some of them repeated', () => {
-  test('repeated events in any order result in the same game', async () => {
+  test('the order of events does not change the resulting game, even if some events are repeated', async () => {
     await fc.assert(
       fc.asyncProperty(
         anySteps([...TYPES_EXCEPT_CANCELLATION, 'game_cancelled']),
@@ -101,7 +101,7 @@ describe('events in any order, some of them repeated', () => {
     )
   })
 
-  test('repeated events in any order send no extra game_full notification, but one if the game is full', async () => {
+  test('events in a wrong order never send more game_full than in the right order, and a full game sends one', async () => {
     const types = ['game_created', 'game_updated', 'game_joined', 'game_left']
     await fc.assert(
       fc.asyncProperty(anySteps(types), order, cut, async (drawn, ...arrival) => {
@@ -149,7 +149,7 @@ describe('arbitrary JSON as an event', () => {
     ),
   })
 
-  test('an arbitrary event is accepted, or refused with the names of its invalid fields', async () => {
+  test('an arbitrary event is accepted, or gets a 422 that names its invalid fields', async () => {
     let accepted = 0
     await fc.assert(
       fc.asyncProperty(anEvent, async body => {
@@ -164,7 +164,7 @@ describe('arbitrary JSON as an event', () => {
     assert.ok(accepted > 10, String(accepted))
   })
 
-  test('a batch of arbitrary items has a result for each item', async () => {
+  test('a batch of arbitrary items gets 200 and one result for each item', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.oneof({ weight: 5, arbitrary: anEvent }, oddValue), { maxLength: 8 }),

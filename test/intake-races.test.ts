@@ -55,7 +55,7 @@ describe('concurrent reports of the same event', () => {
     }
   })
 
-  test('exactly one of several concurrent reports of an event, alone and in batches, is accepted', () =>
+  test('if an event is reported alone and in several batches concurrently, exactly one report is accepted', () =>
     repeatRace(async () => {
       const [anna, bob] = await makeFourPlayers(h)
       const state = { creator_id: anna, player_ids: [anna, bob], actor_id: bob }
@@ -75,7 +75,7 @@ describe('concurrent reports of the same event', () => {
       assert.deepEqual((await readTypes(h, anna))[0]!.toSorted(), ['game_joined', 'game_left'])
     }))
 
-  test('if two different events with one id arrive concurrently, one is accepted and the other is a mismatch', () =>
+  test('if two different events with the same id arrive concurrently, one is accepted and the other is a mismatch', () =>
     repeatRace(async () => {
       const games = [newGameId(), newGameId()]
       const [one, two] = games.map(game_id => cloudEvent('game_created', { game_id, creator_id: 1, player_ids: [] }))
@@ -125,7 +125,7 @@ describe('concurrent events of one game', () => {
       }
     }))
 
-  test('concurrent reminders and starts with one starts_at together send exactly one of each type to each player', () =>
+  test('if reminders and starts with the same starts_at arrive concurrently, each player gets one of each type', () =>
     repeatRace(async () => {
       const all = await makeFourPlayers(h)
       const state = { game_id: newGameId(), creator_id: all[0], player_ids: all }
@@ -134,7 +134,7 @@ describe('concurrent events of one game', () => {
       for (const sent of await readTypes(h, ...all)) assert.deepEqual(sent.sort(), ['game_reminder', 'game_started'])
     }))
 
-  test('no join is announced after a concurrent cancellation', () =>
+  test('if joins and a cancellation are concurrent, no join is announced after the cancellation', () =>
     repeatRace(async () => {
       const [anna, bob] = await makeFourPlayers(h)
       const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob] }
@@ -171,13 +171,13 @@ describe('concurrent batches', () => {
 })
 
 describe('the deletion of a user during the intake', () => {
-  test('events about a user who is deleted concurrently succeed, and no notification names the user later', () =>
+  test('events about a user who is deleted concurrently succeed, and no notification names the user afterwards', () =>
     repeatRace(async round => {
       const [anna, gone] = [await makePlayer(h, 'Anna'), await makePlayer(h, 'Gaspard')]
       const games = [newGameId(), newGameId(), newGameId()]
       const join = (game_id: number) =>
         cloudEvent('game_joined', { game_id, creator_id: anna, player_ids: [anna, gone], actor_id: gone })
-      // These games are reported in reverse, so their rows are not stored in the order of their ids.
+      // The test reports these games in descending order of their ids, so their rows are stored in this order.
       for (const game_id of games.slice(1).toReversed()) await send(h, join(game_id))
       const events = [
         () => sendBatch(h, games.map(join).toReversed()),
@@ -193,7 +193,7 @@ describe('the deletion of a user during the intake', () => {
       for (const { message } of await readNotifications(h, anna)) assert.doesNotMatch(message, /Gaspard/)
     }))
 
-  test('a recipient who is deleted before the notifications are stored is skipped', async () => {
+  test('if a recipient is deleted before the notifications are stored, the intake skips this recipient', async () => {
     const [anna, gone] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, gone], actor_id: 900_001 }
     const answer = await h.database.sql.begin(async sql => {

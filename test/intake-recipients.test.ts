@@ -17,7 +17,7 @@ const h = harness()
 const DATE = 'samedi 16\u00a0janvier 2027 à 18\u00a0h\u00a000'
 const STARTS_AT = '2027-01-16T17:00:00+00:00'
 
-describe('the recipients and the text of each type', () => {
+describe('the recipients and the text of each notification type', () => {
   test('game_joined notifies the creator and the players, except the player who joined', async () => {
     const [anna, bob, chloe, david] = await makeFourPlayers(h)
     const game_id = newGameId()
@@ -39,7 +39,7 @@ describe('the recipients and the text of each type', () => {
     assert.deepEqual(await readTypes(h, chloe, david), [[], []])
   })
 
-  test('the members of data always have the same order', async () => {
+  test('the members of data in a notification always have the same order', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const score = { sets: '6-4 6-3', id: 3 }
     await report(
@@ -77,7 +77,7 @@ describe('the recipients and the text of each type', () => {
     assert.deepEqual(await readTypes(h, bob, chloe), [['game_left'], []])
   })
 
-  test('if by_id names another user than actor_id, the actor is a recipient and the other user is not', async () => {
+  test('if by_id differs from actor_id, game_left notifies the user of actor_id but not the user of by_id', async () => {
     const [anna, bob, chloe] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: chloe, by_id: anna }
     assert.equal(await report(h, cloudEvent('game_left', state)), 2)

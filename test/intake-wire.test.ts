@@ -52,7 +52,7 @@ describe('media types and sizes at the intake', () => {
     assert.deepEqual([answer.status, answer.body.code], [413, 'payload_too_large'])
   })
 
-  test('malformed JSON, a list as an event and an object as a batch get a 422 that names body', async () => {
+  test('malformed JSON, a list as an event and an object as a batch get a 422 that names the field body', async () => {
     for (const answer of [
       await send(h, '{'),
       await send(h, [cloudEvent('game_created', state())]),
@@ -68,7 +68,7 @@ describe('media types and sizes at the intake', () => {
   })
 })
 
-describe('a 422 that names the field', () => {
+describe('a 422 that names the invalid fields', () => {
   const wrong: [string, string, Record<string, unknown>, Record<string, unknown>?][] = [
     ['id', 'game_created', {}, { id: '' }],
     ['id', 'game_created', {}, { id: 7 }],
@@ -129,13 +129,13 @@ describe('a 422 that names the field', () => {
     assert.deepEqual((await h.call('POST', EVENTS, { token: INTAKE_KEY })).body, body)
   })
 
-  test('a list with thousands of invalid values gets an answer of less than 1000 characters', async () => {
+  test('an event with thousands of invalid player ids gets an answer of less than 1000 characters', async () => {
     const { status, text } = await send(h, cloudEvent('game_created', state({ player_ids: Array(10_000).fill('a') })))
     assert.equal(status, 422)
     assert.ok(text.length < 1000, text)
   })
 
-  test('a time more than 5 minutes ahead is refused', async () => {
+  test('an event whose time is more than 5 minutes in the future is refused', async () => {
     const ahead = (ms: number) => ({ time: new Date(h.clock.now().getTime() + ms).toISOString() })
     assert.equal((await send(h, cloudEvent('game_created', state(), ahead(300_000)))).status, 202)
     const answer = await send(h, cloudEvent('game_created', state(), ahead(300_001)))
@@ -155,7 +155,7 @@ describe('events that are accepted', () => {
     assert.equal((await send(h, `{"__proto__":{"type":"x"},${body.slice(1)}`)).status, 202)
   })
 
-  test('an event may have no players, a place of 120 characters, the greatest id and any RFC 3339 time', async () => {
+  test('an event may have no players, a place of 120 characters, the greatest game id and any RFC 3339 time', async () => {
     const place = '🎾'.repeat(120)
     const game_id = Number.MAX_SAFE_INTEGER
     await report(h, cloudEvent('game_created', state({ game_id, player_ids: [], place: ` ${place}\t` })))

@@ -29,13 +29,13 @@ describe('docs/integrating.md', { timeout: 60_000 }, () => {
     await rm(folder, { recursive: true })
   })
 
-  /** Returns a shell call that runs the commands. The address of the test's service replaces the one in the guide. */
+  /** Returns a call of bash with the commands. The address of the test's service replaces the address in the guide. */
   function createShell(blocks: string[]): [string, string[], { cwd: string; env: NodeJS.ProcessEnv }] {
     const script = ['set -e', ...blocks].join('\n').replaceAll('http://127.0.0.1:3000', service.address)
     return ['bash', ['-c', script], { cwd: folder, env: { ...process.env, TOKEN: token } }]
   }
 
-  test('the commands in docs/integrating.md, run in one shell, print the documented lines', async () => {
+  test('the commands in docs/integrating.md print the documented lines if one shell runs all commands', async () => {
     const { stdout } = await promisify(execFile)(...createShell(commands.filter(block => !live.includes(block))))
     const lines = stdout.split('\n')
     const documented = [...guide.matchAll(/```json\n(.*)\n```/g)].map(([, line]) => line)
@@ -57,7 +57,7 @@ describe('docs/integrating.md', { timeout: 60_000 }, () => {
 
   test('the stream in docs/integrating.md begins with the documented sync event', async () => {
     const [program, args, options] = createShell([commands[0]!, ...live.map(block => `exec ${block}`)])
-    // After 30 s the timeout kills curl, and the loop ends.
+    // If the sync event never comes, the timeout kills curl after 30 s, and the loop ends.
     const curl = spawn(program, args, { ...options, timeout: 30_000 })
     let output = ''
     for await (const chunk of curl.stdout) {
@@ -75,7 +75,7 @@ describe('docs/integrating.md', { timeout: 60_000 }, () => {
   })
 })
 
-/** Signs user 1 up. @returns the token */
+/** Signs up the first user, who gets the id 1. @returns the user's token */
 async function signUp({ address, listening }: Service): Promise<string> {
   const email = 'marie@example.com'
   await post(`${address}/api/v1/auth/request-otp`, { email, first_name: 'Marie', last_name: 'D', accept_cgu: true })

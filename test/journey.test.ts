@@ -29,7 +29,7 @@ function createClient(address: string) {
   }
 }
 
-/** Runs the steps of a user over HTTP, from the sign-up to the logout. `readCode` returns the mailed code. */
+/** Does over HTTP what a user does, from the sign-up to the logout. @param readCode returns the mailed code */
 async function runJourney(service: Service, intakeKey: string, readCode: ReadCode): Promise<void> {
   const call = createClient(service.address)
 
@@ -177,7 +177,7 @@ describe('the command line', () => {
     assert.match(JSON.parse(output).secret, /^[\w-]{43}$/)
   })
 
-  test('courtside serve on an occupied port exits with 1 and an error that names the port', async () => {
+  test('if its port is in use, courtside serve exits with 1 and an error that names the port', async () => {
     const database = await testDatabase()
     const env = settingsFor(database.url)
     const service = await startService(env)

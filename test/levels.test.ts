@@ -14,7 +14,7 @@ function chooseLevel(token: string | undefined, game_level_id: unknown) {
 }
 
 describe('GET /game-levels', () => {
-  test('GET /game-levels is public and returns the levels by position, with exactly the specified fields', async () => {
+  test('GET /game-levels is public and returns the levels by position, with the specified fields and no others', async () => {
     await h.database.sql`update game_level set position = 10 - position`
     const answer = await h.call('GET', '/api/v1/game-levels')
     assert.equal(answer.status, 200)
@@ -28,7 +28,7 @@ describe('GET /game-levels', () => {
 })
 
 describe('GET /auth/me', () => {
-  test('GET /auth/me returns exactly the specified fields', async () => {
+  test('GET /auth/me returns the specified fields and no others', async () => {
     const { email, token } = await signUp(h)
     const answer = await h.call('GET', '/api/v1/auth/me', { token })
     const { id, ...user } = answer.body.data
@@ -51,7 +51,7 @@ describe('GET /auth/me', () => {
 })
 
 describe('POST /auth/level-assessment', () => {
-  test('choosing a level returns the user with this level, and a second choice replaces the first', async () => {
+  test('the answer to a level choice and GET /auth/me show the chosen level, and a second choice replaces it', async () => {
     const { token } = await signUp(h)
     const levels = (await h.call('GET', '/api/v1/game-levels')).body.data
     for (const level of [levels[0], levels[5]]) {
@@ -72,7 +72,7 @@ describe('POST /auth/level-assessment', () => {
     })
   }
 
-  test('choosing a level while the account is being deleted gets 401', async () => {
+  test('if the account is deleted during a level choice, the choice gets 401', async () => {
     const { id, token } = await makeUser(h)
     const [level] = await h.database.sql<{ id: number }>`select id from game_level limit 1`
     let answer: ReturnType<typeof chooseLevel>
@@ -84,7 +84,7 @@ describe('POST /auth/level-assessment', () => {
     assertError(await answer!, 401, 'unauthenticated')
   })
 
-  test('choosing a level without a token gets 401 before the body is checked', async () => {
+  test('a level choice without a token gets 401, even if its body is invalid', async () => {
     assert.equal((await chooseLevel(undefined, 'x')).status, 401)
   })
 })

@@ -7,7 +7,7 @@ import { startProxy } from './support/proxy.ts'
 
 const log = pino({ level: 'silent' })
 
-/** Resolves when the listener connects the next time (`onUp`) or loses its connection (`onDown`). */
+/** Waits until the listener next connects (`onUp`) or next loses its connection (`onDown`). */
 function waitForNext(listener: Listener, change: 'onUp' | 'onDown'): Promise<void> {
   return new Promise(resolve => {
     listener[change](resolve)
@@ -21,7 +21,7 @@ describe('the listener', { timeout: 60_000 }, () => {
   })
   after(() => database.drop())
 
-  test('the listener receives notifications on its channels, and reconnects after its session was ended', async () => {
+  test('the listener receives the NOTIFY messages of its channels, and reconnects if its connection is terminated', async () => {
     const listener = createListener(database.url, log)
     const received: string[] = []
     const last = Promise.withResolvers<void>()
@@ -48,7 +48,7 @@ describe('the listener', { timeout: 60_000 }, () => {
     assert.equal(listener.isUp(), false)
   })
 
-  test('the listener notices a silent connection within 5 s, and reconnects', async () => {
+  test('if its connection becomes silent, the listener notices this within 5 s and reconnects', async () => {
     const { url, setSilent, close } = await startProxy(new URL(database.url))
     const listener = createListener(url, log)
     let up = waitForNext(listener, 'onUp')
@@ -68,7 +68,7 @@ describe('the listener', { timeout: 60_000 }, () => {
   test('the listener closes within 2 s, whether it cannot connect, has just started or was never started', async () => {
     const { url, setSilent, close } = await startProxy(new URL(database.url))
     setSilent(true)
-    // The first server never replies. No server listens at the second address.
+    // The proxy at the first address never replies. No server listens at the second address.
     for (const target of [url, 'postgres://nobody@127.0.0.1:9/nothing', database.url]) {
       const listener = createListener(target, log)
       listener.start()

@@ -15,11 +15,11 @@ const PROFILE = { email: EMAIL, first_name: 'Zqfirst', last_name: 'Zqlast', acce
 const PLACE = 'Zqplace'
 
 const h = harness({ METRICS_TOKEN, LOG_LEVEL: 'trace', CORS_ORIGINS: 'https://app.example.com' })
-/** Secrets that the log must not contain. The log must not contain "zq" either, which marks personal values. */
+/** Secrets that must not be in the log. Personal data in this file contains "zq", which must not be there either. */
 const secrets = new Set([INTAKE_KEY, JWT_SECRET, METRICS_TOKEN])
 
 /**
- * Returns the log as text, without some random or numeric fields. These fields could contain the four digits of a code
+ * Returns the log as text, without its times, durations and ids. These values could contain the four digits of a code
  * by chance.
  */
 function logText(): string {
@@ -38,7 +38,7 @@ function assertNoPersonalData(): void {
   }
 }
 
-/** Adds a secret, and each part of a token, to `secrets`. @returns the secret */
+/** Adds a secret to `secrets`. If the secret is a token, also adds its parts. @returns the secret */
 function watchFor(secret: string): string {
   secrets.add(secret)
   for (const part of secret.split('.')) if (part.length > 20) secrets.add(part)
@@ -54,7 +54,7 @@ async function verify(code: string) {
   return h.call('POST', '/api/v1/auth/verify-otp', { body: { email: EMAIL, code } })
 }
 
-/** Calls the endpoints with valid and invalid input. @returns the user's newest token */
+/** Signs a user up and calls the endpoints with valid and invalid input. @returns the user's newest token */
 async function callAllEndpoints(): Promise<string> {
   assert.equal((await requestCode(PROFILE)).status, 200)
   const signedUp = await verify(watchFor(await queuedCode(h, EMAIL)))
@@ -153,7 +153,7 @@ suite('the log at LOG_LEVEL=trace', () => {
     h.logged.length = 0
   })
 
-  test('the log of a worker contains no personal data, whether a mail is sent, is rejected or fails', async () => {
+  test('the log of a worker contains no personal data, whether it sends a mail, the mail is rejected or sending fails', async () => {
     const failures = [new Error(`<${EMAIL}> 550 zq`), new MailFailure('EENVELOPE RCPT TO 550', true), undefined]
     const done = Promise.withResolvers<void>()
     const mailer = {
@@ -176,7 +176,7 @@ suite('the log at LOG_LEVEL=trace', () => {
   })
 })
 
-/** Signs the user in again. @returns a new token */
+/** Signs the user with the address `EMAIL` in again. @returns a new token */
 async function signInAgain(): Promise<string> {
   await requestCode({ email: EMAIL })
   return watchFor((await verify(watchFor(await queuedCode(h, EMAIL)))).body.access_token)

@@ -33,7 +33,7 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.doesNotMatch(mail!.parsed.html as string, /<(img|script|link)|https?:/)
   })
 
-  test('a code that is requested in English is mailed in English', async t => {
+  test('if a code is requested in English, its mail is in English', async t => {
     const box = await outbox(t)
     await box.register('sam@example.com', 'Sam')
     await box.ask('sam@example.com', { profile: null, language: 'en' })
@@ -46,7 +46,7 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.match(mail!.parsed.text!, /Ignore this email/)
   })
 
-  test('a name adds no header, no markup and no line break to the mail', async t => {
+  test('a malicious name adds no header, no markup and no line break to the mail', async t => {
     const box = await outbox(t)
     await box.register('eve@example.com', '<script>x</script>\r\nBcc: eve@evil.example\u2028"&\'')
     await box.ask('eve@example.com', { profile: null })
@@ -60,7 +60,7 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.ok(!(mail!.parsed.html as string).includes('<script'))
   })
 
-  test('a mail for a sign-up does not contain the name, which is not verified', async t => {
+  test('the mail for a sign-up does not contain the name, because the name is not verified', async t => {
     const box = await outbox(t)
     await box.ask('zoe@example.com')
     await box.work()
@@ -85,7 +85,7 @@ suite('a queued mail is dropped', { concurrency: true }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('no mail is sent for a used code, an expired code, a decoy or a broken payload', async t => {
+  test('no mail is sent for a used code, an expired code, a decoy or a job with a broken payload', async t => {
     const box = await outbox(t)
     await box.ask('used@example.com', { now: secondsLater(1) })
     await box.sql`delete from sign_in_code where email = 'used@example.com'`
@@ -103,7 +103,7 @@ suite('a queued mail is dropped', { concurrency: true }, () => {
     assert.deepEqual(await box.jobs(), [])
   })
 
-  test('a mail whose recipient is refused permanently is dropped, and its address is not logged', async t => {
+  test('if the mail server refuses a recipient permanently, the mail is dropped and the address is not logged', async t => {
     const box = await outbox(t, 'reject')
     await box.ask('zoe@example.com')
     const worker = await box.work()
@@ -118,7 +118,7 @@ suite('a queued mail is dropped', { concurrency: true }, () => {
   })
 })
 
-test('a deferred code is mailed later, and neither the job nor the log contains the code or the address', async t => {
+test('a mail that the server defers is sent later, and neither its job nor the log contains the code or address', async t => {
   const box = await outbox(t, 'refuse')
   await box.ask('zoe@example.com')
   const worker = await box.work()

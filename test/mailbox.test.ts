@@ -11,7 +11,7 @@ const SENT_AT = new Date('2026-11-28T10:00:00.900Z')
 
 suite('the development mailbox', () => {
   const mailbox = createMailbox(() => SENT_AT)
-  // With this setting, any caller can set `request.ip` by a header. The mailbox must not rely on `request.ip`.
+  // With this setting, any client can choose `request.ip` by an HTTP header. The mailbox must not rely on `request.ip`.
   const app: FastifyInstance = Fastify({ trustProxy: true })
   before(async () => {
     app.setErrorHandler(sendFailure)
@@ -74,7 +74,7 @@ suite('the development mailbox', () => {
     'a request with another Host header': [{ host: 'evil.example' }],
     'a request with a Host header that starts with localhost': [{ host: 'localhost.evil.example' }],
     'a request with credentials in the Host header': [{ host: 'evil@localhost' }],
-    'a request with a Host header outside loopback': [{ host: '192.0.2.7:3000' }],
+    'a request whose Host header is an address outside loopback': [{ host: '192.0.2.7:3000' }],
     'a request with an unusual notation of a loopback address in the Host header': [{ host: '127.1' }],
     'a request with a malformed Host header': [{ host: ':3000' }],
     'a request with X-Forwarded-For': [{ ...LOCAL, 'x-forwarded-for': '127.0.0.1' }],

@@ -49,7 +49,7 @@ suite('gauges of GET /metrics', () => {
     assert.deepEqual(await readOverdue(), [1, 30])
   })
 
-  test('/metrics answers while the database is down, but without the metrics of mails and reminders', async () => {
+  test('while the database is down, /metrics answers 200 without the metrics of mails and reminders', async () => {
     // No server listens on this port.
     const answer = await scrapeOther(h, { METRICS_TOKEN }, 'postgres://nobody@127.0.0.1:9/nothing')
     assert.equal(answer.status, 200)
@@ -74,7 +74,7 @@ suite('createMetrics', () => {
     assert.equal(parseSamples((await other.expose(NO_DATA)).text).get('courtside_streams_open'), 0)
   })
 
-  test('docs/operations.md lists each metric', async () => {
+  test('docs/operations.md lists every metric', async () => {
     const text = await readFile(new URL('../docs/operations.md', import.meta.url), 'utf8')
     const { expose } = createMetrics()
     const exposed = (await expose(NO_DATA)).text

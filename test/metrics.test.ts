@@ -9,7 +9,7 @@ import { newEmail, otherThan, queuedCode, signUp } from './support/scenario.ts'
 
 const h = harness({ METRICS_TOKEN, TRUST_PROXY: '10.0.0.0/8', THROTTLE_VERIFY_OTP: '3' })
 
-/** Returns the increase of each `courtside_` counter during `work`. Counters of `/metrics` itself are left out. */
+/** Returns the increase of each `courtside_` counter during `work`. Requests to `/metrics` are left out. */
 async function measureIncreases(work: () => Promise<unknown>): Promise<Record<string, number>> {
   const before = await scrape(h)
   await work()
@@ -28,7 +28,7 @@ suite('GET /metrics', () => {
     assert.deepEqual([answer.status, answer.text], [404, (await h.call('GET', '/nothing')).text])
   })
 
-  test('/metrics answers 401 without a token and with a wrong token', async () => {
+  test('/metrics answers 401 if the token is missing or wrong', async () => {
     const { token } = await signUp(h)
     for (const sent of [undefined, 'x', `${METRICS_TOKEN}x`, METRICS_TOKEN.slice(0, -1), token]) {
       const answer = await h.call('GET', '/metrics', { token: sent })
@@ -70,7 +70,7 @@ suite('GET /metrics', () => {
     })
   })
 
-  test('codes are counted as sent, spent, failed or decoy, and throttled requests as refusals', async () => {
+  test('sign-in codes are counted as sent, spent, failed or decoy, and throttled requests are counted as refusals', async () => {
     const email = newEmail()
     const proxied = { 'x-forwarded-for': '192.0.2.7' }
     const verify = (code: string) =>
@@ -133,7 +133,7 @@ suite('GET /metrics', () => {
     assert.equal(more['courtside_refusals_total{route="unknown",code="validation_failed"}'], 1)
   })
 
-  test('forwarded headers from peers outside TRUST_PROXY are counted', async () => {
+  test('requests with a forwarding header from an address outside TRUST_PROXY are counted', async () => {
     const more = await measureIncreases(async () => {
       await h.call('GET', '/healthz', { headers: { 'x-forwarded-for': '192.0.2.1' } })
       await h.call('GET', '/healthz', { headers: { 'x-forwarded-for': '192.0.2.1' }, remoteAddress: '10.1.1.1' })
@@ -141,7 +141,7 @@ suite('GET /metrics', () => {
     assert.equal(more.courtside_undeclared_forwarded_total, 1)
   })
 
-  test('/metrics contains no id, name or e-mail of an account', async () => {
+  test('/metrics contains no id, name or e-mail address of an account', async () => {
     const email = 'zqmark@example.com'
     const id = await makePlayer(h, 'Zqname')
     await signUp(h, email)

@@ -15,7 +15,7 @@ import { waitUntil } from './support/wait-until.ts'
 const [libfaketime] = globSync('/usr/lib/*/faketime/libfaketime.so.1')
 const skip = !libfaketime && !process.env.CI && 'libfaketime is not installed (apt-get install libfaketime)'
 
-// The test moves the clock of a running service. The service’s time zone differs from the zone of its notifications.
+// The test moves the clock of a running service. TZ, the time zone of the process, differs from TIMEZONE.
 describe('a clock that moves', { skip, timeout: 60_000 }, () => {
   let folder: string
   let database: TestDatabase
@@ -45,9 +45,9 @@ describe('a clock that moves', { skip, timeout: 60_000 }, () => {
     await rm(folder, { recursive: true })
   })
 
-  /** Moves the clock of the service. @param offset from the real time, such as `+61m` */
+  /** Moves the clock of the service. @param offset the difference from the real time, such as `+61m` */
   async function moveTo(offset: string): Promise<void> {
-    // The service reads the file whenever it reads the clock. A rename replaces the file atomically.
+    // libfaketime reads the file `clock` whenever the service asks for the time. A rename replaces the file atomically.
     await writeFile(join(folder, 'next'), offset)
     await rename(join(folder, 'next'), join(folder, 'clock'))
   }
@@ -93,7 +93,7 @@ describe('a clock that moves', { skip, timeout: 60_000 }, () => {
     await waitUntil(async () => (await listTypes()).length > 1)
     assert.deepEqual(await listTypes(), ['game_started', 'game_reminder'])
 
-    // The clock moves back and forward again. No reminder repeats, because its row was deleted from the schedule.
+    // The clock moves back and forward again. No reminder is sent again, because the schedule has no rows left.
     await moveTo('+0')
     await moveTo('+182m')
     const [row] = await database.sql<{ count: number }>`select count(*) from game_schedule`

@@ -25,7 +25,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     return element.getAttribute('aria-label') ?? element.textContent
   })()`)
 
-  /** Waits until an element with this name has the focus. A stream event may come before the focus moves. */
+  /** Waits until an element with this name has the focus. The focus may move later than the unread count changes. */
   async function waitForFocus(name: RegExp): Promise<void> {
     let last = await readFocus()
     for (const until = performance.now() + 30_000; !name.test(last) && performance.now() < until; )
@@ -33,7 +33,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     assert.match(last, name)
   }
 
-  test('"Afficher les précédentes" adds each earlier notification exactly once and focuses the first', async () => {
+  test('"Afficher les précédentes" adds each earlier notification exactly once and focuses the first new item', async () => {
     await bell().click()
     await items().nth(19).waitFor()
     assert.equal(await items().count(), 20)
@@ -48,7 +48,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     await page.getByRole('button', { name: 'Afficher les précédentes' }).waitFor({ state: 'hidden' })
   })
 
-  test('marking all as read marks only the notifications on the screen', async () => {
+  test('"Tout marquer comme lu" marks the listed notifications as read, and no others', async () => {
     await page.keyboard.press('Escape')
     await page.reload()
     await page.getByRole('button', { name: 'Notifications, 25 non lues' }).click()
@@ -74,7 +74,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
     await waitForFocus(/^Un joueur a rejoint/)
-    // The button is hidden, because no notification on the screen is unread.
+    // No listed notification is unread, so the inbox hides the button "Tout marquer comme lu".
     await page.getByRole('button', { name: 'Tout marquer comme lu' }).waitFor({ state: 'hidden' })
     await page.keyboard.press('Tab')
     await waitForFocus(/^Supprimer : Un joueur a rejoint la partie$/)
@@ -112,9 +112,9 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     s.complaints.length = 0
   })
 
-  test('the count is right if the stream reports a deletion before the answer to the request arrives', async () => {
+  test('the unread count is right even if the stream reports a deletion before its request is answered', async () => {
     const one = /\/api\/v1\/notifications\/\d+$/
-    // The test delays the answer until both inboxes show the count from the stream.
+    // The test delays the answer to the deletion until both inboxes show the count from the stream.
     const tab = await page.context().newPage()
     await tab.goto('/')
     await tab.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()
@@ -147,16 +147,16 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     await items().nth(23).waitFor()
     await page.getByRole('button', { name: 'Tout marquer comme lu' }).click()
     await tab.getByRole('button', { name: 'Notifications, aucune non lue' }).waitFor()
-    // The other tab has fetched the list again.
+    // The first notification shows that the other tab has loaded its list again.
     await tab.locator('courtside-inbox li').first().getByText('Numéro 24').waitFor()
     await tab.close()
   })
 
-  test('the inbox uses a client that was set before the element was defined', async () => {
+  test('if the page sets the client before the element is defined, the inbox still uses this client', async () => {
     const early = await page.context().newPage()
     await early.route('**/client/inbox.js', async route => {
       const answer = await route.fetch()
-      // The page sets the client while the element is still undefined.
+      // The empty script defines no element, so the page sets the client before the element is defined.
       await route.fulfill({ response: answer, body: '' })
     })
     await early.goto('/')

@@ -58,7 +58,7 @@ suite('the page in a browser', { skip, timeout: 180_000 }, () => {
     assert.deepEqual(s.complaints, [])
   })
 
-  test('a user whose next code must wait sees a countdown, pastes the code and deletes the account', async () => {
+  test('a user sees a countdown until the next code, pastes the code and deletes the account', async () => {
     const email = 'luc@example.com'
     const page = await s.visit()
     await signUp(page, email, 'Luc')
@@ -121,7 +121,7 @@ suite('the page in a browser', { skip, timeout: 180_000 }, () => {
     assert.deepEqual(s.complaints, [])
   })
 
-  test('the sign-up form shows each error at its field', async () => {
+  test('the sign-up form shows each error next to the invalid field', async () => {
     const page = await s.visit()
     await signUp(page, 'taken@example.com')
     const other = await s.visit()

@@ -44,7 +44,7 @@ suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
     context.on('request', request => {
       if (request.url().endsWith('/auth/refresh')) refreshes.push(request.url())
     })
-    // Both tabs get the service's answer to an expired token before either tab can refresh the token.
+    // When both tabs have sent their request, the test answers both with the 401 for an expired token.
     let release = () => {}
     const both = new Promise<void>(resolve => {
       release = resolve
@@ -58,11 +58,11 @@ suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
       const json = { message: 'Unauthenticated.', code: 'unauthenticated' }
       return route.fulfill({ status: 401, json, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
     })
-    // The test delays the first refresh until the other tab waits for the lock.
+    // The test delays the first refresh until the other tab waits for the refresh lock.
     await context.route('**/api/v1/auth/refresh', async route => {
       const countWaiting = () => one.evaluate<number>('navigator.locks.query().then(({ pending }) => pending.length)')
       const deadline = performance.now() + 30_000
-      while ((await countWaiting()) === 0) assert.ok(performance.now() < deadline, 'no tab waits for the lock')
+      while ((await countWaiting()) === 0) assert.ok(performance.now() < deadline, 'no tab waits for the refresh lock')
       return route.continue()
     })
     await Promise.all([one.reload(), other.reload()])
