@@ -22,7 +22,10 @@ suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
     await one.getByRole('button', { name: 'Se déconnecter' }).click()
     await other.getByText('Votre session est terminée.').waitFor()
     assert.equal(await other.locator('courtside-inbox').count(), 0)
-    assert.deepEqual(s.complaints, [])
+    // The other tab's stream may reconnect with the ended session before the tab learns of the logout.
+    const complaints = s.complaints.filter(text => !text.includes('401 (Unauthorized)'))
+    assert.deepEqual(complaints, [])
+    s.complaints.length = 0
   })
 
   test('a sign-in in one tab also signs in the other tab', async () => {
