@@ -10,6 +10,6 @@ if (Number(process.versions.node.split('.')[0]) < minMajor) {
   )
   process.exit(78)
 }
-// Later startups then load the code in half the time.
+// With this cache, later startups load the code in half the time.
 module.enableCompileCache?.()
 await import('../src/main.ts')

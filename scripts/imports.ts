@@ -1,5 +1,5 @@
-// `npm run imports [-- FOLDER]` checks which file imports which in a checkout of the project. The default is this
-// checkout.
+// `npm run imports [-- FOLDER]` checks the imports between the files of a checkout. FOLDER is the root of the checkout.
+// The default is this checkout.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findCircles, type Graph, readGraph } from './imports/graph.ts'
@@ -19,7 +19,7 @@ if (refusals.length > 0) {
 }
 const trees = [...new Set(graph.files.map(path => path.split('/')[0]))].sort().join(', ')
 console.log(
-  `${graph.files.length} files, ${graph.imports.length} imports in ${trees}, types included: no arrow up, no circle, no forbidden import`,
+  `${graph.files.length} files, ${graph.imports.length} imports in ${trees}, including type imports: all imports are allowed`,
 )
 
 function refuseByRule({ imports }: Graph): string[] {
@@ -30,7 +30,10 @@ function refuseByRule({ imports }: Graph): string[] {
   )
 }
 
-/** Refuses two folders or root files of src/ that import each other, even if no two of their files do. */
+/**
+ * Refuses imports in both directions between two folders of src/, even if no two files import each other. A file
+ * directly in src/ counts as a folder.
+ */
 function refuseTwoWays({ imports }: Graph): string[] {
   const examples = new Map<string, string>()
   for (const { from, to } of imports) {

@@ -3,7 +3,10 @@ import { SETTINGS } from '../src/settings.ts'
 
 type Document = Pick<OpenApiDocument, 'paths'>
 
-/** Returns README.md with current tables of settings and endpoints. @throws if README.md lacks one of these tables */
+/**
+ * Returns README.md with current tables of settings and endpoints.
+ * @throws Error if README.md lacks one of these tables
+ */
 export function updateTables(readme: string, document: Document): string {
   return [settingsTable(), endpointsTable(document)].reduce(replaceTable, readme)
 }
@@ -32,7 +35,10 @@ function endpointsTable({ paths }: Document): string {
   return formatTable(['method', 'path', 'caller', 'purpose'], rows)
 }
 
-/** Returns the name of the caller. If the token is optional, the empty scheme comes first. */
+/**
+ * Returns the caller for the table. If the token is optional, the first security scheme is empty, and the caller is
+ * `anyone`.
+ */
 function callerName([scheme = {}]: Record<string, string[]>[]): string {
   if ('intakeKey' in scheme) return 'games service'
   return 'bearer' in scheme ? 'user' : 'anyone'

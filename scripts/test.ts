@@ -1,9 +1,9 @@
 // `npm test [-- files] [--minutes=N] [options of node --test]` starts a temporary PostgreSQL, migrates a template
-// database, runs the tests and stops PostgreSQL. TEST_PG_BIN is the folder with the programs of another PostgreSQL.
-// TEST_DATABASE_URL is the URL of a running server.
+// database, runs the tests and stops PostgreSQL. TEST_PG_BIN is the folder with the programs of another PostgreSQL. If
+// TEST_DATABASE_URL is set, the tests use the running server at this URL instead.
 //
-// No test run hangs. A test or hook ends after TEST_TIMEOUT_MS, unless it sets its own `timeout`. A test file ends
-// after N minutes, and the whole run after six times N minutes.
+// Time limits end a test run that hangs. A test or hook fails after TEST_TIMEOUT_MS, unless it sets its own `timeout`. A test
+// file is ended after N minutes (default 10), and the whole run after six times N minutes.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -25,7 +25,10 @@ import { Streams } from './notifications/stream.ts'
 import { eraseUser } from './personal-data.ts'
 import { webRoutes } from './web/routes.ts'
 
-/** Creates the HTTP app. Tests and production use the same options. The app does not listen on a port yet. */
+/**
+ * Creates the HTTP app with all routes. Production and the tests both use this function. The app does not listen on a
+ * port yet.
+ */
 export async function createApp(ctx: Context): Promise<App> {
   const app = createServer({ config: ctx.config, log: ctx.log, observer: ctx.metrics })
   const paths = createPathTable()
@@ -41,12 +44,12 @@ export async function createApp(ctx: Context): Promise<App> {
   if (ctx.config.corsOrigins.length > 0) {
     await app.register(cors, {
       origin: [...ctx.config.corsOrigins],
-      // The plugin reads this array at each preflight request. By then it contains the methods of all routes.
+      // The plugin reads this array at each preflight request. By then the array contains the methods of all routes.
       methods: paths.allMethods,
       exposedHeaders: EXPOSED_HEADERS,
       maxAge: 600,
-      // In strict mode, an OPTIONS request that is no preflight request gets a 400. Only the HTTP parser should answer
-      // 400.
+      // In strict mode, the plugin would answer 400 to an OPTIONS request that is not a preflight request. In this API,
+      // only the HTTP parser answers 400.
       strictPreflight: false,
     })
   }
@@ -87,7 +90,7 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
     count: metrics.countStream,
   })
   onEnded(listener!, ended => streams.end(ended))
-  // The listener starts in this hook because all its handlers are registered by then.
+  // The listener starts in this hook, because all handlers of the listener are registered by then.
   app.addHook('onReady', async () => listener!.start())
   // `app.close()` waits until all answers have ended. A stream would not end by itself.
   app.addHook('preClose', async () => streams.close())

@@ -17,8 +17,8 @@ export const AUDIT_EVENTS = {
 export type AuditEvent = keyof typeof AUDIT_EVENTS
 
 /**
- * Writes a line of the audit trail. The line contains the network address of the client. Other log lines must not
- * contain this address, and no log line may contain an e-mail address.
+ * Writes a line of the audit trail. The line contains the network address of the client. No other log line may contain
+ * this address, and no log line at all may contain an e-mail address.
  * @param who the user and the session, if they are known; by default the caller that the guard has set
  */
 export function audit(

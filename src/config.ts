@@ -4,7 +4,8 @@ import { MAIL_SETTINGS, SETTINGS, type Setting } from './settings.ts'
 export type Config = Readonly<ReturnType<typeof toConfig>>
 
 /**
- * Reports all faults in the environment variables. `npm start` prints them and exits with 78 (EX_CONFIG in sysexits.h).
+ * Lists all faults in the environment variables. `npm start` prints the faults and exits with 78 (EX_CONFIG in
+ * sysexits.h).
  */
 export class ConfigError extends Error {
   readonly faults: string[]
@@ -26,7 +27,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     try {
       return setting.parse(value)
     } catch (error) {
-      // The message does not contain the value, which may be a secret.
+      // The message must not contain the value of the variable, because the value may be a secret.
       faults.set(name, `${name}: ${(error as Error).message}`)
       return undefined as T
     }
@@ -45,7 +46,10 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
     /** If undefined, the process uses the embedded database in `dataDir`. */
     databaseUrl: read('DATABASE_URL', SETTINGS.DATABASE_URL),
     dataDir: read('DATA_DIR', SETTINGS.DATA_DIR),
-    /** The name and the value of the mail setting that is set. If undefined, the development mailbox is used. */
+    /**
+     * The name and the value of the mail setting that is set. If no mail setting is set, `mailServer` is undefined, and
+     * the development mailbox is used.
+     */
     mailServer: MAIL_SETTINGS.flatMap(setting => {
       const value = read(setting, SETTINGS[setting])
       return value === undefined ? [] : [{ setting, value }]
@@ -76,8 +80,8 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
 }
 
 /**
- * Finds settings whose values are valid separately but not in combination.
- * @param isFaulty whether the value of a setting is invalid; an invalid setting counts as set
+ * Finds combinations of settings that are not allowed although each value is valid.
+ * @param isFaulty returns whether the value of a setting is invalid. An invalid setting counts as set
  */
 function findContradictions(
   config: Config,
@@ -111,7 +115,8 @@ function findContradictions(
       )
     }
   }
-  // The development mailbox is in the memory of the process that sends mails. So the same process must serve it.
+  // The development mailbox is in the memory of the process that sends mails. So the same process must answer requests
+  // for the mailbox.
   if (!hasMailServer && !(config.serves && config.works)) {
     faults.push('SMTP_URL: required with ROLE=web or ROLE=worker; the development mailbox needs ROLE=all')
   }

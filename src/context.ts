@@ -21,7 +21,7 @@ export type Context = {
   sql: Database
   /** Separate connections for the frequent queries that only read. */
   readSql: Statements
-  /** Two separate connections for the event intake, so users' requests do not wait behind a burst of events. */
+  /** Two separate connections for the event intake, so a burst of events does not delay the requests of users. */
   intakeSql: Database
   /** Defined if the process serves the API. The app starts the listener. */
   listener: Listener | undefined
@@ -39,7 +39,7 @@ export type Context = {
 /** The values that `createContext` needs in addition to the settings: the URL of the database, and the secrets. */
 export type Bootstrap = { databaseUrl: string; jwtSecrets: readonly string[]; intakeKeys: readonly string[] }
 
-/** The function that creates the mailer for each mail setting. */
+/** For each mail setting, the function that creates its mailer. */
 const MAILERS: Record<(typeof MAIL_SETTINGS)[number], (value: string, from: string) => Mailer> = {
   SMTP_URL: createSmtpMailer,
 }

@@ -19,17 +19,23 @@ export const CODES = [
 
 export type Code = (typeof CODES)[number]
 
-/** The error messages for each field of the input. `body` stands for a body that could not be read at all. */
+/**
+ * The error messages for each field of the input. The name `body` stands for a request body that could not be read at
+ * all.
+ */
 export type Fields = Record<string, Text[]>
 
 type Options = {
   fields?: Fields
   headers?: Record<string, string>
-  /** The cause that only the log shows. The answer never contains it. */
+  /** The original error, for the log. The answer never contains it. */
   cause?: unknown
 }
 
-/** An error whose message is sent to the caller. Any other error is answered with a 500, and only the log shows it. */
+/**
+ * An error whose message is sent to the caller. The service answers any other error with a 500 and describes it only in
+ * the log.
+ */
 export class AppError extends Error {
   readonly code: Code
   readonly text: Text
@@ -54,7 +60,8 @@ export function invalid(fields: Fields, code: Code = 'validation_failed'): AppEr
 }
 
 /**
- * Returns the 401. The body is the same for every fault of a token. The specification requires the exact message.
+ * Returns the 401 for a request without a valid token. The body is the same for every fault of a token. The
+ * specification prescribes the exact message.
  * @param tokenSent whether the request had a token, even a malformed one
  */
 export function unauthenticated(tokenSent: boolean): AppError {
@@ -73,7 +80,7 @@ export function notFound(): AppError {
   return new AppError('not_found', { fr: 'Introuvable.', en: 'Not found.' })
 }
 
-/** Returns the 503 that is sent while the database cannot be reached. */
+/** Returns the 503 for a request that needs the database while the database cannot be used. */
 export function unavailable(cause: unknown): AppError {
   return new AppError(
     'unavailable',

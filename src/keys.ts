@@ -10,17 +10,20 @@ import {
 } from 'node:crypto'
 
 /**
- * The keys that are derived from one secret. Tokens are signed with the secret itself, so a games service that has the
- * secret can check tokens.
+ * The keys from one secret. `mac` and `seal` are derived from the secret. `signing` is the secret itself, so a games
+ * service that has the secret can check tokens.
  */
 type Key = { id: string; signing: string; mac: KeyObject; seal: KeyObject }
 
 export type Keys = {
-  /** The newest key first. Only the first key signs, seals and hashes. For checks, all keys are accepted. */
+  /**
+   * The signing keys, the newest first. Only the newest secret is used to sign, seal and hash. With the older secrets,
+   * earlier tokens, sealed codes and hashes remain valid.
+   */
   signing: readonly { id: string; secret: string }[]
-  /** Returns the keyed hash of a code, in 32 bytes. The id of the code's row is part of the hashed data. */
+  /** Returns the keyed hash of a sign-in code, in 32 bytes. The hash also covers `codeId`, the id of the code's row. */
   mac(codeId: string, code: string): Buffer
-  /** Returns whether `stored` is the hash of `code` under one of the keys. Each comparison takes constant time. */
+  /** Returns whether `stored` is the hash of `code` with one of the keys. Each comparison takes constant time. */
   matches(stored: Buffer, codeId: string, code: string): boolean
   /** Encrypts a code with AES-256-GCM and returns base64url. Decryption requires the same `codeId`. */
   seal(codeId: string, code: string): string
@@ -56,7 +59,8 @@ function derive(secret: string): Key {
   return {
     id: deriveBytes('key id', 6).toString('base64url'),
     signing: secret,
-    // If we passed raw bytes, Node would create a key object for each operation. That takes longer than the operation.
+    // If these keys were raw bytes, Node would create a key object for each operation. That takes longer than the
+    // operation itself.
     mac: createSecretKey(deriveBytes('code mac', 32)),
     seal: createSecretKey(deriveBytes('code seal', 32)),
   }

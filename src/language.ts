@@ -6,8 +6,8 @@ export type Language = 'fr' | 'en'
 export type Text = Readonly<Record<Language, string>>
 
 /**
- * Returns `en` if `Accept-Language` prefers English to French. Returns `fr` in all other cases, also without the
- * header.
+ * Returns `en` if `Accept-Language` prefers English to French. Otherwise returns `fr`, also for a request without this
+ * HTTP header.
  */
 export function preferredLanguage(acceptLanguage: string | undefined): Language {
   const preferred = new Negotiator({ headers: { 'accept-language': acceptLanguage } }).language(['fr', 'en'])

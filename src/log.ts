@@ -1,14 +1,17 @@
 import { destination, type Logger, type LoggerOptions, pino } from 'pino'
 import type { Config } from './config.ts'
 
-/** Returns the options for every log. We never log requests, headers or bodies, so the options need no redaction. */
+/**
+ * Returns the options for every log. We never log requests, HTTP headers or bodies, so the options need no redaction.
+ */
 export function logOptions(level: Config['logLevel']): LoggerOptions {
   return {
     level,
     base: undefined,
     serializers: { err: describeError },
     hooks: {
-      // If the call has no message, pino would log the error's message, which may contain personal data.
+      // If a call passes an error without a message, pino would log the error's message, which may contain personal
+      // data. This hook passes the message 'failed' instead.
       logMethod(args, method) {
         const [first] = args as unknown[]
         const isError = first instanceof Error || (first as { err?: unknown } | null)?.err instanceof Error
@@ -18,11 +21,14 @@ export function logOptions(level: Config['logLevel']): LoggerOptions {
   }
 }
 
-/** Creates the log of a process. It writes JSON lines, or a readable format if stdout is a terminal. */
+/**
+ * Creates the log of a process. The log consists of JSON lines. If stdout is a terminal, the log has a readable format
+ * instead.
+ */
 export async function createLog(level: Config['logLevel']): Promise<Logger> {
   const options = logOptions(level)
-  // Lines are written in batches, at most 100 ms late. This saves a system call per line. At exit, pino writes the
-  // rest.
+  // Pino writes the lines in batches, at most 100 ms late. This saves a system call for most lines. At exit, pino
+  // writes the remaining lines.
   if (!process.stdout.isTTY)
     return pino(options, destination({ fd: 1, sync: false, minLength: 12_288, periodicFlush: 100 }))
   const { default: pretty } = await import('pino-pretty')
@@ -31,11 +37,11 @@ export async function createLog(level: Config['logLevel']): Promise<Logger> {
 
 /** The parts of an error that may be logged. */
 export type ErrorSummary = {
-  /** The name of the error's class, followed by its `code` if it has one. */
+  /** The name of the error's class, followed by the `code` of the error if it has one. */
   reason: string
   /** The first lines of the stack trace, at most 8. */
   at: string[]
-  /** PostgreSQL adds these names from the schema and its source to some errors. */
+  /** PostgreSQL adds these names to some errors. `routine` is a function in the source code of PostgreSQL. */
   table?: string
   column?: string
   constraint?: string
@@ -44,14 +50,16 @@ export type ErrorSummary = {
 }
 
 /**
- * Returns the parts of an error that may be logged: its class, code and stack trace, and names from the schema. The
- * message is left out because messages can contain values. PostgreSQL's `detail` is left out because it can contain
- * whole rows. Only the message of a `MailFailure` is safe to log.
+ * Returns the parts of an error that may be logged: its class, its error code, its stack trace, and names from the
+ * schema. The result omits the message, because messages can contain personal data. It omits `detail`, because in an
+ * error from PostgreSQL this field can contain whole rows. A `MailFailure` keeps its message, because that message is
+ * safe to log.
  */
 export function describeError(thrown: unknown, depth = 0): ErrorSummary {
   const { name, code, message, stack, cause } = (thrown ?? {}) as Partial<Error> & { code?: unknown }
   const reason = [name ?? 'not an error', name === 'MailFailure' ? message : code].filter(part => part).join(' ')
-  // The stack trace begins with the message, and lines of the message may look like lines of a stack trace.
+  // The stack trace begins with the message. The message is removed first, because a line of it may look like a line of
+  // a stack trace.
   const lines = (stack ?? '').replace(message ?? '', '').split('\n')
   const at = lines.filter(line => /^ +at /.test(line)).map(line => line.trim())
   const schemaNames = Object.entries(thrown ?? {}).filter(

@@ -1,8 +1,8 @@
 import ipaddr from 'ipaddr.js'
 
 /**
- * Returns whether a host is `localhost` or a loopback address (127.0.0.0/8 or ::1). Unusual notations such as `127.1`
- * and `0x7f000001` are not accepted.
+ * Returns whether a host is `localhost` or a loopback address (127.0.0.0/8 or ::1). Returns false for unusual notations
+ * such as `127.1` and `0x7f000001`.
  */
 export function isLoopback(host: string): boolean {
   if (host.toLowerCase() === 'localhost') return true

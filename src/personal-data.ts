@@ -15,7 +15,7 @@ const PARTS: accounts.PersonalData = {
     // games before users, and a sign-in locks the code before the user.
     beforeLock: [games.removePlayer, codes.removeUser],
     whileLocked: [notifications.anonymizeActor, sessions.removeAll],
-    // A request may have stored a code after `codes.removeUser` and before the lock of the account.
+    // Between `codes.removeUser` and the lock of the account, a concurrent request may have stored a new code.
     afterRemoval: [codes.removeAll],
   },
   export: {

@@ -16,7 +16,10 @@ const DAY_MS = 86_400_000
  */
 const BATCH_SIZE = 1_000
 
-/** How long the record of an event is kept. As long as the record exists, a repeated event is a duplicate. */
+/**
+ * How long the record of an event is kept. While the record exists, the intake recognizes a repeated event as a
+ * duplicate.
+ */
 const EVENT_RETENTION_DAYS = 90
 
 /** The number of deleted rows per table. */
@@ -46,7 +49,10 @@ export async function prune(
   }
 }
 
-/** Calls `deleteBatch` until it deletes less than a full batch. @returns the number of rows that all batches deleted */
+/**
+ * Calls `deleteBatch` until a call deletes fewer rows than a full batch.
+ * @returns the number of rows that all calls deleted
+ */
 async function deleteAll(deleteBatch: () => Promise<number>): Promise<number> {
   let total = 0
   for (;;) {
@@ -57,8 +63,8 @@ async function deleteAll(deleteBatch: () => Promise<number>): Promise<number> {
 }
 
 /**
- * Starts to prune once a day while the process runs. The first pruning happens five minutes after startup. So a process
- * that restarts several times a day also prunes.
+ * Prunes five minutes after startup and then once a day while the process runs. Because of the early first pruning,
+ * even a process that restarts several times a day prunes.
  */
 export function startPruning(
   sql: Sql,

@@ -14,8 +14,7 @@ import { startPruning } from './retention.ts'
 const WORKER_START_DELAY_MS = 50
 
 /**
- * Starts a node. It migrates the database, listens for requests, and starts the workers if the node's role includes
- * them.
+ * Starts a node: migrates the database and listens for requests. If `config.works` is set, also starts the workers.
  * @param closers an array to which this function adds functions that close the node; call them in reverse order
  * @returns the address at which the node listens
  */
@@ -27,7 +26,7 @@ export async function openService(
 ): Promise<string> {
   const ctx = createContext(config, log, bootstrap)
   closers.push(ctx.close)
-  // The workers stop after the app, so a worker still runs the jobs of the last requests.
+  // The workers stop after the app has closed, so a worker still runs the jobs from the last requests.
   const stopFunctions: (() => Promise<unknown>)[] = []
   closers.push(() => Promise.all(stopFunctions.map(stop => stop())))
   const [app] = await Promise.all([createApp(ctx), migrateWhenReachable(ctx.sql, bootstrap.databaseUrl, log)])
@@ -39,8 +38,8 @@ export async function openService(
 
 /** Starts the workers. Call this after the node has begun to listen. @returns the functions that stop the workers */
 async function startWorkers(ctx: Context, databaseUrl: string): Promise<(() => Promise<unknown>)[]> {
-  // The code of the queue blocks the event loop for about 100 ms while it loads. Because of the delay, the node answers
-  // the first readiness checks before that.
+  // Loading the code of the queue blocks the event loop for about 100 ms. The delay gives the node time to answer the
+  // first readiness checks before that.
   await delay(WORKER_START_DELAY_MS)
   const { startWorker } = await import('./jobs/queue.ts')
   const { sql, config, log, now, metrics } = ctx

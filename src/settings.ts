@@ -10,8 +10,9 @@ export type Duration = { days: number } | { ms: number }
 export type Setting<T> = { default: string; doc: string; parse: (value: string) => T }
 
 /**
- * All settings. Each has its default as an operator would write it, its meaning for the README, and its parser. If the
- * value is invalid, the parser throws an error. Its message continues a sentence that begins with the setting's name.
+ * All settings. Each setting has a default in the notation of an environment variable, a description for the README,
+ * and a parser. If the value is invalid, the parser throws an error. The error's message completes a sentence that
+ * begins with the name of the setting.
  */
 export const SETTINGS = {
   HOST: setting('127.0.0.1', 'the address to listen on', text),
@@ -51,7 +52,7 @@ export const SETTINGS = {
     'the permitted requests to `verify-otp` per client and minute',
     integer(1, 1_000_000),
   ),
-  REMINDER_OFFSETS: setting('1d,2h', 'how long before a game its players get reminders', list(duration)),
+  REMINDER_OFFSETS: setting('1d,2h', 'the times before a game at which its players get reminders', list(duration)),
   TIMEZONE: setting('Europe/Paris', 'the time zone for the times in notifications', timeZone),
   RETENTION_READ_DAYS: setting(
     '90',
@@ -65,7 +66,11 @@ export const SETTINGS = {
   ),
   TERMS_VERSION: setting('1', 'the version of the terms that users accept', text),
   WEB: setting('on', '`off` removes the page at `/`', oneOf('on', 'off')),
-  ROLE: setting('all', '`web`, `worker`, or both in one process', oneOf('all', 'web', 'worker')),
+  ROLE: setting(
+    'all',
+    '`web` answers requests, `worker` sends mails and reminders, `all` does both in one process',
+    oneOf('all', 'web', 'worker'),
+  ),
   LOG_LEVEL: setting(
     'info',
     'the lowest level that is logged',
@@ -130,7 +135,7 @@ function smtpUrl(value: string): string {
 }
 
 /**
- * Accepts one address, with or without a name before it. A mail library would accept other values too and might send
+ * Accepts one address, with or without a name before it. Nodemailer would also accept other values, and might then send
  * from an unexpected address.
  */
 function sender(value: string): string {
@@ -174,8 +179,8 @@ function duration(value: string): Duration {
 }
 
 function timeZone(value: string): string {
-  // This list contains the usual names. A formatter accepts other spellings too, but its creation takes 50 ms, so we
-  // try it second.
+  // `supportedValuesOf` lists the usual names. `DateTimeFormat` accepts other spellings too. We try it second, because
+  // its creation takes 50 ms.
   if (Intl.supportedValuesOf('timeZone').includes(value)) return value
   try {
     new Intl.DateTimeFormat('en', { timeZone: value })

@@ -42,7 +42,7 @@ describe('npm run imports', () => {
       'client/src/a.ts': 'export const a = 1\n',
     })
     assert.equal(status, 0, output)
-    assert.match(output, /^7 files, 5 imports in client, src, types included: no arrow up, no circle/)
+    assert.match(output, /^7 files, 5 imports in client, src, including type imports: all imports are allowed/)
   })
 
   const refused: [title: string, tree: Tree, reason: RegExp][] = [
@@ -76,9 +76,13 @@ describe('npm run imports', () => {
     [
       'an import of the context type by a module below the routes',
       oneImport('src/auth/sessions.ts', 'src/context.ts', path => `import type { x } from '${path}'`),
-      /stops at the routes/,
+      /may import the type of the context/,
     ],
-    ['an import of the context as a value', oneImport('src/auth/routes.ts', 'src/context.ts'), /stops at the routes/],
+    [
+      'an import of the context as a value',
+      oneImport('src/auth/routes.ts', 'src/context.ts'),
+      /may import the type of the context/,
+    ],
     ['an import of the settings by a feature', oneImport('src/games/due.ts', 'src/settings.ts'), /as arguments/],
     [
       'an import of the metrics by a feature',
@@ -98,16 +102,28 @@ describe('npm run imports', () => {
     [
       'an import of src/http/route.ts by a file of src/http/format/',
       oneImport('src/http/format/json.ts', 'src/http/route.ts'),
-      /a format knows/,
+      /a format must not depend/,
     ],
-    ['an import of the client by the service', oneImport('src/app.ts', 'client/src/index.ts'), /stands alone/],
-    ['an import of a test by the service', oneImport('src/app.ts', 'test/support/app.ts'), /stands alone/],
+    [
+      'an import of the client by the service',
+      oneImport('src/app.ts', 'client/src/index.ts'),
+      /must not depend on code outside src/,
+    ],
+    [
+      'an import of a test by the service',
+      oneImport('src/app.ts', 'test/support/app.ts'),
+      /must not depend on code outside src/,
+    ],
     [
       'an import of the service by the client',
       oneImport('client/src/index.ts', 'src/errors.ts'),
       /without dependencies/,
     ],
-    ['an import of a test by a script', oneImport('scripts/test.ts', 'test/support/app.ts'), /know none of them/],
+    [
+      'an import of a test by a script',
+      oneImport('scripts/test.ts', 'test/support/app.ts'),
+      /must not depend on the code of the tests/,
+    ],
     ['an import of the bench by a test', oneImport('test/a.test.ts', 'bench/load.ts'), /its own package\.json/],
     [
       'a circle of type imports',

@@ -44,7 +44,7 @@ function readTargets(text: string): { path: string; typeOnly: boolean }[] {
 
 /**
  * Finds files that import each other in a circle.
- * @returns the circles. The first file of each circle is repeated at its end
+ * @returns the circles. The last file of each circle is the first file again
  */
 export function findCircles({ files, imports }: Graph): string[][] {
   const targets = Map.groupBy(imports, ({ from }) => from)

@@ -21,7 +21,7 @@ const LEVELS = [
 ]
 const FEATURES = LEVELS[4]!
 
-/** Which other features a feature may import. */
+/** For each feature, the other features that it may import. */
 const FEATURE_IMPORTS: Record<string, string[]> = {
   reach: ['auth', 'games', 'notifications', 'accounts'],
   games: ['notifications', 'accounts'],
@@ -52,20 +52,21 @@ export const RULES: Rule[] = [
     refuses: ({ from, to, typeOnly }) =>
       isFeature(from) && to === 'src/context.ts' && !(typeOnly && /(routes|guard)\.ts$/.test(from)),
     because:
-      'the context stops at the routes and the guard, which import its type; functions below take plain arguments',
+      'only routes and the guard may import the type of the context; the functions that they call take plain arguments',
   },
   {
     refuses: ({ from, to, typeOnly }) =>
       isFeature(from) && ['mail', 'config', 'settings', 'log'].includes(findPlace(to)) && !typeOnly,
-    because: 'a feature gets mailer, settings and log as arguments and imports their types only',
+    because: 'a feature receives mailer, settings and log as arguments and may import only their types',
   },
   {
     refuses: ({ from, to }) => isFeature(from) && ['metrics', 'jobs', 'embedded'].includes(findPlace(to)),
-    because: 'a feature gets plain functions to call; the process connects them to metrics and jobs',
+    because:
+      'a feature receives plain functions as arguments; the app and the service connect them to metrics and jobs',
   },
   {
     refuses: ({ from, to }) => isIn('src', from) && /^src\/mail\/(?!mail)/.test(to) && from !== 'src/context.ts',
-    because: 'only the context names implementations; other files import the port',
+    because: 'only the context chooses an implementation; other files import the port src/mail/mailer.ts',
   },
   {
     refuses: ({ from, to }) =>
@@ -75,11 +76,12 @@ export const RULES: Rule[] = [
   {
     refuses: ({ from, to }) =>
       isIn('src/http/format', from) && !isIn('src/http/format', to) && !['errors', 'language'].includes(findPlace(to)),
-    because: 'a format knows no route, no SQL and no feature',
+    because: 'a format must not depend on routes, SQL or features',
   },
   {
     refuses: ({ from, to }) => isIn('src', from) && !isIn('src', to) && !isClientUseOfEmit(from, to),
-    because: 'the service stands alone; only `emit` uses code of the client, to group events into batches',
+    because:
+      'the service must not depend on code outside src/; only `emit` uses code of the client, to group events into batches',
   },
   {
     refuses: ({ from, to }) => isIn('client/src', from) && !isIn('client/src', to),
@@ -87,7 +89,7 @@ export const RULES: Rule[] = [
   },
   {
     refuses: ({ from, to }) => isIn('scripts', from) && (isIn('test', to) || isIn('bench', to)),
-    because: 'the scripts run the tests and know none of them',
+    because: 'the scripts must not depend on the code of the tests or the bench',
   },
   {
     refuses: ({ from, to }) => (isIn('test', from) && isIn('bench', to)) || (isIn('bench', from) && isIn('test', to)),
@@ -97,13 +99,17 @@ export const RULES: Rule[] = [
 ]
 
 /**
- * Returns the folder directly below src/, or the name of a file there. Returns an empty text for a file outside src/.
+ * Returns the name of the folder directly below src/, or of a file directly in src/. Returns an empty string for a path
+ * outside src/.
  */
 export function findPlace(path: string): string {
   return /^src\/([^/]+?)(?:\.ts)?(?:\/|$)/.exec(path)?.[1] ?? ''
 }
 
-/** Returns the index in `LEVELS`. The highest level is 0, and a place without a level gets -1. */
+/**
+ * Returns the index of a path in `LEVELS`. The highest level has the index 0. For a path without a level, the index is
+ * -1.
+ */
 function findLevel(path: string): number {
   return LEVELS.findIndex(places => places.includes(findPlace(path)))
 }

@@ -9,11 +9,12 @@ export async function list(sql: Query): Promise<Static<typeof GameLevel>[]> {
 }
 
 /**
- * Replaces all levels in one transaction. The slug identifies a level. So users keep their level if the new levels
+ * Replaces all levels in one transaction. The slug identifies a level, so users keep their level if the new levels
  * include its slug.
- * @param force whether to remove levels that users have chosen; these users have no level afterwards
+ * @param force whether to remove levels that users have chosen. These users have no level afterwards
  * @returns the number of new levels, and the number of removed levels
- * @throws Error if `force` is false and users have chosen a level that would be removed; nothing is changed then
+ * @throws Error if `force` is false and a level that a user has chosen would be removed. In this case nothing is
+ *   changed
  */
 export async function replace(
   sql: Sql,
@@ -28,7 +29,7 @@ export async function replace(
       order by position`
     if (chosen.length > 0 && !force) {
       const names = chosen.map(level => level.slug).join(', ')
-      throw new Error(`Users have chosen ${names}. Nothing was changed. --force removes these levels and choices.`)
+      throw new Error(`Users have chosen ${names}. Nothing was changed. With --force, these users lose their level.`)
     }
     const removed = await tx`delete from game_level where slug <> all(${slugs}::text[]) returning id`
     await tx`

@@ -8,14 +8,16 @@ type Export = (sql: Sql, userId: number) => Promise<unknown>
 /** The functions with which each feature deletes or exports a user's data. `src/personal-data.ts` lists them. */
 export type PersonalData = {
   erase: {
-    /** These run first, in this order. They take their locks before the lock of the account. */
+    /** These functions run first, in this order. They take their locks before the account is locked. */
     beforeLock: readonly EraseByUser[]
-    /** These run while the account is locked, in this order. */
+    /** These functions run in this order while the account is locked. */
     whileLocked: readonly EraseByUser[]
-    /** These run after the deletion of the account. They delete rows by its e-mail address. */
+    /** These functions run after the deletion of the account. They delete rows by the e-mail address of the account. */
     afterRemoval: readonly EraseByEmail[]
   }
-  /** The members of the exported JSON object, in their order. Each has the function that returns its value. */
+  /**
+   * The functions that return the parts of the exported JSON object, by member name and in the order of the members.
+   */
   export: Readonly<Record<string, Export>>
 }
 
@@ -39,7 +41,10 @@ export async function eraseUser(
   })
 }
 
-/** Returns all data of a user as plain JSON, without hashes and secrets. With those, a thief could act as the user. */
+/**
+ * Returns all data of a user as plain JSON. The result contains no hashes and no secrets, because a thief of the export
+ * could use them to act as the user.
+ */
 export async function exportUser(
   sql: Database,
   userId: number,

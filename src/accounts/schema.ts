@@ -34,7 +34,10 @@ export const User = Type.Object(
 
 type Level = Static<typeof GameLevel>
 
-/** A row from `users.find`: the columns of the user and of the level. Without a level, the level's columns are null. */
+/**
+ * A row from `users.find`: the columns of the user and of the user's level. If the user has no level, the level's
+ * columns are null.
+ */
 export type UserRow = Omit<Static<typeof User>, 'game_level' | 'created_at' | 'updated_at'> & {
   created_at: Date
   updated_at: Date

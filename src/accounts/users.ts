@@ -6,12 +6,12 @@ import type { UserRow } from './schema.ts'
 /** The names that a person enters at sign-up, and the version and time of the accepted terms. */
 export type Profile = { firstName: string; lastName: string; termsVersion: string; termsAcceptedAt: Date }
 
-/** The columns of a user and of the chosen level that the API shows. The statement must join both tables. */
+/** The columns of a user and of the user's level that the API shows. The statement must join both tables. */
 const USER_COLUMNS = fragment`
   app_user.id, email, first_name, last_name, locale, created_at, updated_at,
   game_level.id as level_id, slug, name, description, position`
 
-/** Returns a user with the chosen level, or undefined if there is no such user. */
+/** Returns a user and the user's level, or undefined if there is no such user. */
 export async function find(sql: Query, userId: number): Promise<UserRow | undefined> {
   const [user] = await sql<UserRow>`
     select ${USER_COLUMNS}
@@ -20,7 +20,7 @@ export async function find(sql: Query, userId: number): Promise<UserRow | undefi
   return user
 }
 
-/** Returns the user with an e-mail address. The address must have its canonical spelling. */
+/** Returns the user whose account has this e-mail address. The address must be in its canonical spelling. */
 export async function findByEmail(sql: Sql, email: string): Promise<UserRow | undefined> {
   const [user] = await sql<{ id: number }>`select id from app_user where email = ${email}`
   return user && find(sql, user.id)
@@ -30,8 +30,9 @@ export async function findByEmail(sql: Sql, email: string): Promise<UserRow | un
 export type Person = { firstName: string; locale: Language }
 
 /**
- * Locks the users among `userIds` that exist, in the order of their ids, and returns them by id. No other transaction
- * can delete these users until this transaction ends.
+ * Locks the existing users among `userIds`, in ascending order of their ids. No other transaction can delete these
+ * users until this transaction ends.
+ * @returns the locked users, by id
  */
 export async function lockForShare(sql: Sql, userIds: readonly number[]): Promise<Map<number, Person>> {
   const rows = await sql<{ id: number; first_name: string; locale: Language }>`
@@ -40,7 +41,7 @@ export async function lockForShare(sql: Sql, userIds: readonly number[]): Promis
 }
 
 /**
- * Sets the level of a user and replaces an earlier choice.
+ * Sets the level of a user, even if the user already has a level.
  * @returns the user, or undefined if the level or the user does not exist
  */
 export async function chooseLevel(sql: Sql, userId: number, levelId: number, now: Date): Promise<UserRow | undefined> {
@@ -53,7 +54,7 @@ export async function chooseLevel(sql: Sql, userId: number, levelId: number, now
 }
 
 /**
- * Locks an account that is being deleted. A concurrent `lockForShare` waits until this transaction ends.
+ * Locks an account before its deletion. A concurrent `lockForShare` waits until this transaction ends.
  * @returns whether the account exists
  */
 export async function lock(sql: Sql, userId: number): Promise<boolean> {

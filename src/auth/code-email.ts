@@ -13,9 +13,9 @@ type Payload = { code_id: string; sealed: string; language: Language }
 type Row = { email: string; purpose: 'sign_up' | 'sign_in' | 'decoy'; expires_at: Date; first_name: string | null }
 
 /**
- * Creates the task `send_code`, which mails a code. The task sends nothing for a decoy or an expired code. It also
- * sends nothing for a replaced or used code, because no row has that code's id any more.
- * @throws MailFailure (the task) if the worker should retry the mail
+ * Creates the task `send_code`, which mails one code. The task sends no mail if the code is a decoy or has expired. It
+ * also sends no mail if the code was replaced or used, because then no row has the id of the code.
+ * @throws MailFailure The task rejects with this error if the worker should retry the mail.
  */
 export function sendCode({ sql, mailer, keys, now, log }: Dependencies): (payload: unknown) => Promise<void> {
   return async payload => {
@@ -28,17 +28,21 @@ export function sendCode({ sql, mailer, keys, now, log }: Dependencies): (payloa
     if (!row || row.purpose === 'decoy' || row.expires_at <= now()) return
 
     const code = keys.open(code_id, sealed)
-    if (code === undefined) return log.error({ code_id }, 'dropped a mail: no secret in JWT_SECRET decrypts its code')
+    if (code === undefined)
+      return log.error({ code_id }, 'dropped a mail because no secret in JWT_SECRET decrypts the code')
 
-    // At sign-up, anyone can enter a name together with another person's address. A mail with that name would send the
-    // stranger's text to that person.
+    // A stranger can sign up with another person's address and enter any text as the name. If the mail contained this
+    // name, it would deliver the stranger's text to that person.
     const name = row.purpose === 'sign_in' ? row.first_name : null
     try {
       await mailer.send({ to: row.email, ...codeEmail(code, language, name) })
     } catch (error) {
       const failure = error as MailFailure
       if (!failure.permanent) throw failure
-      log.warn({ code_id, reason: failure.message }, 'did not mail a code: the server refused the mail permanently')
+      log.warn(
+        { code_id, reason: failure.message },
+        'did not mail a code: the mail server refused the mail permanently',
+      )
     }
   }
 }
@@ -55,7 +59,7 @@ const TEXTS = {
     subject: (code: string) => `Votre code Courtside\u00a0: ${code}`,
     greeting: (name: string | undefined) => (name ? `Bonjour ${name},` : 'Bonjour,'),
     intro: 'Voici votre code\u00a0:',
-    // The validity counts from the request, because a mail can arrive late.
+    // The validity starts at the request, because a mail can arrive late.
     validity: 'Il est valable 15\u00a0minutes à compter de votre demande et ne sert qu’une fois.',
     secrecy: 'Ne le communiquez à personne.',
     ignore: 'Vous n’avez rien demandé\u00a0? Ignorez cet e-mail\u00a0: sans ce code, il ne se passera rien.',
@@ -71,9 +75,9 @@ const TEXTS = {
 } as const
 
 /**
- * Returns the subject, the text and the HTML of the mail with a code. The subject contains the code, so a lock screen
- * shows the code. It also keeps the subjects different. Mail programs group mails with equal subjects, and people would
- * type the code from an older mail. The subject contains no name.
+ * Returns the subject, the text and the HTML of the mail with a code. The subject contains the code, so users can read
+ * the code on a lock screen. The code also makes each subject different. Mail programs group mails with equal subjects,
+ * and in such a group users easily type the code from an older mail.
  */
 function codeEmail(code: string, language: Language, firstName: string | null) {
   const texts = TEXTS[language]
@@ -110,7 +114,10 @@ ${texts.ignore}
   return { subject, text, html: htmlPart.text }
 }
 
-/** Replaces line breaks and text-direction marks in a name, because they could change the rest of the mail. */
+/**
+ * Replaces line breaks and text-direction marks in a name, because these characters could change how the rest of the
+ * mail looks.
+ */
 function oneLine(name: string): string {
   return name.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
 }

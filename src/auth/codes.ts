@@ -2,27 +2,29 @@ import { randomInt } from 'node:crypto'
 import type { Sql } from '../db/sql.ts'
 import { MAX_ATTEMPTS, PENDING_SIGN_UP_MS, SEND_COOLDOWN_SECONDS, WRONG_GUESSES_KEPT_MS } from './code-limits.ts'
 
-// The number of rows in `missed_guess` (migrations/0001). With so many rows, concurrent guesses rarely wait for the
-// same row.
+// The number of rows in `missed_guess` (migrations/0001). With 64 rows, concurrent guesses rarely wait for the same
+// row.
 const MISSED_GUESS_SLOTS = 64
 
 /**
- * The e-mail address, and the session of a known client. All other clients share the address's lane without a
- * `sessionId`.
+ * The lane of an e-mail address. A known client has its own lane, which `sessionId` names. All other clients share the
+ * lane without a `sessionId`.
  */
 export type Lane = { email: string; sessionId?: string | undefined }
 
-/** A live code of which one attempt has been reserved. */
+/** A live code for which one attempt has been reserved. `mac` is the keyed hash of the code. */
 export type Attempt = { id: string; mac: Buffer }
 
 /**
- * Reserves one attempt at the lane's live code, in one statement that commits before the comparison. The attempt counts
- * as a wrong guess until a success deletes the row. If there is no live code, the statement updates `missed_guess`
- * instead. So the caller cannot tell the two cases apart by their time.
+ * Reserves one attempt at the lane's live code. One statement counts the attempt and commits before the codes are
+ * compared. The attempt counts as a wrong guess until a correct code deletes the row with this count.
+ *
+ * If there is no live code, the statement updates a row of `missed_guess` instead. Both cases take the same time, so a
+ * client cannot tell whether there is a code.
  *
  * If the lane of a known client has no live code, the attempt uses the code of the shared lane. All lanes of an address
- * share one cooldown. So a stranger who requests a code every minute could keep the client's own lane without a code
- * (decisions.md, "which code a client verifies").
+ * share one cooldown, so a stranger who requests a code every minute can block new codes for the client's lane. The
+ * client then needs the code of the shared lane (decisions.md, "which code a client verifies").
  * @returns undefined if neither lane has a live code
  */
 export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): Promise<Attempt | undefined> {
@@ -45,9 +47,9 @@ export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): 
 }
 
 /**
- * Uses up a correct code that proves ownership of the account. Deletes the code's row, which also holds the count of
- * wrong guesses. Of several concurrent requests, only one deletes the row. If the code was replaced after the
- * comparison, the new code has another id and stays.
+ * Uses up a correct code that proves ownership of the account. Deletes the code's row, and with the row the count of
+ * wrong guesses. If several requests with the code run concurrently, only one of them deletes the row. If a new code
+ * replaced this code after the comparison, the new code stays, because it has another id.
  * @returns whether this request deleted the row
  */
 export async function spend(sql: Sql, attempt: Attempt): Promise<boolean> {
@@ -56,9 +58,9 @@ export async function spend(sql: Sql, attempt: Attempt): Promise<boolean> {
 }
 
 /**
- * Resets the wrong guesses and the waits of an address in all its lanes, for the command `users unlock`. Codes and
- * pending sign-ups remain.
- * @returns false if nobody requested a code for the address recently
+ * Resets the wrong guesses and the waits in all lanes of an address, for the command `users unlock`. Codes and pending
+ * sign-ups remain.
+ * @returns false if the address has no row, because nobody requested a code for it recently
  */
 export async function unlock(sql: Sql, email: string): Promise<boolean> {
   const unlocked = await sql`
@@ -76,14 +78,15 @@ export async function removeAll(sql: Sql, email: string): Promise<void> {
   await sql`delete from sign_in_address where email = ${email}`
 }
 
-/** Does the same as `removeAll`, for the address of a user's account. */
+/** Deletes the e-mail address of a user's account with its codes, waits and pending sign-ups. */
 export async function removeUser(sql: Sql, userId: number): Promise<void> {
   await sql`delete from sign_in_address where email = (select email from app_user where id = ${userId})`
 }
 
 /**
- * Deletes addresses to which the last code was sent more than a day ago, with their codes. An address with wrong
- * guesses stays for 30 days, because the count of wrong guesses must survive until the next successful sign-in.
+ * Deletes each address whose last code was sent more than a day ago, together with its codes. An address with wrong
+ * guesses stays for 30 days after its last code. Otherwise an attacker could reset the count of wrong guesses by
+ * waiting for a day.
  * @param limit the maximum number of addresses to delete
  * @returns the number of deleted addresses
  */
@@ -100,7 +103,7 @@ export async function prune(sql: Sql, now: Date, limit: number): Promise<number>
   return deleted.length
 }
 
-/** Returns the codes of a user without their hashes, for the command `users export`. */
+/** Returns the rows of a user's codes without the hashes, for the command `users export`. */
 export async function exportUserData(sql: Sql, userId: number) {
   return sql`
     select sign_in_code.email, session_id, purpose, attempts, wrong_guesses, sent_at, expires_at

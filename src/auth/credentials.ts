@@ -8,8 +8,8 @@ type Credentials = { email: string; first_name?: string; last_name?: string; acc
 /**
  * Reads the body of a request for a code. If the body contains `first_name`, `last_name` or `accept_cgu`, the request
  * is a sign-up, and all three fields are required.
- * @param now the time that is recorded as the acceptance of the terms
- * @returns the canonical e-mail address, and the profile; the profile is undefined for a sign-in
+ * @param now the time that is recorded as the time at which the user accepted the terms
+ * @returns the canonical e-mail address, and the profile of a sign-up. For a sign-in, `profile` is undefined
  * @throws AppError 422 that names each invalid field
  */
 export function readCredentials(
@@ -37,7 +37,7 @@ export function readCredentials(
 
 /**
  * Returns the canonical spelling of an e-mail address.
- * @throws AppError 422 that names `email` for an invalid address
+ * @throws AppError 422 that names the field `email` if the address is invalid
  */
 export function readEmail(input: string): string {
   const email = canonicalEmail(input)

@@ -27,7 +27,7 @@ export function requireClaims(request: FastifyRequest, tokens: Tokens, now: Date
   return claims
 }
 
-/** Creates the hook for each kind of access, except for `public`, which needs no check. */
+/** Creates one hook for each kind of access. `public` has no hook, because public routes accept every request. */
 export function createGuards({ now, intakeKeys, config }: Context, { authenticate }: SessionCache) {
   const intakeDigests = intakeKeys.map(digest)
   const metricsDigests = config.metricsToken === undefined ? [] : [digest(config.metricsToken)]
@@ -62,14 +62,15 @@ export function createGuards({ now, intakeKeys, config }: Context, { authenticat
 }
 
 /**
- * Compares the sent key with every key. All digests have the same length, so the time reveals nothing about the keys.
+ * Compares the key in the request with every configured key. The comparison uses digests, which all have the same
+ * length. So the duration reveals nothing about the configured keys.
  */
 function matchesAnyKey(request: FastifyRequest, digests: readonly Buffer[]): boolean {
   const sent = digest(bearer(request) ?? '')
   return digests.map(key => timingSafeEqual(key, sent)).some(isEqual => isEqual)
 }
 
-/** Audits a request with a rejected key. Ignores requests without a key. */
+/** Writes an audit line about a request with a rejected key. Ignores requests without a key. */
 function auditRefusedKey(request: FastifyRequest, caller?: Caller): void {
   if (bearer(request) !== undefined) audit(request, 'key_refused', caller)
 }

@@ -28,10 +28,11 @@ export type Issued =
   | { outcome: 'wait'; waitSeconds: number }
 
 /**
- * Issues a new code for a lane, or refuses. One statement replaces the lane's old code and queues the mail. For an
- * unknown address the statement does the same with a decoy code, and the worker drops the mail.
+ * Issues a new code for a lane, or refuses the request. One statement replaces the old code of the lane and adds the
+ * mail to the outbox. For an unknown address, the statement does the same with a decoy, and the worker sends no mail.
  *
- * If the address has a pending sign-up, a request without a profile resumes it. Otherwise such a request is a sign-in.
+ * If the address has a pending sign-up, a request without a profile resumes this sign-up. Otherwise a request without a
+ * profile is a sign-in.
  */
 export async function issueCode(
   sql: Sql,
@@ -75,9 +76,11 @@ type NewCode = Lane & {
 type Stored = { purpose: 'registered' | 'sign_up' | 'sign_in' | 'decoy'; is_sent: boolean; wait_seconds: number }
 
 /**
- * Runs the statement of `issueCode`. Concurrent requests for one address wait for the lock of its row in
- * `sign_in_address`. PostgreSQL then checks the condition of `on conflict … where` again, so only one request sends a
- * code. `caller` is materialized because the planner would otherwise search for the account twice.
+ * Runs the statement of `issueCode`. Concurrent requests for one address wait for the lock on the address's row in
+ * `sign_in_address`. When a request gets this lock, PostgreSQL checks the condition of `on conflict … where` again. So
+ * only one of these requests sends a code.
+ *
+ * The subquery `caller` is materialized because otherwise PostgreSQL would search for the account twice.
  */
 async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
   const { email, sessionId, signsUp, profile, id, mac, job, now, expiresAt, cooldownStart, pendingSince } = code
@@ -85,7 +88,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
     with caller as materialized (
       select ${signsUp}::boolean as signs_up, exists (select from app_user where email = ${email}) as is_registered
     ), pending as (
-      -- The profile of a pending sign-up: its code has not been used.
+      -- The profile of a pending sign-up, whose code has not been used.
       select first_name, last_name, terms_version, terms_accepted_at
       from sign_in_code
       where email = ${email} and session_id is null and purpose = 'sign_up' and sent_at > ${pendingSince}
@@ -99,7 +102,8 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
         end as purpose
       from caller
     ), lane_wait as (
-      -- The wait after each code of this lane, and the end of the current wait. The wait grows with the wrong guesses.
+      -- The length of the wait after a code of this lane, and the end of the current wait. Wrong guesses lengthen the
+      -- wait.
       select purpose, seconds, sent_at + make_interval(secs => seconds) as ends_at
       from (
         select purpose, sent_at, least(${MAX_WAIT_SECONDS}, ${SEND_COOLDOWN_SECONDS} * 2 ^ greatest(0, least(
@@ -116,11 +120,12 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
       on conflict on constraint sign_in_address_pkey do update
         set sent_at = excluded.sent_at, mailed = excluded.mailed
         where sign_in_address.sent_at <= ${cooldownStart}
-          -- A sign-up need not wait after a sign-in for which no mail was sent.
+          -- A sign-up may follow immediately after a sign-in for which no mail was sent.
           or (not sign_in_address.mailed and ${signsUp}::boolean)
       returning email
     ), code as (
-      -- A code for a sign-up stores the profile from this request, or from the pending sign-up that it resumes.
+      -- A code for a sign-up stores the profile from this request, or from the pending sign-up that this request
+      -- resumes.
       insert into sign_in_code (id, email, session_id, purpose, mac, sent_at, expires_at,
         first_name, last_name, terms_version, terms_accepted_at)
       select ${id}, send_slot.email, ${sessionId}, purpose, ${mac}, ${now}, ${expiresAt},
@@ -133,7 +138,8 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
         terms_version = excluded.terms_version, terms_accepted_at = excluded.terms_accepted_at
       returning id
     ), mail as (
-      -- The job key is the id of the code, so no two jobs have the same key. This mode needs half as many statements.
+      -- The job key is the id of the code, so no two jobs have the same job key. For such jobs, unsafe_dedupe is
+      -- safe, and it needs half as many statements as the default mode.
       select graphile_worker.add_job('send_code', ${job}::json, job_key => id::text, job_key_mode => 'unsafe_dedupe')
       from code
     )
@@ -143,7 +149,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
           (select ends_at from lane_wait),
           (select sent_at + make_interval(secs => ${SEND_COOLDOWN_SECONDS})
             from sign_in_address where email = ${email}),
-          -- If a concurrent request inserted the rows, this statement's snapshot contains neither of them.
+          -- If a concurrent request has just inserted both rows, this statement's snapshot contains neither row.
           ${now}::timestamptz) - ${now}::timestamptz)))
       end::int as wait_seconds
     from purpose`

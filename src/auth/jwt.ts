@@ -7,7 +7,7 @@ export type Claims = {
   sub: number
   /** The session's id, a uuid. */
   sid: string
-  /** The number of the token within its session, from 1. In the token, this number is the last part of `jti`. */
+  /** The number of the token within its session, starting at 1. In the token, this number is the last part of `jti`. */
   generation: number
   iat: number
   nbf: number
@@ -16,13 +16,18 @@ export type Claims = {
 
 const ISSUER = 'courtside'
 
-// Our tokens are much shorter. Longer input is refused before the costly check of its signature.
+// Our tokens are much shorter than this limit. A longer token is refused before its signature is checked, because that
+// check is costly.
 const MAX_LENGTH = 1024
 
-// The clocks of several machines differ a little. We must accept a token that a machine with a fast clock issued.
+// The clocks of several machines differ a little. A machine must accept a token from a machine whose clock is a few
+// seconds ahead.
 const LEEWAY_SECONDS = 5
 
-/** Signs and reads tokens with HS256. The header of a token selects one of our keys by `kid`, and nothing else. */
+/**
+ * Creates the functions that sign and read tokens with HS256. The `kid` in the JWT header of a token selects one of our
+ * keys. The JWT header decides nothing else, so it cannot select another algorithm.
+ */
 export function createTokens(keys: Keys) {
   const [newest] = keys.signing
   const sign = createSigner({ key: newest!.secret, algorithm: 'HS256', kid: newest!.id })
@@ -34,7 +39,8 @@ export function createTokens(keys: Keys) {
         algorithms: ['HS256'],
         allowedIss: ISSUER,
         requiredClaims: ['iss', 'sub', 'iat', 'nbf', 'exp', 'jti', 'sid'],
-        // `parseClaims` checks the times against the given clock.
+        // `parseClaims` checks `iat` and `nbf` against the time that `read` receives. The callers of `read` check
+        // `exp`.
         ignoreExpiration: true,
         ignoreNotBefore: true,
         cache: false,
@@ -62,7 +68,10 @@ export function createTokens(keys: Keys) {
 
 export type Tokens = ReturnType<typeof createTokens>
 
-/** Returns the `kid` from a token's header. Returns undefined if the header has a field that we never write. */
+/**
+ * Returns the `kid` from the JWT header of a token. Returns undefined if the JWT header has a field that we never
+ * write, or names another algorithm.
+ */
 function readKeyId(token: string): string | undefined {
   const header = JSON.parse(Buffer.from(token.slice(0, token.indexOf('.')), 'base64url').toString('utf8'))
   const ourFields = ['alg', 'typ', 'kid']

@@ -22,7 +22,10 @@ type Dependencies = Pick<Context, 'sql' | 'now' | 'config' | 'metrics'> & {
   erase: (userId: number) => Promise<unknown>
 }
 
-/** Adds the routes for codes and sessions. Also adds the deletion of an account, because it requires a code. */
+/**
+ * Adds the routes for codes and sessions, and the route that deletes an account. The deletion is part of this feature
+ * because it requires a code.
+ */
 export function authRoutes(
   app: App,
   ctx: Context,
@@ -44,7 +47,7 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       tags: ['Auth'],
       operationId: 'requestOtp',
       summary: 'Request a one-time code to sign up or sign in',
-      // The token is optional. Even an expired one selects the lane of its session.
+      // The token is optional. Even an expired token selects the lane of its session.
       security: [{}, { bearer: [] }],
       body: CredentialsRequest,
       response: { 200: CodeSent },
@@ -54,7 +57,7 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       const { email, profile } = readCredentials(request.body, config.termsVersion, now())
       const sent = await signIn.requestCode({ email, profile, token: bearer(request), language })
       metrics.countCode(sent.outcome)
-      // A decoy gets the same header (decisions.md, "what a 200 says of the next code").
+      // The answer has this header for a decoy too (decisions.md, "what a 200 says of the next code").
       reply.header('retry-after', sent.waitSeconds)
       return { message: CODE_SENT[language] }
     },
@@ -69,7 +72,7 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       tags: ['Auth'],
       operationId: 'verifyOtp',
       summary: 'Exchange a code for an access token',
-      // The token is optional. Even an expired one selects the lane of its session.
+      // The token is optional. Even an expired token selects the lane of its session.
       security: [{}, { bearer: [] }],
       body: OtpVerification,
       response: { 200: TokenResult },

@@ -25,12 +25,13 @@ export const CredentialsRequest = Type.Object(
     first_name: Type.Optional(Name('first_name', 'Marie')),
     last_name: Type.Optional(Name('last_name', 'Durand')),
     accept_cgu: Type.Optional(
-      Type.Boolean({ description: 'Must be `true`: the person accepts the terms.', examples: [true] }),
+      Type.Boolean({ description: 'Must be `true`, which means that the person accepts the terms.', examples: [true] }),
     ),
   },
   {
     title: 'CredentialsRequest',
-    description: 'A request with only `email` is a sign-in. With any other field it is a sign-up and needs all fields.',
+    description:
+      'A request with only `email` is a sign-in. A request with any other field is a sign-up and requires all fields.',
   },
 )
 

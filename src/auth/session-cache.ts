@@ -4,29 +4,34 @@ import type { Tokens } from './jwt.ts'
 import { type EndedSession, onEnded } from './session-ended.ts'
 import * as sessions from './sessions.ts'
 
-/** If a NOTIFY is lost, this process accepts the tokens of the ended session for at most this time. */
+/**
+ * The maximum age of an entry. If the NOTIFY about an ended session is lost, this process accepts tokens of the session
+ * for at most this time.
+ */
 const MAX_AGE_MS = 5_000
 
-/** A full cache takes about 6 MB. */
+/** The maximum number of cached tokens. A full cache takes about 6 MB. */
 const MAX_ENTRIES = 10_000
 
-/** `since` is the monotonic time in milliseconds at which the look-up started. */
+/** `since` is the monotonic time in milliseconds at which the lookup in the database started. */
 type Entry = { accepted: sessions.Accepted; since: number }
 
 export type SessionCache = ReturnType<typeof createSessionCache>
 
 /**
- * Creates a cache that keeps accepted tokens for 5 s. For most requests it saves a statement and the check of the
- * signature. It does not keep refused tokens. While the listener is down, it keeps nothing, because the process does
- * not learn of ended sessions.
+ * Creates a cache that keeps accepted tokens for 5 s. A request with a cached token needs no statement and no check of
+ * the signature. The cache does not keep refused tokens. While the listener has no connection, the process does not
+ * learn of ended sessions, so the cache stays empty.
  *
- * A refresh removes nothing from the cache, because the superseded token is accepted for another 30 s anyway.
+ * A refresh removes nothing from the cache. The superseded token is still accepted for 30 s, but the cache keeps it for
+ * at most 5 s.
  * @param listener if undefined, no token is cached
  */
 export function createSessionCache(connections: sessions.Connections, tokens: Tokens, listener: Listener | undefined) {
-  // The key is the complete token, so a changed token never matches. The oldest entry comes first.
+  // The map is keyed by the complete token, so a changed token never matches. The oldest entry comes first.
   const entries = new Map<string, Entry>()
-  // Counts invalidations. A row that was read before an invalidation must not be cached after that invalidation.
+  // The number of invalidations. If the session of a token was read before an invalidation, the token must not be
+  // cached after the invalidation.
   let invalidations = 0
 
   function clear(): void {
@@ -61,7 +66,7 @@ export function createSessionCache(connections: sessions.Connections, tokens: To
   }
 
   return {
-    /** Drops the tokens of a session. Call this after this process has ended the session, before it answers. */
+    /** Drops the cached tokens of a session. A route that has ended a session must call this before it answers. */
     forget,
 
     /** Returns the caller to whom an access token belongs, or undefined if the token is refused at `now`. */

@@ -1,8 +1,8 @@
 import type { Listener } from '../db/listener.ts'
 
 /**
- * The NOTIFY channel on which all processes learn of ended sessions. The payload is `<user> <session>`. If all sessions
- * of a user have ended, it is `<user>`.
+ * The NOTIFY channel on which all processes learn of ended sessions. The payload is `<user> <session>`, with the ids of
+ * both. If all sessions of a user have ended, the payload is `<user>`.
  */
 export const SESSION_ENDED = 'session_ended'
 
@@ -10,7 +10,7 @@ export const SESSION_ENDED = 'session_ended'
 export type EndedSession = { userId: number; sessionId?: string | undefined }
 
 /**
- * Calls `handler` for every session that is ended before it expires, by any process. The call comes some milliseconds
+ * Calls `handler` whenever any process ends a session before the session expires. The call comes some milliseconds
  * after the commit.
  */
 export function onEnded(listener: Listener, handler: (ended: EndedSession) => void): void {

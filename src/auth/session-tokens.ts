@@ -17,7 +17,10 @@ export function firstToken(tokens: Tokens, userId: number, sessionId: string, no
 /** The columns of a session that determine its newest token. `expiresAt` is the end of the session. */
 type SessionRow = { userId: number; sessionId: string; generation: number; issuedAt: Date; expiresAt: Date }
 
-/** Derives the claims from the session's row only, so the same row always results in the same token. */
+/**
+ * Derives the claims of a session's newest token. The claims depend only on the session's row, so the same row always results
+ * in the same token.
+ */
 export function tokenClaims({ userId, sessionId, generation, issuedAt, expiresAt }: SessionRow): Claims {
   const iat = Math.floor(issuedAt.getTime() / 1000)
   const exp = Math.min(iat + TOKEN_SECONDS, Math.floor(expiresAt.getTime() / 1000))

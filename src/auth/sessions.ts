@@ -11,24 +11,27 @@ import { TOKEN_SECONDS, tokenClaims } from './session-tokens.ts'
 const GRACE_MS = 30_000
 
 /**
- * How long a session selects a lane, counted from its start. An ended session may select one too (decisions.md,
- * "lanes").
+ * How long after its start a session selects a lane. Even an ended session may select a lane (decisions.md, "lanes").
  */
 const LANE_MS = 90 * 86_400_000
 
-/** `readSql` has separate connections. Its statements only read, so they never wait for a lock. */
+/**
+ * `readSql` uses separate connections. The statements on these connections only read, so they never wait for a lock.
+ */
 export type Connections = { sql: Sql; readSql: Query }
 
 /**
  * The caller of an accepted token, and the time until which the token is accepted: the earliest of its `exp`, the end
- * of its session and the end of its grace period. The session may also be ended before that time.
+ * of its session and the end of its grace period. If the session is ended earlier, the token is no longer accepted.
  */
 export type Accepted = { caller: Caller; until: Date }
 
 /**
  * Checks a token against its session. Accepts the newest token of a running session, and a token that was superseded
- * less than 30 s ago. The token's own `exp` must not have passed. The first request with a token also updates
- * `presented`. From then on, an older token can be refreshed only during its own grace period.
+ * less than 30 s ago. In both cases, the token's own `exp` must not have passed.
+ *
+ * The first request with a token also stores the token's generation in `presented`. From then on, `refresh` accepts an
+ * older token only during the grace period of that older token.
  * @returns undefined if the token is refused
  */
 export async function authenticate(
@@ -58,7 +61,7 @@ export async function authenticate(
   }
 }
 
-/** Returns those of the given ids whose session has not been ended. Sessions past `expires_at` are included. */
+/** Returns the ids of those given sessions that have not been ended. Sessions past `expires_at` count as not ended. */
 export async function findRunning(sql: Query, sessionIds: string[]): Promise<Set<string>> {
   const rows = await sql<{ id: string }>`
     select id from session where id = any(${sessionIds}::uuid[]) and ended_at is null`
@@ -67,16 +70,19 @@ export async function findRunning(sql: Query, sessionIds: string[]): Promise<Set
 
 export type Refreshed =
   | { outcome: 'renewed'; token: string; expiresInSeconds: number }
-  /** A superseded token was presented after its grace period. The same statement ended the session. */
+  /**
+   * A superseded token was presented after its grace period and after a later token. The statement ended the session.
+   */
   | { outcome: 'reuse' }
   | { outcome: 'refused' }
 
 /**
- * Renews a token while its session runs. The token itself may have expired. One statement decides under the lock of the
- * session's row:
+ * Renews a token while its session runs. The token itself may have expired. One statement locks the session's row and
+ * decides:
  * - For the newest token, it issues a new token.
- * - For a superseded token, it returns the session's newest token. This requires that the grace period is not over, or
- *   that no later token was ever presented. In the second case, the client never received a later token.
+ * - For a superseded token in its grace period, it returns the session's newest token.
+ * - For a superseded token after its grace period, it also returns the newest token if no later token was ever
+ *   presented. In this case, the client never received a later token.
  * - Any other superseded token counts as stolen, and the statement ends the session.
  */
 export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Date): Promise<Refreshed> {
@@ -127,7 +133,7 @@ export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Dat
   }
 }
 
-/** Ends one session for a logout. The database refuses its tokens after the commit. */
+/** Ends one session for a logout. After the commit, `authenticate` refuses the tokens of the session. */
 export async function end(sql: Sql, sessionId: string, now: Date): Promise<void> {
   await sql`
     update session set ended_at = ${now}, end_reason = 'logout'
@@ -137,7 +143,7 @@ export async function end(sql: Sql, sessionId: string, now: Date): Promise<void>
 
 /**
  * Ends every session of a user on behalf of an operator. Afterwards none of these sessions selects a lane.
- * @returns the number of changed sessions: all except those that an operator had already ended
+ * @returns the number of changed sessions. Sessions that an operator had ended before do not count
  */
 export async function endAll(sql: Sql, userId: number, now: Date): Promise<number> {
   const [row] = await sql<{ count: number }>`
@@ -158,9 +164,9 @@ export async function removeAll(sql: Sql, userId: number): Promise<void> {
 }
 
 /**
- * Returns the lane that a token selects on the two code routes, as the id of the token's session. The session must
- * belong to the account with this address and be less than 90 days old. It may have expired or ended by logout, but not
- * for another reason. The token may be expired or superseded.
+ * Returns the id of the session whose lane a token selects on the two code routes. The session must belong to the
+ * account with this address and be less than 90 days old. The session may have expired, or a logout may have ended it.
+ * If the session ended for another reason, it selects no lane. The token may be expired or superseded.
  * @returns undefined if the session does not qualify
  */
 export async function findLane(sql: Sql, claims: Claims, email: string, now: Date): Promise<string | undefined> {

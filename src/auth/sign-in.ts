@@ -13,8 +13,8 @@ import * as sessions from './sessions.ts'
 type Dependencies = { sql: Sql; keys: Keys; tokens: Tokens; now: () => Date }
 
 /**
- * A call of one of the two code routes. A usable `token`, even an expired one, selects the lane of its session.
- * `language` is the language in which the mail is written, or which the account gets.
+ * A request to one of the two code routes. A usable `token`, even an expired one, selects the lane of its session.
+ * `requestCode` writes the mail in `language`. `verifyCode` stores `language` in the account.
  */
 type CodeCall = { email: string; token: string | undefined; language: Language }
 
@@ -23,12 +23,12 @@ export type SentCode = { outcome: 'sent' | 'decoy'; waitSeconds: number }
 
 export type SignedIn = { userId: number; sessionId: string; token: string; isNewUser: boolean }
 
-// The hash that `guess` compares with when there is no live code.
+// If there is no live code, `guess` compares with this hash.
 const NO_MAC = Buffer.alloc(32)
 
 export type SignIn = ReturnType<typeof createSignIn>
 
-/** Creates the functions of the sign-in flow: requesting a code, and verifying it. */
+/** Creates the functions that request and verify sign-in codes. */
 export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
   /** Returns the lane of the token's session. The code routes ignore an unusable token instead of answering 401. */
   async function findLane(email: string, token: string | undefined): Promise<codes.Lane> {
@@ -37,7 +37,8 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
   }
 
   /**
-   * Reserves an attempt and compares the code. Also compares if there is no live code, so both cases take equal time.
+   * Reserves an attempt and compares the code. If there is no live code, it still makes a comparison, so both cases
+   * take the same time.
    */
   async function guess(lane: codes.Lane, code: string): Promise<codes.Attempt | undefined> {
     const attempt = await codes.reserve(sql, lane, now())
@@ -48,8 +49,8 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
   /**
    * Sends a code to an address. With a profile the request is a sign-up, otherwise a sign-in. The outcome `decoy` means
    * that no mail is sent. Only the metrics may use the outcome, because it reveals whether the address has an account.
-   * @throws AppError 422 that names `email` for a sign-up with a registered address; 429 `wait` if the wait after the
-   *   previous code is not over
+   * @throws AppError 422 that names the field `email`, for a sign-up with a registered address
+   * @throws AppError 429 `wait` if the wait after the previous code is not over
    */
   async function requestCode(call: CodeCall & { profile: users.Profile | undefined }): Promise<SentCode> {
     const { email, token, profile, language } = call
@@ -92,21 +93,22 @@ function mustWait(seconds: number): AppError {
     'wait',
     {
       fr: 'Un code vient d’être envoyé. Patientez avant d’en demander un autre.',
-      en: 'A code was sent. Wait before asking for another.',
+      en: 'A code was just sent. Wait before you request another code.',
     },
     { headers: { 'retry-after': String(seconds) } },
   )
 }
 
 /**
- * Uses up a correct code and opens a session. For a sign-up it creates the account, otherwise it updates the account's
- * language. One statement does all of this or nothing.
+ * Uses up a correct code and opens a session. For a sign-up it also creates the account. For a sign-in it also updates
+ * the account's language. One statement makes all these changes, so they take effect together or not at all.
  *
- * Of several concurrent requests, only one deletes the code's row. The others get undefined, and so does a request
- * whose code was replaced after the comparison, because the new code has another id.
+ * If several requests with the code run concurrently, only one of them deletes the code's row. The other requests get
+ * undefined. A request also gets undefined if a new code replaced its code after the comparison, because the new code
+ * has another id.
  *
- * If an earlier sign-up created the account, this statement's snapshot contains it. An address has only one live code
- * for a sign-up, so the earlier code was used up before this code was issued.
+ * If an earlier sign-up created the account, this statement's snapshot contains the account. Reason: an address has
+ * only one live code for a sign-up, so the earlier code was used up before this code was issued.
  */
 export async function openSession(
   sql: Sql,

@@ -8,9 +8,9 @@ export type BodyRule = {
   /** The accepted media types, in lower case and without parameters. */
   types: readonly string[]
   /**
-   * The media type of a list for which the route returns a result per item. `types` must contain it too. The list has
-   * its own size limit. The route itself calls `forbiddenCharacterError` for each item, so a refused item does not
-   * affect the other items.
+   * The media type of a list of items, if the route accepts such a list and returns a result for each item. `types`
+   * must also contain this media type. The list has its own size limit. The route itself calls
+   * `forbiddenCharacterError` for each item, so a refused item does not affect the other items.
    */
   batch?: { type: string; maxBytes: number }
 }
@@ -19,9 +19,11 @@ export const JSON_BODY: BodyRule = { maxBytes: 64 * 1024, types: ['application/j
 
 /**
  * Reads a JSON body. Resolves to undefined if the body is empty.
- * @throws AppError 413 if the body is too large, before any other check; 415 if its media type is not accepted; 422 if
- *   it is not UTF-8 or not JSON, or contains NUL (which PostgreSQL cannot store) or a lone surrogate (which UTF-8
- *   cannot encode)
+ * @throws AppError 413 if the body is too large; this check comes first
+ * @throws AppError 415 if the media type of the body is not accepted
+ * @throws AppError 422 if the body is not UTF-8 or not JSON
+ * @throws AppError 422 if the body contains NUL (which PostgreSQL cannot store) or a lone surrogate (which UTF-8 cannot
+ *   encode)
  */
 export async function readBody(request: FastifyRequest, payload: NodeJS.ReadableStream, rule: BodyRule) {
   const type = mediaType(request.headers['content-type'])
@@ -35,7 +37,7 @@ export async function readBody(request: FastifyRequest, payload: NodeJS.Readable
     })
   }
   const { text, value } = parse(bytes)
-  // The decoder and the parser already reject both characters, unless the body contains them as escapes.
+  // The decoder and the JSON parser have refused both forbidden characters, unless the body contains them as escapes.
   const error = !batch && text.includes('\\u') ? forbiddenCharacterError(value) : undefined
   if (error) throw error
   // The validation would treat null as an absent body.
@@ -46,7 +48,8 @@ export async function readBody(request: FastifyRequest, payload: NodeJS.Readable
 export const NOT_AN_OBJECT: Text = { fr: 'Le corps doit être un objet JSON.', en: 'The body must be a JSON object.' }
 
 /**
- * Returns the media type from a Content-Type header in lower case, without parameters. Without a header it is empty.
+ * Returns the media type from a Content-Type header in lower case, without parameters. Returns an empty string if there
+ * is no header.
  */
 export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase()
@@ -68,8 +71,8 @@ async function readBytes(request: FastifyRequest, payload: NodeJS.ReadableStream
       chunks.push(chunk)
     }
   } catch (error) {
-    // The client closed the connection while it sent the body, or took too long. It will not read the answer. But with
-    // this error, the log and the metrics do not report a fault of the service.
+    // The client closed the connection before the end of the body, or sent the body too slowly. The client will not
+    // read the answer. A 422 is used because a 500 would appear in the log and the metrics as a fault of the service.
     throw error instanceof AppError ? error : malformed()
   }
   return Buffer.concat(chunks)
@@ -91,8 +94,8 @@ function malformed(): AppError {
 }
 
 /**
- * Returns the 422 for a value of which a string or a member name contains NUL or a lone surrogate. Returns undefined
- * for any other value.
+ * Returns a 422 if a string or a member name in the value contains NUL or a lone surrogate. Otherwise returns
+ * undefined.
  */
 export function forbiddenCharacterError(value: unknown): AppError | undefined {
   const field = findForbiddenCharacter(value)
@@ -108,9 +111,10 @@ export function forbiddenCharacterError(value: unknown): AppError | undefined {
 }
 
 /**
- * Finds a string or a member name that contains NUL or a lone surrogate. The search has its own stack, because the
- * arrays in a body can be nested more deeply than the call stack allows.
- * @returns the path of the field, such as `data.place`, or `body` for the value itself; undefined if there is none
+ * Finds a string or a member name that contains NUL or a lone surrogate. The search has its own stack instead of
+ * recursion, because the arrays in a body can be nested more deeply than the call stack allows.
+ * @returns the path of the field, such as `data.place`, or `body` for the value itself
+ * @returns undefined if no string and no member name contains such a character
  */
 function findForbiddenCharacter(value: unknown): string | undefined {
   const stack: { path: string; item: unknown }[] = [{ path: '', item: value }]

@@ -6,9 +6,10 @@ import ipaddr from 'ipaddr.js'
 const LOG_INTERVAL_MS = 60_000
 
 /**
- * Returns the key by which the throttle counts a client. It is the IPv4 address, or the /64 network of the IPv6
- * address, because a household owns a whole /64. Fastify computes `request.ip`: it reads `X-Forwarded-For` from the
- * right and skips trusted proxies only.
+ * Returns the key by which the throttle counts a client. For an IPv4 client, the key is the address. For an IPv6
+ * client, the key is the /64 network, because one household owns a whole /64.
+ *
+ * Fastify computes `request.ip`. It reads `X-Forwarded-For` from the right and skips only trusted proxies.
  */
 export function clientKey(request: FastifyRequest): string {
   // A trusted proxy may forward a header that contains no address. In that case we use the address of the socket's
@@ -22,8 +23,8 @@ export function clientKey(request: FastifyRequest): string {
 }
 
 /**
- * Removes the port that some proxies add, as in `192.0.2.1:5000` and `[2001:db8::1]:443`. With the port, the address
- * would be invalid, and all clients behind the proxy would share one key.
+ * Removes the port that some proxies add, as in `192.0.2.1:5000` and `[2001:db8::1]:443`. An address with a port would
+ * be invalid. `clientKey` would then use the address of the proxy for all clients behind the proxy.
  */
 function withoutPort(text: string): string {
   const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? []
@@ -39,8 +40,9 @@ export function sendsForwardedHeader({ headers }: FastifyRequest): boolean {
 }
 
 /**
- * Creates a check for forwarded headers from peers that are not declared as proxies. The service ignores such a header.
- * The operator must know about it, because the throttle treats all clients behind an undeclared proxy as one client.
+ * Creates an object that detects forwarded headers from peers that are not declared as proxies. The service ignores
+ * such a header. If the peer is a proxy, the throttle then treats all clients behind the proxy as one client. So the
+ * operator must learn of the header.
  * @param trusted the addresses and CIDR ranges of the declared proxies
  * @param count the function that is called for each request with such a header
  */

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { App } from './route.ts'
 
-/** The time that a running request has to finish after shutdown begins. */
+/** The time that running requests have to finish after shutdown begins. */
 const CLOSE_GRACE_MS = 5_000
 
 /**

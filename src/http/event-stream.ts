@@ -6,10 +6,13 @@ import type { FastifyReply } from 'fastify'
  */
 const HEARTBEAT_MS = 20_000
 
-/** The time that a client has to read the rest of a stream after its end. */
+/** The time that a client has to read the rest of a stream after the service has ended the stream. */
 const CLOSE_GRACE_MS = 5_000
 
-/** If more bytes than this wait in the response's buffer, the next write drops the client. */
+/**
+ * The maximum number of bytes that may wait in the buffer of a response. If more bytes wait, the next write drops the
+ * client.
+ */
 const MAX_BUFFERED_BYTES = 64 * 1024
 
 export type EventStream = {
@@ -27,7 +30,7 @@ export function formatEvent(name: string, json: string): string {
 /**
  * Turns a reply into a stream of server-sent events.
  * @param until the time at which the stream ends if neither side ends it earlier
- * @param ended the function that is called once when the stream has ended for any reason
+ * @param ended the function that is called once, after the stream has ended for any reason
  */
 export function openEventStream(
   reply: FastifyReply,
@@ -44,7 +47,7 @@ export function openEventStream(
   }
 
   function sendHeartbeat(): void {
-    // The clock is read at each heartbeat, because it may have been set, or the machine may have slept.
+    // The clock is read at each heartbeat, because the operator may have set it, or the machine may have slept.
     const remainingMs = until.getTime() - now().getTime()
     if (remainingMs <= 0) return void end()
     write(':\n\n')
@@ -66,7 +69,8 @@ export function openEventStream(
   response.writeHead(200, {
     ...(reply.getHeaders() as Record<string, string>),
     ...EVENT_STREAM_HEADERS,
-    // After the stream the connection closes instead of waiting for another request. This matters most at shutdown.
+    // With this header, the connection closes when the stream ends and does not wait for another request. So an ended
+    // stream does not delay a shutdown.
     connection: 'close',
   })
   // The first heartbeat makes proxies forward the response's headers immediately.

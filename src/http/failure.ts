@@ -26,7 +26,7 @@ export const STATUS: Record<Code, number> = {
 export type Failure = { message: string; code: Code; errors?: Record<string, string[]> }
 
 /**
- * Sends an error answer. The answer of a 500 contains only "Server Error". The log contains the cause.
+ * Sends an error answer. The message of a 500 is always "Server Error". Only the log contains the cause of a 500.
  * @returns the error code of the answer
  */
 export function sendFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply): Code {
@@ -56,7 +56,10 @@ function andMore(count: number): Text {
   return { fr: `(et ${count} erreur(s) de plus)`, en: `(and ${count} more error(s))` }
 }
 
-/** Converts the errors that Fastify throws for bad paths to a 404. Every other error becomes a 500. */
+/**
+ * Converts a thrown value to an AppError. The errors that Fastify throws for invalid paths become a 404. All other
+ * unknown errors become a 500.
+ */
 function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
   switch ((thrown as FastifyError).code) {
@@ -70,8 +73,8 @@ function toAppError(thrown: unknown): AppError {
 }
 
 /**
- * Answers a request that Node's HTTP parser refuses, with 400, 408 or 431. Fastify has no request object in this case.
- * The body has the same shape as every other error.
+ * Answers with 400, 408 or 431 if Node's HTTP parser cannot read a request. Fastify creates no request object in this
+ * case. The body has the same shape as the body of every other error.
  * @returns the status and the error code of the answer, or undefined if the client has closed the connection
  */
 export function sendParserFailure(

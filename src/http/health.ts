@@ -37,7 +37,10 @@ export function healthRoutes(app: App, readSql: Query, undeclaredProxy: Undeclar
   })
 }
 
-/** The cause that is logged with the 503 of `/readyz`. The answer is the same as when the database is unreachable. */
+/**
+ * The cause that is logged with the 503 of `/readyz` if the database is not migrated. The answer is the same as when
+ * the database is unreachable.
+ */
 class NotMigrated extends Error {
   override name = 'NotMigrated'
 }

@@ -2,13 +2,14 @@ import type { RouteOptions } from 'fastify'
 import { AppError, notFound } from '../errors.ts'
 
 /**
- * Creates a table of all paths and their methods. It decides between 404 and 405 for a request that no route matches.
+ * Creates a table of all paths and their methods. The table decides whether a request that matches no route gets a 404
+ * or a 405.
  */
 export function createPathTable() {
   const entries = new Map<string, { pattern: RegExp; methods: Set<string> }>()
   const allMethods: string[] = []
   return {
-    /** The methods of all paths, for CORS. `add` appends to this same array. */
+    /** The methods of all paths, for CORS. `add` appends new methods to this same array. */
     allMethods,
 
     add({ url, method, config }: Pick<RouteOptions, 'url' | 'method' | 'config'>): void {
@@ -42,7 +43,10 @@ function toPattern(url: string): RegExp {
   return new RegExp(`^${escaped.replace(/:[^/]+/g, '[^/]+')}$`)
 }
 
-/** Decodes a path as the router does, so an encoded path matches the same pattern in both places. */
+/**
+ * Decodes a path as the router does, so a percent-encoded path matches the same pattern in the router and in this
+ * table.
+ */
 function decode(path: string): string {
   try {
     return decodeURI(path)

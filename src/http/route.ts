@@ -33,7 +33,10 @@ declare module 'fastify' {
      * Hides the route. A refused caller, or a request with another method, gets the same 404 as for an unknown path.
      */
     unlisted?: boolean
-    /** How the route reads its body. A route without this rule reads a JSON object if its schema has a body. */
+    /**
+     * How the route reads its body. If a route has no such rule but its schema has a body, the route reads a JSON
+     * object.
+     */
     body?: BodyRule
     /** Whether the route has the `throttle` hook. Only the OpenAPI document uses this value. */
     throttled?: boolean

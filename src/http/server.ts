@@ -27,13 +27,15 @@ const SECURITY_HEADERS = {
 }
 
 /**
- * Replaces Fastify's own compilers. If they were not passed to the constructor, Fastify would load its own compilers.
+ * Our compilers for schemas. They are passed to the constructor, because Fastify would otherwise load its own
+ * compilers.
  */
 const COMPILERS = {
   compilersFactory: {
     buildValidator: () => compileValidator,
-    // Answers are not filtered by their schemas. `schema.ts` of each feature builds the answer, and the tests compare
-    // every answer with its schema. Filtering would make a page of notifications a tenth slower.
+    // By default, Fastify removes members from an answer that its schema does not contain. We do not need this filter,
+    // because `schema.ts` of each feature builds the answer, and the tests compare every answer with its schema. The
+    // filter would make a page of notifications a tenth slower.
     buildSerializer: () => () => (value: unknown) => JSON.stringify(value),
   },
 } as unknown as NonNullable<FastifyServerOptions['schemaController']>
@@ -44,7 +46,10 @@ export type Observer = {
   countRefusal(route: string | undefined, code: Code): void
 }
 
-/** Creates the Fastify instance without routes. It validates input, reads bodies, answers errors, logs and counts. */
+/**
+ * Creates the Fastify instance without routes. The instance validates input, reads bodies, answers errors, and logs and
+ * counts answers.
+ */
 export function createServer({
   config,
   log,
@@ -67,7 +72,7 @@ export function createServer({
   const app = Fastify({
     loggerInstance: log,
     schemaController: COMPILERS,
-    // `logAnswer` logs one line for each answer instead.
+    // `logAnswer` logs one line for each answer instead of the lines that Fastify would log.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     requestIdHeader: false,
@@ -78,7 +83,7 @@ export function createServer({
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 5_000, requireHostHeader: false },
     // During shutdown, requests on open connections still get an answer, with `Connection: close`.
     return503OnClosing: false,
-    // Fastify does not call hooks for these errors, so the handler repeats the work of the hooks.
+    // Fastify does not call hooks for these errors, so this handler repeats the work of the hooks.
     frameworkErrors: (error, request, reply) => {
       const [typedRequest, typedReply] = [request as FastifyRequest, reply as FastifyReply]
       typedReply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
@@ -90,10 +95,10 @@ export function createServer({
       if (!answer) return
       observer.countAnswer('unknown', undefined, answer.status, 0)
       observer.countRefusal(undefined, answer.code)
-      log.info({ status: answer.status }, 'answered before there was a request')
+      log.info({ status: answer.status }, 'refused a request that the HTTP parser could not read')
     },
   }) as App
-  // An unknown `Expect` header is ignored. By default, Node would answer 417 without the body of our errors.
+  // An unknown `Expect` header is ignored. By default, Node would answer 417, without our error body.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
 
   app.setErrorHandler(handleError)
@@ -102,9 +107,10 @@ export function createServer({
     // connection.
     reply.raw.once('close', () => onAnswerEnd(request, reply))
     reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
-    // Routes without input ignore the content type. Other routes check it in `readBody`, after the size of the body.
-    // Fastify's own check would come first. It would reject an empty body with an unknown type, and answer 400 to
-    // a QUERY without a type. This assignment makes that check pass.
+    // Routes that read no body ignore the content type. For other routes, `readBody` checks the content type, after the
+    // size of the body. Fastify's own check would come before both. It would refuse an empty body with a malformed
+    // type, and would answer 400 to a QUERY request without a type. With this assignment, Fastify's check always
+    // passes.
     if (!bodyRule(request) || !isMediaType(request.headers['content-type'])) {
       request.headers['content-type'] = 'application/octet-stream'
     }
@@ -121,7 +127,10 @@ function bodyRule({ routeOptions }: FastifyRequest): BodyRule | undefined {
   return routeOptions.config?.body ?? (routeOptions.schema?.body ? JSON_BODY : undefined)
 }
 
-/** Logs one line for each answer. It logs the route's pattern, because a path can contain identifiers. */
+/**
+ * Logs one line for each answer. The line contains the pattern of the route instead of the path, because a path can
+ * contain identifiers.
+ */
 function logAnswer(request: FastifyRequest, status: number, ms: number): void {
   request.log.info(
     {

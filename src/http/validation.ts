@@ -36,8 +36,8 @@ export const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$'
 let ajv: Ajv | undefined
 
 /**
- * Compiles a schema. Call this when the schema is used for the first time: loading the library and compiling all
- * schemas at startup would take a third of the startup time.
+ * Compiles a schema. Call this when the schema is used for the first time. If the process loaded Ajv and compiled all
+ * schemas at startup, this would take a third of the startup time.
  */
 function compile(schema: TSchema): ValidateFunction {
   ajv ??= createAjv()
@@ -83,7 +83,7 @@ export function compileCheck<T>(schema: TSchema): (input: unknown) => { value: T
 
 /**
  * Normalizes input before the check:
- * - It copies only the members that the schema names. So it drops all others, such as `__proto__`.
+ * - It copies only the members that the schema names. So it drops all other members, such as `__proto__`.
  * - It treats `null` as absent.
  * - It trims spaces and tabs from strings. It treats an empty string as absent.
  * - It converts the digits of an integer in a query or a path to a number.
@@ -103,9 +103,9 @@ function normalize(schema: Schema, input: unknown, part: Part): unknown {
     return copy
   }
   if (schema.type === 'array' && schema.items && Array.isArray(input)) {
-    // A null in a list stays and is reported as invalid. If we dropped it, the later items would change their
-    // positions. One item over the limit is enough to reject the list. So we do not describe the errors of thousands of
-    // items.
+    // A null in a list stays and is reported as invalid. If it were dropped, the later items would change their
+    // positions. Only one item over the limit is kept. It is enough to reject the list, and the errors of all further
+    // items need no description.
     const items = input.slice(0, (schema.maxItems ?? input.length) + 1)
     return items.map(item => (item === null ? null : normalize(schema.items!, item, part)))
   }
@@ -115,9 +115,12 @@ function normalize(schema: Schema, input: unknown, part: Part): unknown {
   return text === '' ? undefined : text
 }
 
-/** Trims spaces and tabs only. A trailing line break stays, because the caller must learn of this error. */
+/**
+ * Trims only spaces and tabs. A trailing line break stays, so the check refuses it and the caller learns of the error.
+ */
 export function trim(text: string): string {
-  // A regular expression would search for the end again from each blank. For a body full of blanks, that takes seconds.
+  // A regular expression would search for the end of the blanks again from each blank. In a body full of blanks, that
+  // would take seconds.
   let [start, end] = [0, text.length]
   while (start < end && isBlank(text[start])) start += 1
   while (end > start && isBlank(text[end - 1])) end -= 1
@@ -155,8 +158,8 @@ function describeError({ keyword, params, parentSchema }: ErrorObject, name: str
 }
 
 /**
- * Returns the predicate of the error message about a field.
- * @param limit the keyword's value in the schema, if numeric
+ * Returns the part of an error message that follows the name of the field.
+ * @param limit the value of the keyword in the schema, if the value is a number
  */
 function describeKeyword(keyword: string, limit: number): Predicate {
   switch (keyword) {

@@ -14,12 +14,13 @@ const RateLimiterRes: typeof Outcome = require('rate-limiter-flexible/lib/RateLi
 const WINDOW_SECONDS = 60
 
 /**
- * Creates a hook that limits the requests of each client to a route. A client's window starts with its first request
- * and has a fixed length. The counters are in the database, so all processes share them, and they survive restarts. The
+ * Creates a hook that limits the requests of each client to a route. A client's window starts with the client's first
+ * request and lasts 60 s. The counters are in the database, so all processes share them, and they survive restarts. The
  * hook adds the rate-limit headers to every answer of the route.
- * @param name the first part of the counter's key in the database, different for each route
+ * @param name the first part of a counter's key in the table `throttle`; each route needs its own name
  * @param limit the number of permitted requests per window
- * @throws AppError (the hook) 429 if the client is over the limit, 503 if the database cannot be reached
+ * @throws AppError 429 (the hook) if the client is over the limit
+ * @throws AppError 503 (the hook) if the database cannot be reached
  */
 export function throttle({ pipeline }: Statements, name: string, limit: number) {
   const limiter = new RateLimiterPostgres({

@@ -3,16 +3,16 @@ export type Mail = { to: string; subject: string; text: string; html: string }
 
 export interface Mailer {
   /**
-   * Hands the mail over to the program that delivers it, such as a mail server. When the promise resolves, that program
+   * Hands the mail over to a program that delivers it, such as a mail server. When the promise resolves, that program
    * is responsible for the mail.
-   * @throws MailFailure whose message contains no part of the mail; `permanent` is true if a retry would fail too
+   * @throws MailFailure if the program did not accept the mail. `permanent` is true if a retry would fail too
    */
   send(mail: Mail): Promise<void>
 }
 
 /**
- * The reason why a mail was not handed over. Mail servers quote the recipient, so the message contains no part of their
- * answers.
+ * Says why a mail was not handed over. Mail servers quote the recipient in their answers. So the message of this error
+ * contains no part of the mail and no part of such an answer.
  */
 export class MailFailure extends Error {
   readonly permanent: boolean
@@ -23,11 +23,12 @@ export class MailFailure extends Error {
   }
 }
 
-// Matches exactly one address, without a list, a display name, quotes, a comment or a line break.
+// Matches exactly one plain address. Does not match a list of addresses, a display name, quotes, a comment or a line
+// break.
 const ONE_ADDRESS = /^[^\s\x00-\x1f\x7f@<>()[\]\\,;:"]+@[^\s\x00-\x1f\x7f@<>()[\]\\,;:"]+$/
 
 /**
- * Throws if an address or a subject could change the recipients or the headers of the mail. Every mailer must call this
+ * Refuses a mail whose address or subject could add recipients or mail headers. Every mailer must call this function
  * before it sends a mail.
  * @throws MailFailure with `permanent` set
  */

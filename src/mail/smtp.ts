@@ -3,19 +3,19 @@ import { type Mail, type Mailer, MailFailure, rejectUnsafeMail } from './mailer.
 
 // The maximum wait for the server at each step of the SMTP dialogue.
 const STEP_TIMEOUT_MS = 10_000
-// The maximum time for one mail. Without it, a server that sends single bytes could hold up a mail forever, because no
-// step would time out.
+// The maximum time for one mail. Without this limit, a server that sends single bytes could delay a mail forever,
+// because no step would time out.
 const SEND_TIMEOUT_MS = 20_000
 
 /**
- * Creates a mailer that sends mails through a mail server. It opens a connection for each mail, because the idle
- * connections of a pool can break unnoticed. The outbox limits the number of mails that are sent at once.
+ * Creates a mailer that sends mails through a mail server. The mailer opens an SMTP connection for each mail, because
+ * an idle connection can break unnoticed. The worker limits the number of mails that are sent at once.
  * @param url `smtp://` or `smtps://`, with user and password if the server requires them
  * @param from the sender, as `Name <address>` or as a plain address
  */
 export function createSmtpMailer(url: string, from: string): Mailer {
   let transport: Promise<Transporter> | undefined
-  // The library takes long to load, so it is loaded when the first mail is sent.
+  // Nodemailer takes long to load, so it is loaded when the first mail is sent.
   const load = async () => {
     const { createTransport } = await import('nodemailer')
     return createTransport({
@@ -36,12 +36,13 @@ export function createSmtpMailer(url: string, from: string): Mailer {
         transport ??= load()
         await (await transport).sendMail({
           from,
-          // An object, because nodemailer parses a string as a list of recipients and mails every one of them.
+          // This is an object, because nodemailer would parse a string as a list of recipients and send the mail to
+          // each of them.
           to: { name: '', address: to },
           subject,
           text,
           html,
-          // This header asks other servers not to send out-of-office answers (RFC 3834).
+          // This mail header asks other mail servers not to send out-of-office replies (RFC 3834).
           headers: { 'Auto-Submitted': 'auto-generated' },
           signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
         })
@@ -58,8 +59,8 @@ export function createSmtpMailer(url: string, from: string): Mailer {
  */
 function toMailFailure({ code, command, responseCode }: NodemailerError): MailFailure {
   const message = [code ?? 'unknown error', command, responseCode].filter(part => part).join(' ')
-  // Only a rejected recipient or content is permanent. If the server rejects the password or the sender, the operator
-  // can correct the setting.
+  // A failure is permanent only if the server rejects the recipient or the content. If the server rejects the password
+  // or the sender, a retry can succeed after the operator has corrected the setting.
   const isAboutMail = command === 'RCPT TO' || command === 'DATA'
   return new MailFailure(message, isAboutMail && responseCode !== undefined && responseCode >= 500)
 }

@@ -4,23 +4,23 @@ import type { PoolStats } from '../db/pipeline.ts'
 import type { Code } from '../errors.ts'
 
 /**
- * The counters of a process as plain functions, so callers do not depend on the metrics library. The values of all
- * labels come from closed lists.
+ * The functions with which a process counts. Because they are plain functions, callers do not depend on the metrics
+ * library. All values of labels come from fixed lists.
  */
 export type Metrics = {
   /** @param route the pattern of the route, or undefined for an unknown path */
   countAnswer(method: string, route: string | undefined, status: number, seconds: number): void
   countRefusal(route: string | undefined, code: Code): void
   /**
-   * Counts a code. The outcomes are `sent` (the mail is in the outbox), `decoy` (the address is unknown), `spent` (the
-   * code was correct and is used up) and `failed` (the code was refused).
+   * Counts a sign-in code. The outcomes are `sent` (the mail is in the outbox), `decoy` (the address is unknown),
+   * `spent` (the code was correct and is used up) and `failed` (the code was refused).
    */
   countCode(outcome: 'sent' | 'decoy' | 'spent' | 'failed'): void
   /** @param type the type of an event that passed validation, otherwise undefined */
   countEvent(type: string | undefined, outcome: 'accepted' | 'duplicate' | 'mismatch' | 'rejected'): void
   countSkippedRecipients(count: number): void
   countUndeclaredProxy(): void
-  /** @param lateSeconds the time from the due time until a worker handled it */
+  /** @param lateSeconds the seconds between the due time and the time at which a worker handled it */
   countDueTime(type: 'game_reminder' | 'game_started', outcome: 'told' | 'dropped', lateSeconds: number): void
   /** @param change 1 when a stream opens, -1 when a stream ends */
   countStream(change: 1 | -1): void
@@ -28,7 +28,7 @@ export type Metrics = {
 
 const ignore = () => {}
 
-/** Counts nothing. A process without METRICS_TOKEN uses it. */
+/** Metrics that count nothing, for a process without METRICS_TOKEN. */
 export const NO_METRICS: Metrics = {
   countAnswer: ignore,
   countRefusal: ignore,
@@ -43,7 +43,7 @@ export const NO_METRICS: Metrics = {
 /** The number of waiting items, and the age of the oldest item. */
 export type Backlog = { waiting: number; oldestSeconds: number }
 
-/** The values that the route reads at each scrape. */
+/** The values that the route `/metrics` reads at each scrape. */
 export type Gauges = {
   pools: { requests: PoolStats; reads: PoolStats; intake: PoolStats }
   /** Undefined while the database cannot be reached. */
@@ -59,7 +59,7 @@ const LATE_SECONDS = [0.1, 0.5, 1, 2.5, 5, 15, 60, 300, 900, 3600, 21_600]
  * @returns `metrics` with the counting functions, and `expose`, which returns all samples in Prometheus' text format
  */
 export function createMetrics() {
-  // The library takes long to load, and a process without METRICS_TOKEN does not need it.
+  // prom-client takes long to load, and a process without METRICS_TOKEN does not need it.
   const client: typeof import('prom-client') = createRequire(import.meta.url)('prom-client')
   const registry = new client.Registry()
   client.collectDefaultMetrics({ register: registry })
@@ -120,7 +120,10 @@ function register(client: typeof import('prom-client'), registry: Registry) {
     codes: counter('codes_total', 'One-time codes by outcome', ['outcome']),
     events: counter('events_total', 'Reported events by outcome', ['type', 'outcome']),
     skipped: counter('recipients_skipped_total', 'Recipients in events who have no account'),
-    undeclared: counter('undeclared_forwarded_total', 'Requests with a forwarded header from peers not in TRUST_PROXY'),
+    undeclared: counter(
+      'undeclared_forwarded_total',
+      'Requests with a forwarded header whose peer is not in TRUST_PROXY',
+    ),
     dueTimes: counter('reminders_total', 'Reminders and game starts that became due, by outcome', ['type', 'outcome']),
     lateness: histogram(
       'reminder_lateness_seconds',
@@ -153,7 +156,7 @@ function setBacklog(gauges: { waiting: Gauge; oldest: Gauge }, now: Backlog | un
     gauges.waiting.set(now.waiting)
     gauges.oldest.set(now.oldestSeconds)
   } else {
-    // Without removal, the last value would look like a current value.
+    // If the gauges were not removed, their last values would look like current values.
     gauges.waiting.remove()
     gauges.oldest.remove()
   }

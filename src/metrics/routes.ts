@@ -6,7 +6,7 @@ import type { Backlog, Expose } from './metrics.ts'
 /**
  * Adds `/metrics`, which requires METRICS_TOKEN. The route also answers while the database is down, because operators
  * need the metrics then.
- * @param countOverdue counts the reminders and starts that are past their due time
+ * @param countOverdue counts the reminders and game starts that are past their due time
  */
 export function metricsRoutes(
   app: App,
@@ -33,7 +33,10 @@ export function metricsRoutes(
   })
 }
 
-/** Returns the figures of the intake's pool. The intake only runs transactions, and these do not use the pipeline. */
+/**
+ * Returns the statistics of the connection pool of the intake. The intake runs only transactions, and transactions use
+ * this pool instead of the pipeline.
+ */
 function readPoolStats({ pool }: Database): PoolStats {
   return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }
 }

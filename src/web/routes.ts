@@ -3,8 +3,8 @@ import { sendWithEtag } from '../http/format/etag.ts'
 import type { App } from '../http/route.ts'
 import { type File, readFiles } from './files.ts'
 
-// This policy allows only files from our own origin, and no inline scripts or styles. Trusted Types prevent text from
-// becoming markup or script.
+// This policy allows only files from our own origin, and no inline scripts or styles. Trusted Types prevent our scripts
+// from inserting plain text as markup or as a script.
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -113,8 +113,8 @@ async function describe(routes: RouteOptions[]): Promise<OpenApiDocument> {
 }
 
 /**
- * Adds the security, the media types and the error statuses of a route. @fastify/swagger cannot derive them.
- * `completeDocument` adds the content of the error answers.
+ * Adds the security, the media types and the error statuses to the schema of a route, because @fastify/swagger cannot
+ * derive them. `completeDocument` adds the content of the error answers.
  */
 function describeRoute({ schema = {}, url, route }: { schema?: FastifySchema; url: string; route: RouteOptions }) {
   const security = schema.security ?? SECURITY[route.config?.access ?? 'user']
@@ -141,8 +141,8 @@ function errorStatuses(
   const readsBody = schema.body !== undefined || config?.body !== undefined
   return [
     ...(security.length > 0 && !security.some(option => Object.keys(option).length === 0) ? [401] : []),
-    // A route for producers refuses a user's token. An identifier in the path of a user's route may belong to another
-    // user.
+    // A route for producers answers 403 to a user's token. A route for users answers 403 if the identifier in the path
+    // belongs to another user.
     ...(access === 'producer' || (access === 'user' && schema.params) ? [403] : []),
     ...(schema.params ? [404] : []),
     ...(readsBody ? [413, 415] : []),
@@ -154,7 +154,7 @@ function errorStatuses(
 }
 
 function completeDocument(generated: object): OpenApiDocument {
-  // The routes validate with the same schema objects, so this function changes a copy.
+  // The routes use the same schema objects for validation, so this function changes a copy.
   const document = JSON.parse(JSON.stringify(generated)) as OpenApiDocument
   const schemas: Schemas = { Error: ErrorSchema }
   for (const operation of Object.values(document.paths).flatMap(path => Object.values(path))) {

@@ -14,7 +14,7 @@ export const ErrorSchema = {
       type: 'object',
       additionalProperties: { type: 'array', items: { type: 'string' } },
       description:
-        'The messages for each field. Only a 422 has them. `body` stands for a body that the service could not read.',
+        'The error messages for each field, only in a 422. `body` stands for a request body that could not be read.',
     },
   },
 }
@@ -77,7 +77,7 @@ const EXAMPLES: Record<Code, Omit<Failure, 'code'>> = {
   server_error: { message: 'Server Error' },
 }
 
-/** The error response for each status in `STATUS`. Operations refer to a response by its name here. */
+/** The error response for each status in `STATUS`. Operations refer to a response by its name in this object. */
 export const ERROR_RESPONSES = Object.fromEntries(
   [...new Set(Object.values(STATUS))].map(status => [responseName(status), describeStatus(status)]),
 )

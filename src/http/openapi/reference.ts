@@ -32,8 +32,9 @@ const POLICY = [
 ].join('; ')
 
 /**
- * Adds `/api/v1/openapi.json`, and the page `/docs` that shows this document. To keep startup fast, the service creates
- * the document and reads each file at its first request. Later requests get the same content.
+ * Adds `/api/v1/openapi.json`, and the page `/docs` that shows this document. The service creates the document and
+ * reads each file only when a client first requests them, which keeps startup fast. Later requests get the same
+ * content.
  */
 export function referenceRoutes(app: App): void {
   const type = 'application/json; charset=utf-8'

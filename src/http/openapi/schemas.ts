@@ -27,8 +27,8 @@ const INTERNAL = ['verbatim', 'rule']
 const NESTED = ['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties']
 
 /**
- * Returns a copy of the schema for the document, without internal keywords. The function adds each object schema with a
- * title to `shared` and puts a reference in its place.
+ * Returns a copy of the schema for the document, without internal keywords. Adds each object schema that has a title to
+ * `shared`. In the copy, a reference replaces such a schema.
  * @throws Error if two different schemas have the same title
  */
 export function publish(schema: Schema, shared: Schemas): Schema {
@@ -86,7 +86,7 @@ export function makeExample(schema: Schema, shared: Schemas): unknown {
   }
 }
 
-/** Returns the schema that a reference points to. Returns any other schema unchanged. */
+/** If the schema is a reference, returns the schema that it points to. Otherwise returns the schema unchanged. */
 export function resolve(schema: Schema, shared: Schemas): Schema {
   return schema.$ref ? shared[schema.$ref.slice('#/components/schemas/'.length)]! : schema
 }

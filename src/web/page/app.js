@@ -18,7 +18,7 @@ let current
 /** The functions to call before another screen is shown. */
 let leaveListeners = []
 
-/** Shows a screen. If `go` is called again before the screen is ready, only the later screen is shown. */
+/** Shows a screen. If `go` is called again before the screen is ready, only the screen of the later call is shown. */
 async function go(name, details = {}) {
   for (const listener of leaveListeners) listener()
   leaveListeners = []
@@ -43,7 +43,8 @@ function show(screen, focus) {
   const code = main.querySelector('input.code')
   const target = focus ? main.querySelector(focus) : code
   if (target) return target.focus()
-  // The focus makes a screen reader speak the new heading. For the first screen the browser does this itself.
+  // When the heading gets the focus, a screen reader speaks the heading. The first screen does not need this, because
+  // the browser announces a newly loaded page itself.
   heading.tabIndex = -1
   if (!isFirst) heading.focus()
 }
@@ -114,13 +115,13 @@ document
     ),
   )
 courtside.onSignedOut(async () => {
-  // Another user may have signed in in another tab.
+  // In another tab, another user may have signed in.
   if (await courtside.signedIn()) return start()
   // After the deletion of an account, the sign-in screen already shows a notice about the deletion.
   if (current?.name !== 'sign-in') go('sign-in', { notice: texts.signedOut })
 })
 storage.onChange?.(async () => {
-  // The user may have signed in in another tab.
+  // In another tab, the user may have signed in.
   if ((current?.name === 'sign-in' || current?.name === 'code') && (await courtside.signedIn())) start()
 })
 await start()

@@ -28,7 +28,8 @@ export function codeScreen({ courtside, go, showUser, onLeave, email, wait, prob
     resend.setAttribute('aria-disabled', 'true')
     status.textContent = ''
     try {
-      // The e-mail is enough, because the service keeps the other fields of an unfinished sign-up.
+      // The request contains only the e-mail address, because the service keeps the other fields of an unfinished
+      // sign-up.
       const { retryAfter } = await courtside.requestOtp({ email })
       status.textContent = texts.resent
       code.setError('')

@@ -1,9 +1,9 @@
-/** The wait until another code can be requested, for answers without a Retry-After header. */
+/** The wait before another code can be requested, if an answer has no Retry-After header. */
 export const DEFAULT_WAIT_SECONDS = 60
 
 /**
- * Calls `show` every second with the remaining seconds, until 0. The remaining seconds come from the clock, because
- * browsers slow down the timers of a background page.
+ * Calls `show` every second with the remaining seconds, until 0. Each call computes the remaining seconds from the
+ * clock, because browsers slow down the timers of a background page.
  * @returns a function that stops the countdown
  */
 export function countDown(seconds, show) {

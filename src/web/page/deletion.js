@@ -27,7 +27,8 @@ export function createDeletion({ courtside, go, user }) {
   }
 
   function confirm() {
-    // The fourth digit does not submit this code. The user must press the button, because a deletion cannot be undone.
+    // This form does not submit the code after the fourth digit. The user must press the button, because a deletion
+    // cannot be undone.
     const code = codeField(() => {})
     const confirmForm = form({
       fields: [code],

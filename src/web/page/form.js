@@ -67,7 +67,10 @@ export function form({ fields, submit, danger = false, missing = {}, between = [
   return { element, run }
 }
 
-/** Creates the input for a code. @param onComplete is called as soon as the input contains four digits */
+/**
+ * Creates the input for a code.
+ * @param onComplete the function that is called as soon as the input contains four digits
+ */
 export function codeField(onComplete) {
   const code = field('code', texts.code, {
     class: 'code',

@@ -6,7 +6,7 @@ import { language, texts } from './texts.js'
 export function homeScreen({ courtside, go, user }) {
   const since = new Date(user.created_at).toLocaleDateString(language, { dateStyle: 'long' })
   const logOut = button('secondary', texts.logOut, async () => {
-    // If the service cannot be reached, the client still forgets its token.
+    // The client deletes its token even if the service cannot be reached. So this error is ignored.
     await courtside.logout().catch(() => {})
   })
   const { game_level: level } = user

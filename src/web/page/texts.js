@@ -78,7 +78,8 @@ const EN = {
   signedOut: 'Your session has ended.',
   deleted: 'Your account and everything in it have been deleted.',
   codeTitle: 'Your code',
-  codeLead: email => `If this address can receive a code, one is on its way to ${email}. It is valid for 15 minutes.`,
+  codeLead: email =>
+    `If this address can receive a code, a code is on its way to ${email}. The code is valid for 15 minutes.`,
   code: '4-digit code',
   codeShape: 'The code has 4 digits.',
   verify: 'Confirm',
@@ -130,7 +131,7 @@ function readChoice() {
   }
 }
 
-/** The user's choice on this page, otherwise the browser's language: `fr` or `en`. */
+/** The language that the user chose on this page, otherwise the browser's language: `fr` or `en`. */
 export const language = /^en\b/i.test(readChoice() ?? navigator.language) ? 'en' : 'fr'
 export const texts = language === 'en' ? EN : FR
 
