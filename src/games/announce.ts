@@ -14,17 +14,17 @@ export type GameAnnouncement = {
   event: Pick<GameEvent, 'key' | 'type' | 'gameId' | 'actorId' | 'startsAt' | 'score'>
   type: NotificationType
   recipientIds: readonly number[]
-  /** The state after the event. If the event arrived late, the event itself reports an older state. */
+  /** The state of the game after the event was applied. If the event arrived late, the state in the event is older. */
   game: Game
-  /** The once-key of a reminder or a start. Other announcements have none. */
+  /** The once-key of a reminder or a game start. Announcements of other types have no once-key. */
   onceKey?: OnceKey
 }
 
 /**
- * Sends announcements about locked games, except announcements whose once-key was claimed before. The intake and the
+ * Makes announcements about locked games, except announcements whose once-key was claimed before. The intake and the
  * schedule both call this function.
  * @param besideInsert see `announce` in notifications/announce.ts
- * @returns the result of `announce`, and in `fresh` the announcements that were sent
+ * @returns the result of `announce`. `fresh` contains the announcements that were made
  */
 export async function announceOnce(
   tx: Sql,
@@ -45,8 +45,8 @@ async function dropAlreadyAnnounced(
 ): Promise<readonly GameAnnouncement[]> {
   const keys = announcements.flatMap(({ onceKey, game }) => {
     if (onceKey === undefined) return []
-    // Our reminder also claims the once-key of the producer's reminder for the same start. So a later reminder from the
-    // producer is dropped.
+    // Our reminder also claims the once-key of the producer's reminder for the same game start. So if the producer
+    // reports its reminder later, that reminder is dropped.
     return onceKey.kind === 'reminder' ? [onceKey, onceKeys.producerReminderKey(game)] : [onceKey]
   })
   if (keys.length === 0) return announcements
@@ -58,7 +58,7 @@ async function dropAlreadyAnnounced(
 }
 
 function toAnnouncement({ event, type, recipientIds, game }: GameAnnouncement): Announcement {
-  // A score event may omit the start, or report a start that a later event has changed.
+  // A score event may omit the start, or contain a start that a later event has changed.
   const startsAt = isScoreEvent(event) ? (game.startsAt ?? event.startsAt) : game.startsAt
   return {
     type,

@@ -18,11 +18,12 @@ const PlayedStep = Type.Object({
 })
 
 /**
- * Registers `POST /dev/play`, which reports one step of the demo story about the signed-in user. The route reports the
- * step as a games service would, but the page needs no intake key. `round` numbers the repetitions of the story.
+ * Registers `POST /dev/play`. Each request reports one event of the demo story, in which the signed-in user plays. The
+ * service handles the event like an event from a games service, but the page needs no intake key. `round` numbers the
+ * repetitions of the story.
  *
- * The route exists only together with the development mailbox, and only for local requests. A page from another origin
- * cannot call the route, because it has no access token.
+ * The route exists only if the development mailbox exists, and it answers only local requests. A page from another
+ * origin cannot use the route, because such a page has no access token.
  */
 export async function demoRoutes(
   plugin: FastifyInstance,

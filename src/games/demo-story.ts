@@ -1,15 +1,12 @@
-/**
- * One event of the demo story. `actor` and `creator` are the numbers of two persons. `players` is the number of
- * players.
- */
+/** One event of the demo story. `actor` and `creator` are numbers of persons. `players` is the number of players. */
 type Step = { type: string; players: number; actor?: number; creator?: number; sets?: string }
 
 const SETS = '6-4 3-6 7-5'
 
 /**
- * The events that the development panel reports, in their order. Together they cause each of the ten notification
- * types. Person 0 is the signed-in user. Persons 1 to 3 have no account. The first `players` persons play. Person 1
- * creates and cancels the last game, because the person who cancels a game gets no notification about it.
+ * The events that the development panel reports, in this order. Together, these events cause all ten notification
+ * types. Person 0 is the signed-in user. Persons 1 to 3 have no account. The first `players` persons play. In the last
+ * event, person 1 cancels a second game. If the signed-in user cancelled the game, they would get no notification.
  */
 const STORY: readonly Step[] = [
   { type: 'game_joined', players: 2, actor: 1 },
@@ -30,8 +27,8 @@ const STORY: readonly Step[] = [
 export const STORY_LENGTH = STORY.length
 
 /**
- * The first id for demo games. It is far above the ids of a real producer. Each user has a million game ids, two for
- * each round.
+ * The first id of the demo games, far above the ids of real games. Each user has a range of a million game ids, and
+ * each round uses two of these ids.
  */
 const FIRST_GAME_ID = 1_000_000_000_000
 const FIRST_STRANGER_ID = 9_000_000_000_000_000

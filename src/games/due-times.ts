@@ -6,8 +6,8 @@ export type DueTime = { type: 'game_reminder' | 'game_started'; dueAt: Date }
 const DAY_MS = 86_400_000
 
 /**
- * Returns the due times of a game's reminders and of its start. Two offsets can give the same due time, as "1d" and
- * "24h" usually do.
+ * Returns the due times of a game's reminders and of its start. Two offsets can result in the same due time. For
+ * example, "1d" and "24h" usually do.
  */
 export function dueTimes(startsAt: Date, offsets: readonly Duration[], timeZone: string): DueTime[] {
   const reminders = offsets.map(offset => ({
@@ -18,8 +18,8 @@ export function dueTimes(startsAt: Date, offsets: readonly Duration[], timeZone:
 }
 
 /**
- * Subtracts an offset. "A day's offset is the same wall-clock time, over a clock change too". Offsets in hours, minutes
- * or seconds are elapsed time.
+ * Subtracts an offset from an instant. "A day's offset is the same wall-clock time, over a clock change too". An offset
+ * in hours, minutes or seconds is subtracted as elapsed time.
  */
 function subtract(instant: Date, offset: Duration, timeZone: string): Date {
   if ('ms' in offset) return new Date(instant.getTime() - offset.ms)
@@ -28,8 +28,8 @@ function subtract(instant: Date, offset: Duration, timeZone: string): Date {
 
 /**
  * Returns the instant of a wall-clock time. If a clock change skips the time, the instant is one hour later: 02:30
- * becomes 03:30. If the time occurs twice, the instant is the first occurrence. RFC 5545 has the same rules. Temporal
- * calls them "compatible".
+ * becomes 03:30. If the time occurs twice, the instant is the first occurrence. These are the rules of RFC 5545. The
+ * JavaScript API Temporal calls these rules "compatible".
  */
 function fromWallClock(wallTime: number, timeZone: string): Date {
   const utcOffsetAt = (instant: number) => toWallClock(instant, timeZone) - instant

@@ -5,13 +5,14 @@ import type { GameEvent } from './parse-event.ts'
 export type RecordedEvent = { digest: string; notifications: number; fresh: boolean }
 
 /**
- * Records the events that are not stored yet, with one insert. If several transactions record the same key, one of them
- * stores the event, and the others wait for its commit. The insert writes rows in the order of their keys, so two
- * batches cannot deadlock.
- * @returns the stored event for each key: one of `events`, or an event that was stored before
+ * Records the events that are not stored yet, with one insert. If several transactions record events with the same key,
+ * one transaction stores its event. The other transactions wait until this transaction commits. The insert writes the
+ * rows in the order of their keys, so two batches cannot deadlock.
+ * @returns the stored event for each event key: one of `events`, or an event that was stored before
  */
 export async function record(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<string, RecordedEvent>> {
-  // A Map keeps the last value for each key. With the events in reverse order, this is the first event.
+  // A Map keeps the last value for each key. The events are in reverse order, so the Map keeps the first event for each
+  // key.
   const byKey = new Map(events.toReversed().map(event => [event.key, event]))
   const firstEvents = [...byKey.values()]
   const keys = firstEvents.map(event => event.key)
@@ -48,7 +49,7 @@ export async function storeCounts(sql: Sql, counts: ReadonlyMap<string, number>)
 }
 
 /**
- * Deletes events that were received before an instant. If such an event is reported again, it counts as a new event.
+ * Deletes events that were received before an instant. If a deleted event is reported again, it counts as a new event.
  * @returns the number of deleted events, at most `limit`
  */
 export async function prune(sql: Sql, before: Date, limit: number): Promise<number> {

@@ -14,7 +14,7 @@ type GameRow = {
   cancelled: boolean
 }
 
-// The format of `canonicalInstant`, to the microsecond. Instants in this format can be compared as texts.
+// The format of `canonicalInstant`, with microseconds. Instants in this format can be compared as strings.
 const INSTANT_FORMAT = fragment`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`
 
 /** The columns of a `GameRow`. */
@@ -25,11 +25,13 @@ const GAME_COLUMNS = fragment`
   to_char(filled_at at time zone 'UTC', ${INSTANT_FORMAT}) as filled_at`
 
 /**
- * Locks the games of events until the transaction ends, in the order of their ids. So two batches cannot deadlock.
- * Inserts unknown games in the state that their first event reports. One statement locks and inserts.
+ * Locks the games of the given events until the transaction ends. The games are locked in the order of their ids, so
+ * two batches cannot deadlock. Inserts each unknown game with the state from its first event. One statement locks and
+ * inserts.
  */
 export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<number, Game>> {
-  // A Map keeps the last value for each key. With the events in reverse order, this is the first event of each game.
+  // A Map keeps the last value for each key. The events are in reverse order, so the Map keeps the state from the first
+  // event of each game.
   const firstStates = new Map(events.toReversed().map(event => [event.gameId, projectFirst(event)]))
   const rows = await sql<GameRow>`
     insert into game (id, creator_id, player_ids, starts_at, place, updated_at)
@@ -43,8 +45,9 @@ export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): P
 }
 
 /**
- * Locks games that have an overdue due time, the longest overdue first. Skips games that another transaction has
- * locked. This statement never waits for a lock, so its order of locks cannot cause a deadlock.
+ * Locks games that have a due time in the past, starting with the earliest due time. Skips games that another
+ * transaction has locked. The statement never waits for a lock, so the order in which it locks the games cannot cause a
+ * deadlock.
  * @param limit the maximum number of due times to read
  */
 export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Map<number, Game>> {
@@ -73,8 +76,8 @@ export async function save(sql: Sql, games: readonly Game[], now: Date): Promise
 
 /**
  * Removes a user from all games. "Deleting a user [...] takes them out of games and event records". Event records
- * contain no user ids, so they stay unchanged. Locks the games in the order of their ids, as the intake does. Call this
- * before any statement that locks rows of the user.
+ * contain no user ids, so this function does not change them. Locks the games in the order of their ids, as the intake
+ * does. Call this before any statement that locks rows of the user.
  */
 export async function removePlayer(sql: Sql, userId: number): Promise<void> {
   await sql`

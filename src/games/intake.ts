@@ -7,19 +7,22 @@ import { planReminders, type ReminderSettings } from './plan-reminders.ts'
 import { applyEvent } from './projection.ts'
 import { announcementsFor } from './recipients.ts'
 
-/** The outcome of a reported event. For a duplicate, `notifications` is the number from the first report. */
+/**
+ * The outcome of a reported event. For a duplicate, `notifications` is the number of notifications that the first
+ * report caused.
+ */
 export type EventOutcome = { status: 'accepted' | 'duplicate'; notifications: number } | { status: 'mismatch' }
 
 /**
  * Ingests events in one transaction: records them, locks and updates their games, and announces them. Each step is one
- * statement for all events, and independent steps run concurrently. Events need no savepoints, because no step can fail
- * for a single event only. A mismatch is found before the event changes anything.
+ * statement for all events, and the statements of independent steps are sent together. No event needs a savepoint,
+ * because a step fails either for all events or for none. A mismatch is found before the event changes a game.
  *
- * Every transaction takes its locks in the same order: events by key, then games by id, then users by id. So requests
+ * Every call takes its locks in the same order: events by key, then games by id, then users by id. So two requests
  * cannot deadlock.
  *
- * @returns an outcome for each event, in the order of `events`, and the number of recipients who were skipped because
- *   they have no account
+ * @returns `outcomes`, one for each event, in the order of `events`. `skipped` is the number of recipients without an
+ *   account
  */
 export async function ingestEvents(sql: Sql, events: readonly GameEvent[], settings: ReminderSettings) {
   return sql.begin(async tx => {

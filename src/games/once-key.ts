@@ -2,9 +2,9 @@ import type { Sql } from '../db/sql.ts'
 import type { Game } from './projection.ts'
 
 /**
- * The deduplication key of a reminder or a start. The service announces each key at most once, even if both our
- * schedule and the producer cause the announcement. The table `game_notice` stores `text`. The formats of `text` must
- * not change, because stored rows and older processes use them.
+ * The deduplication key of a reminder or a game start. The service makes at most one announcement for each once-key,
+ * even if both our schedule and the producer cause the announcement. The table `game_notice` stores `text`. The formats
+ * of `text` must not change, because stored rows and processes of earlier versions use the same formats.
  */
 export type OnceKey = Readonly<{
   kind: 'start' | 'reminder' | 'producer_reminder'
@@ -18,24 +18,30 @@ export function startedKey({ id, startsAt }: GameStart): OnceKey {
   return { kind: 'start', gameId: id, text: `started@${startsAt}` }
 }
 
-/** Returns the once-key of one of our reminders. A start can have several reminders, each with its own due time. */
+/**
+ * Returns the once-key of one of our reminders. A game start can have several reminders, each with its own due time.
+ */
 export function reminderKey({ id, startsAt }: GameStart, dueAt: Date): OnceKey {
   return { kind: 'reminder', gameId: id, text: `reminder@${startsAt} due ${dueAt.toISOString()}` }
 }
 
-/** Returns the once-key of a producer's reminder. Each start has only one such key. */
+/** Returns the once-key of a producer's reminder. Each game start has only one such once-key. */
 export function producerReminderKey({ id, startsAt }: GameStart): OnceKey {
   return { kind: 'producer_reminder', gameId: id, text: `reminder@${startsAt}` }
 }
 
-/** Returns the event key for an announcement by our schedule. No reported event causes such an announcement. */
+/**
+ * Returns the event key for an announcement that our schedule makes. Such an announcement has no reported event, so it
+ * has no event key from a producer.
+ */
 export function toEventKey({ gameId, text }: OnceKey): string {
   return `${gameId} ${text}`
 }
 
 /**
  * Records once-keys of locked games.
- * @returns the keys that were not recorded before. If `keys` contains equal keys, only the first of them is returned
+ * @returns the once-keys that had not been recorded before. If `keys` contains equal once-keys, only the first of them
+ *   is returned
  */
 export async function claim(sql: Sql, keys: readonly OnceKey[], now: Date): Promise<Set<OnceKey>> {
   const rows = await sql<{ game_id: number; notice: string }>`

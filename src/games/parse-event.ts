@@ -5,7 +5,8 @@ import { compileCheck, trim } from '../http/validation.ts'
 import { type CloudEvent, EVENT_TYPES, type EventType, eventSchema } from './schema.ts'
 
 /**
- * A reported event after validation. Instants have the format of `canonicalInstant`, so they can be compared as texts.
+ * A reported event after validation. Instants have the format of `canonicalInstant`, so they can be compared as
+ * strings.
  */
 export type GameEvent = {
   id: string
@@ -34,8 +35,8 @@ const checksByType = new Map(
 
 /**
  * Validates a CloudEvent.
- * @returns the event, or an error that names the invalid fields. The error is not thrown, because a batch has a result
- *   for each item
+ * @returns the event, or an error that names the invalid fields. The error is not thrown, because each item of a batch
+ *   gets its own result
  */
 export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
   const checked = checksByType.get(readType(input))!(input)
@@ -57,10 +58,10 @@ export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
   const sortedPlayerIds = data.player_ids.toSorted((one, other) => one - other)
   return {
     id,
-    // Neither `source` nor `id` contains NUL, so different pairs give different texts.
+    // Neither `source` nor `id` contains NUL, so different pairs result in different strings.
     key: hash(`${source}\0${id}`),
-    // Hashes the parsed values instead of the bytes. So white space, time zones, and the order of JSON members or
-    // players make no difference.
+    // Hashes the parsed values instead of the bytes. So the digest does not depend on white space, on time zones, or on
+    // the order of JSON members and players.
     digest: hash(JSON.stringify({ type, time, data: { ...data, starts_at: startsAt, player_ids: sortedPlayerIds } })),
     type: type as EventType,
     time,
@@ -75,7 +76,7 @@ export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
   }
 }
 
-/** Returns the error for an event that has the `source` and `id` of an earlier event, but other content. */
+/** Returns the error for an event that has the same `source` and `id` as an earlier event, but different content. */
 export function eventMismatch(): AppError {
   const text = {
     fr: 'Cet identifiant a déjà servi pour un autre contenu.',

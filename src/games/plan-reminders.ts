@@ -9,9 +9,9 @@ import type { Game } from './projection.ts'
 export type ReminderSettings = LocalTime & { reminderOffsets: readonly Duration[] }
 
 /**
- * Updates the schedule of locked games in the transaction of their events. Deletes rows for an earlier start and rows
- * of cancelled games. Inserts the due times that are after `now`. Rows for an unchanged start stay. Examples are an
- * overdue row that no worker has announced yet, and a row that was planned with an earlier REMINDER_OFFSETS.
+ * Updates the schedule of locked games in the transaction of their events. Deletes the rows for a start that has
+ * changed, and the rows of cancelled games. Inserts the due times that are after `now`. Keeps all rows for an unchanged
+ * start. Such a row may be overdue but not announced yet, or it may come from an earlier value of REMINDER_OFFSETS.
  * @param known the states of the games before the events, by game id
  * @param changed the new states of the games that the events changed
  */
@@ -45,8 +45,8 @@ export async function planReminders(
 }
 
 /**
- * Returns whether a game needs a new schedule. A game that was known only from score events has no schedule, so its
- * first game event counts as a move.
+ * Returns whether a game needs a new schedule. A game that was known only from score events has no due times yet, so
+ * its first game event counts as a move.
  */
 function isMoved(before: Game, game: Game): boolean {
   return before.eventTime === null || before.startsAt !== game.startsAt || before.cancelled !== game.cancelled
@@ -54,7 +54,8 @@ function isMoved(before: Game, game: Game): boolean {
 
 /**
  * Deletes those of our reminders that a producer's reminder replaces: all overdue reminders, or the next reminder if
- * none is overdue. So the players do not get two reminders for the same reason. Our later reminders stay.
+ * none is overdue. So the players do not get our reminder in addition to the producer's reminder. Keeps our later
+ * reminders.
  * @param reminded the games for which the producer has just reported a reminder
  */
 export async function replaceByProducerReminder(sql: Sql, reminded: readonly Game[], now: Date): Promise<void> {
@@ -72,8 +73,8 @@ export async function replaceByProducerReminder(sql: Sql, reminded: readonly Gam
       and game_schedule.due_at <= greatest(next.due_at, ${now})
     returning game_schedule.game_id, game_schedule.starts_at, game_schedule.due_at`
   if (replaced.length === 0) return
-  // If the game moves away and then back to this start, `planReminders` inserts these due times again. Because their
-  // once-keys are claimed here, the schedule then drops them.
+  // If the game moves to another start and then back to this start, `planReminders` inserts the deleted due times
+  // again. Their once-keys are claimed here, so the schedule does not announce these due times.
   const keys = reminded.flatMap(game =>
     replaced
       .filter(row => row.game_id === game.id && row.starts_at.getTime() === Date.parse(game.startsAt!))

@@ -1,16 +1,20 @@
 import type { GameEvent } from './parse-event.ts'
 
-/** The state of a game after the events so far. Instants have the format of `canonicalInstant`. */
+/**
+ * The state of a game, computed from the events that have been applied so far. Instants have the format of
+ * `canonicalInstant`.
+ */
 export type Game = {
   id: number
   creatorId: number | null
   playerIds: readonly number[]
   startsAt: string | null
   place: string | null
-  /** The `time` of the newest applied event. Null if the service knows the game only from score events. */
+  /** The `time` of the newest applied event. Null if the game is known only from score events. */
   eventTime: string | null
   /**
-   * The `time` of the event that completed the current four players. Null unless `game_full` was announced for them.
+   * The `time` of the event that made the game full with the current four players. Null unless `game_full` was
+   * announced for these four players.
    */
   fullSince: string | null
   cancelled: boolean
@@ -35,8 +39,8 @@ export function projectFirst(event: GameEvent): Game {
 /**
  * Returns the game after an event. "Score events make a game known but change nothing of one already known". Among the
  * other events, the event with the latest `time` determines the state, "among equal times the later arrival". "A
- * cancellation is final whatever its `time`", so no event resets `cancelled`. All other members follow the latest
- * `time` even in a cancelled game.
+ * cancellation is final whatever its `time`", so no event resets `cancelled`. In a cancelled game, all other members
+ * still take their values from the event with the latest `time`.
  * @returns `before` itself if nothing changed
  */
 export function applyEvent(before: Game, event: GameEvent): Game {
@@ -65,7 +69,7 @@ const FILLING_TYPES = ['game_joined', 'game_created', 'game_updated', 'game_full
  * that makes four [...]; a producer's own `game_full` for the same filling adds nothing. A leave and a refill is a new
  * fact."
  * @param game the state after the event. Its `fullSince` is not used
- * @returns a time or null. If it is a new time, the caller announces `game_full`
+ * @returns a time or null. If the time differs from `before.fullSince`, the caller announces `game_full`
  */
 function findFullSince(before: Game, game: Game, event: GameEvent): string | null {
   // A producer's `game_full` counts even if it lists fewer than four players.
@@ -74,11 +78,13 @@ function findFullSince(before: Game, game: Game, event: GameEvent): string | nul
   if (isLate(before, event)) {
     if (game.playerIds.length < 4) return before.fullSince
     if (isFull) return before.fullSince ?? filledAt
-    // The late event shows that a player left after `game_full` was announced. So another player refilled the game.
+    // The late event shows that a player left after `game_full` was announced. So another player has joined since then,
+    // and the game is full again.
     return before.fullSince !== null && before.fullSince < event.time ? game.eventTime : before.fullSince
   }
   if (!isFull) return null
-  // One of the four players is new. The event in which the former player left is late, or it was never reported.
+  // One of the four players is new. The event in which a previous player left has not arrived yet, or it was never
+  // reported.
   const isRefilled = before.playerIds.length === 4 && game.playerIds.some(id => !before.playerIds.includes(id))
   return isRefilled ? filledAt : (before.fullSince ?? filledAt)
 }

@@ -19,7 +19,7 @@ export function announcementsFor(before: Game, game: Game, event: GameEvent): Ga
       break
     case 'game_reminder':
     case 'game_started':
-      // An event for an earlier start of a game that has moved is not announced.
+      // If the game has moved, a reminder or a start for its earlier time is not announced.
       if (event.startsAt === game.startsAt) {
         const onceKey = event.type === 'game_started' ? startedKey(game) : producerReminderKey(game)
         add(event.type, unique(game.playerIds), { onceKey })
@@ -36,8 +36,8 @@ export function announcementsFor(before: Game, game: Game, event: GameEvent): Ga
 type TypeInTable = Exclude<NotificationType, 'game_full' | 'game_reminder' | 'game_started'>
 
 /**
- * Returns the recipients according to the specification's Events table. A late join or leave is announced to the
- * current players. The compiler reports an error if a type has no case.
+ * Returns the recipients according to the specification's Events table. The recipients of a late `game_joined` or
+ * `game_left` are the current players. The compiler reports an error if a type has no case.
  */
 function findRecipients(event: GameEvent & { type: TypeInTable }, before: Game, game: Game): number[] {
   const { actorId, byId, playerIds } = event
@@ -60,8 +60,8 @@ function findRecipients(event: GameEvent & { type: TypeInTable }, before: Game, 
 }
 
 /**
- * Returns each id once, without the excluded ids. A null is a creator who deleted their account. An undefined is an
- * actor whom the event omits.
+ * Returns each id once, without the excluded ids. Drops null and undefined. Null stands for a creator who deleted their
+ * account, and undefined for an actor whom the event omits.
  */
 function unique(ids: readonly (number | null | undefined)[], ...excluded: (number | undefined)[]): number[] {
   return [...new Set(ids)].filter(id => id !== null && id !== undefined).filter(id => !excluded.includes(id))

@@ -19,7 +19,10 @@ const BODY: BodyRule = {
   batch: { type: BATCH_TYPE, maxBytes: 1024 * 1024 },
 }
 
-/** @param ctx.sql connections that only the intake uses, so its transactions do not delay the requests of users */
+/**
+ * @param ctx.sql connections that only the intake uses, so the transactions of the intake do not delay the requests of
+ *   users
+ */
 export function intakeRoutes(
   app: App,
   { sql, now, config, metrics }: Pick<Context, 'sql' | 'now' | 'config' | 'metrics'>,
@@ -28,7 +31,8 @@ export function intakeRoutes(
     method: 'POST',
     url: '/internal/v1/events',
     config: { access: 'producer', body: BODY },
-    // Each event type has stricter rules than the schema in the OpenAPI document. So the handler validates the body.
+    // The rules for each event type are stricter than the schema in the OpenAPI document. So fastify does not validate
+    // the body, and the handler does.
     validatorCompiler: () => value => ({ value }),
     schema: {
       tags: ['Events'],
@@ -36,8 +40,8 @@ export function intakeRoutes(
       summary: 'Report events about games and scores',
       description:
         'The body is a CloudEvent 1.0, or a batch of up to 100 events. The events of a batch take effect in their ' +
-        'order, and each has its own result. `source` and `id` identify an event. A repeated event has no effect and ' +
-        'gets the status `duplicate`, so it is always safe to send an event again.',
+        'order, and each event gets its own result. `source` and `id` identify an event. A repeated event has no ' +
+        'effect and gets the status `duplicate`, so it is always safe to send an event again.',
       body: {
         content: {
           'application/cloudevents+json': { schema: CloudEvent },
@@ -84,7 +88,7 @@ export function intakeRoutes(
 /**
  * Returns a result for each item of a batch, in the order of the items.
  * @param parsed the event or the validation error for each item
- * @param outcomes the outcomes of the events in `parsed`, in their order
+ * @param outcomes the outcomes of the events in `parsed`, in the order of the events
  */
 function toResults(
   items: readonly unknown[],

@@ -11,7 +11,10 @@ import type { Game } from './projection.ts'
 /** "a start at most 15 min late" */
 const START_GRACE_MS = 15 * 60_000
 
-/** The maximum number of due times in one transaction. The transaction locks their games for some milliseconds. */
+/**
+ * The maximum number of due times in one transaction. The transaction locks the games of these due times for a few
+ * milliseconds.
+ */
 const BATCH_SIZE = 50
 
 const POLL_MS = 1_000
@@ -26,8 +29,9 @@ type DueRow = { game_id: number; type: DueTime['type']; due_at: Date; is_current
 
 /**
  * Announces a batch of due times and deletes them from the schedule, in one transaction that locks their games. The
- * locks prevent duplicate announcements, and announcements about a cancelled or moved game. After a crash the rows are
- * still in the schedule. Games that another transaction has locked are left for the next batch.
+ * locks prevent duplicate announcements, and announcements about a cancelled or moved game. If the process crashes,
+ * PostgreSQL rolls the transaction back, and the due times stay in the schedule. Skips games that another transaction
+ * has locked. The next batch tries these games again.
  * @returns the outcomes. The array is empty if no due time can be handled now
  */
 export async function fireDue(sql: Sql, localTime: LocalTime): Promise<Fired[]> {
@@ -35,8 +39,8 @@ export async function fireDue(sql: Sql, localTime: LocalTime): Promise<Fired[]> 
   return sql.begin(async tx => {
     const locked = await games.lockDue(tx, now, BATCH_SIZE)
     if (locked.size === 0) return []
-    // The snapshot of `lockDue` may be older than its locks. This second statement sees the current state of the locked
-    // games.
+    // The statement in `lockDue` reads a snapshot that may be older than its locks. The statement below reads a new
+    // snapshot, so it sees the current state of the locked games.
     const due = await tx<DueRow>`
       delete from game_schedule using game
       where game.id = game_id and game_id = any(${[...locked.keys()]}::bigint[]) and due_at <= ${now}
@@ -75,7 +79,10 @@ function toAnnouncement(game: Game, { type, due_at }: DueRow): GameAnnouncement 
   return { event, type, recipientIds: game.playerIds, game, onceKey }
 }
 
-/** Returns the number of overdue rows in the schedule, and the age of the oldest in seconds. Normally both are 0. */
+/**
+ * Returns the number of overdue rows in the schedule, and for how many seconds the oldest row has been overdue.
+ * Normally both numbers are 0.
+ */
 export async function countOverdue(sql: Sql, now: Date): Promise<{ waiting: number; oldestSeconds: number }> {
   const [row] = await sql<{ waiting: number; oldest: Date | null }>`
     select count(*) as waiting, min(due_at) as oldest from game_schedule where due_at <= ${now}`
@@ -83,10 +90,10 @@ export async function countOverdue(sql: Sql, now: Date): Promise<{ waiting: numb
 }
 
 /**
- * Polls for due reminders and starts every second. Any number of workers may call this function.
- * @param localTime returns the current local time. It is called for each batch, because texts contain "today" and
- *   "tomorrow"
- * @param observe is called with the outcome of each due time
+ * Polls every second for due reminders and game starts. Any number of workers may poll at the same time.
+ * @param localTime returns the current local time. The function is called for each batch, because the texts of
+ *   notifications contain "today" and "tomorrow"
+ * @param observe receives the outcome of each due time
  * @returns `stop`, which ends the polling and waits for the current batch
  */
 export function startSchedule(

@@ -44,7 +44,7 @@ const Score = Type.Object(
   { title: 'Score' },
 )
 
-const ACTOR = id(43, 'The user who caused the event. Required when a player joins or leaves: it is this player.')
+const ACTOR = id(43, 'The user who caused the event. Required when a player joins or leaves: the id of this player.')
 const STARTS_AT = instant('2026-01-17T18:00:00+01:00', 'The start of the game. Required in game events.')
 
 const state = {
@@ -81,8 +81,8 @@ const envelope = {
   source: verbatim('The service that reports the event.', '/games'),
   type: Type.Enum([...EVENT_TYPES], {
     description:
-      'What happened. `game_created` and `game_updated` have no notification of their own. They report the state of ' +
-      'the game.',
+      'What happened. `game_created` and `game_updated` cause no notification of their own. They only report the ' +
+      'state of the game.',
     examples: ['game_joined'],
     rule: { fr: 'Ce type d’événement n’existe pas.', en: 'There is no such type of event.' },
   }),
@@ -95,7 +95,10 @@ const envelope = {
 /** A CloudEvent 1.0 as the OpenAPI document shows it. `eventSchema` adds the rules for `data` of each event type. */
 export const CloudEvent = Type.Object({ ...envelope, data: EventData }, { title: 'CloudEvent' })
 
-/** Returns the schema for events of a type. For an unknown type, returns the schema that all types share. */
+/**
+ * Returns the schema for events of a type. For an unknown type, returns `CloudEvent`, which accepts the events of all
+ * types.
+ */
 export function eventSchema(type: EventType | undefined) {
   if (type === undefined) return CloudEvent
   const isPlayerMove = type === 'game_joined' || type === 'game_left'
@@ -129,7 +132,7 @@ const RejectedEvent = Type.Object(
 export const BatchResult = Type.Object(
   {
     results: Type.Array(Type.Union([EventResult, RejectedEvent]), {
-      description: 'One result for each event, in their order.',
+      description: 'One result for each event, in the order of the events.',
     }),
   },
   { title: 'BatchResult' },

@@ -8,7 +8,7 @@ import { type NewNotification, store } from './store.ts'
 /** An announcement. Each recipient gets one notification, in their own language. */
 export type Announcement = {
   type: NotificationType
-  /** Identifies the event. A user gets at most one notification for each type and event. */
+  /** Identifies the event. A user gets at most one notification for each pair of type and event. */
   eventKey: string
   recipientIds: readonly number[]
   actorId?: number | undefined
@@ -26,15 +26,15 @@ export type Announced = {
 }
 
 /**
- * Runs a statement that needs the counts. The statement is sent together with the insert, so it needs no additional
- * round trip.
+ * Runs a statement that needs the counts. It is sent together with the insert of the notifications, so it needs no
+ * additional round trip.
  */
 export type InsertCompanion = (counts: Announced['counts']) => Promise<unknown>
 
 /**
  * Locks the accounts of recipients and actors, renders the texts and stores the notifications. Skips recipients without
- * an account. Every notification is created by this function.
- * @param besideInsert runs one more statement together with the insert
+ * an account. No other function creates notifications.
+ * @param besideInsert runs one more statement together with the insert of the notifications
  */
 export async function announce(
   tx: Sql,

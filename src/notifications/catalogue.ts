@@ -2,7 +2,10 @@ import type { Language, Text } from '../language.ts'
 import { dateAndTime, type LocalTime, relativeDateAndTime, timeOfDay } from './dates.ts'
 import { NARROW_NBSP, NBSP } from './typography.ts'
 
-/** The words in the Category column of the specification's Events table. They are not translated. */
+/**
+ * The categories in the Category column of the specification's Events table. The service does not translate these
+ * words.
+ */
 export type Category = 'Matchs' | 'Scores'
 
 /** The values that a text may mention. If a value is unknown, the text omits the value and its preposition. */
@@ -12,7 +15,7 @@ export type TextValues = LocalTime & {
   startsAt?: Date
   /** The number of players after the event, 0 to 4. */
   playerCount?: number
-  /** The score as the producer wrote it: "6-4 6-3". */
+  /** The score as the producer wrote it, such as "6-4 6-3". */
   sets?: string
 }
 
@@ -34,8 +37,8 @@ type Entry = Readonly<{ category: Category; title: Text }> &
     | Readonly<{ afterActor: Sentence }>
   )
 
-// The rows of the specification's Events table, in the same order. The sentences are template literals, so "$&" or
-// "{date}" in a score appears unchanged.
+// The rows of the specification's Events table, in the same order. The sentences are template literals. So if a score
+// contains "$&" or "{date}", the message contains the same characters.
 const ENTRIES = {
   game_joined: {
     category: 'Matchs',
@@ -142,8 +145,8 @@ export type RenderedText = {
   title: string
   message: string
   /**
-   * The position of the actor's name in the message, in code points, as PostgreSQL counts. Null if the message has no
-   * name.
+   * The position of the actor's name in the message, in code points, because PostgreSQL counts code points too. Null if
+   * the message has no name.
    */
   actorName: { start: 0; length: number } | null
 }
@@ -179,7 +182,7 @@ function spotsLeft({ playerCount }: Values, language: Language): string {
   if (playerCount === undefined) return ''
   if (playerCount === 0) return language === 'fr' ? ' La partie est vide.' : ' The game is empty.'
   const spots = 4 - playerCount
-  // The event that refills the game may arrive before the event in which the player left.
+  // The event that refills the game may arrive before the event in which the player left. So there may be no free spot.
   if (spots <= 0) return language === 'fr' ? ' La partie est complète.' : ' The game is full.'
   if (language === 'fr') return ` Il reste ${spots} ${spots === 1 ? 'place' : 'places'}.`
   return ` ${spots} ${spots === 1 ? 'spot' : 'spots'} left.`

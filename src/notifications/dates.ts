@@ -5,8 +5,8 @@ import { midnight, type WallClock, wallClock } from './wall-clock.ts'
 /** The instant at which a text is rendered, and the IANA time zone for the dates in this text. */
 export type LocalTime = { now: Date; timeZone: string }
 
-// These names do not come from Intl. The wording must not change, and the names of Intl may change with Node's version
-// of ICU.
+// These names do not come from Intl, because the names in Intl may change with the version of ICU in Node. Our wording
+// must not change.
 const WEEKDAYS = {
   fr: ['dimanche', 'lundi', 'mardi', 'mercredi', 'jeudi', 'vendredi', 'samedi'],
   en: ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'],

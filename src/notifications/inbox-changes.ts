@@ -5,8 +5,8 @@ import { NOTIFICATION_COLUMNS, type NotificationJson } from './schema.ts'
  * The NOTIFY channel for inbox changes. PostgreSQL delivers a payload when its transaction commits. A payload is a
  * comma-separated list: `<user>:<id>` for a new notification, `<user>` if only the unread count has changed.
  *
- * A payload names each new notification, because transactions do not commit in the order of their ids. A reader that
- * fetched only the ids above the last one would miss a row that commits late.
+ * Transactions do not commit in the order of the notification ids. A process that read only the ids above the last
+ * known id would miss a row that commits late. So a payload names each new notification.
  */
 export const INBOX_CHANNEL = 'notification'
 

@@ -7,15 +7,20 @@ import { NOTIFICATION_COLUMNS, type NotificationJson } from './schema.ts'
 /** The requested part of a list: a page, or the notifications that are older than `beforeId`. */
 export type Slice = { page: number; perPage: number; beforeId?: number | undefined }
 
-/** A slice of the list, with both counts. `json` is a JSON array of notifications. */
+/**
+ * A slice of the list, the number of all notifications and the number of unread notifications. `json` is a JSON array
+ * of notifications.
+ */
 export type Page = { json: string; total: number; unreadCount: number }
 
 /**
  * Returns a slice of a user's notifications, newest first, and both counts. One statement reads everything from one
- * snapshot. Each count has its own subquery, so the counts are also right for a page after the last one.
+ * snapshot. Each count has its own subquery, so the counts are also correct if the requested page is beyond the last
+ * page.
  */
 export async function list(sql: Query, userId: number, { page, perPage, beforeId }: Slice): Promise<Page> {
-  // A larger offset could overflow PostgreSQL's bigint. No user has that many notifications.
+  // A larger offset could overflow PostgreSQL's bigint. No user has so many notifications, so the limit changes no
+  // result.
   const offset = Math.min((page - 1) * perPage, Number.MAX_SAFE_INTEGER)
   const maxId = beforeId === undefined ? Number.MAX_SAFE_INTEGER : beforeId - 1
   const [row] = await sql<{ total: number; unread_count: number; page: string | null }>`
@@ -39,7 +44,8 @@ export async function countUnread(sql: Query, userId: number): Promise<number> {
   return row!.count
 }
 
-// Each statement below that changes an unread count at the request of a user sends a NOTIFY on INBOX_CHANNEL.
+// When a user marks or deletes unread notifications, the same statement also sends a NOTIFY on INBOX_CHANNEL, because
+// the unread count changes.
 
 /**
  * Marks a notification as read. If the notification is already read, nothing is written and `read_at` stays unchanged.
@@ -76,7 +82,8 @@ export async function markRead(
  * @returns the number of notifications that were marked
  */
 export async function markAllRead(sql: Sql, userId: number, ids: number[] | undefined, now: Date): Promise<number> {
-  // A call with `ids` runs a different statement. A shared plan would read all unread rows even for a few ids.
+  // A call with `ids` runs a different statement. If both calls shared one statement, its plan would read all unread
+  // rows even for a few ids.
   const amongIds = ids ? fragment`and id = any(${ids}::bigint[])` : NOTHING
   const [row] = await sql<{ count: number }>`
     with mine as (
@@ -104,7 +111,7 @@ export async function remove(sql: Sql, userId: number, id: number): Promise<bool
 
 /**
  * Returns whether a notification belongs to another user. No other query behind a route reads rows of other users. A
- * row of `userId` does not count, because it may have been inserted just now.
+ * row of `userId` does not count, because it may have been inserted after the caller searched for it.
  */
 export async function belongsToOther(sql: Query, userId: number, id: number): Promise<boolean> {
   const [row] = await sql<{ found: boolean }>`
@@ -116,9 +123,10 @@ export async function belongsToOther(sql: Query, userId: number, id: number): Pr
  * Replaces a user's name in the notifications of other users: "Deleting a user turns their name into 'Un joueur' in
  * others' notifications". These messages begin with the name.
  *
- * Call this while the transaction holds the user's lock, so no new notification can contain the name. Call this before
- * the account and its own notifications are deleted. The function locks those notifications too, all in the order of
- * their ids. So two users who appear in each other's notifications can be deleted at the same time.
+ * Call this while the transaction holds the lock on the user's account, so no new notification can contain the name.
+ * Call this before the account and the user's own notifications are deleted. The function also locks the user's own
+ * notifications. It locks all rows in the order of their ids. So two users can be deleted at the same time without a
+ * deadlock, even if each user has notifications about the other.
  */
 export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
   await sql`
@@ -138,8 +146,8 @@ export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
 
 /**
  * Deletes read notifications that were created before `read`, and all notifications that were created before `any`.
- * Null means that there is no such limit. The function goes through the table in the order of the ids, which is nearly
- * the order of creation. Each statement handles at most `sliceSize` rows.
+ * Null disables a limit. The function goes through the table in the order of the ids, which is nearly the order of
+ * creation. Each statement handles at most `sliceSize` rows.
  * @returns the number of deleted notifications
  */
 export async function prune(sql: Sql, { read, any }: { read: Date | null; any: Date | null }, sliceSize: number) {

@@ -136,7 +136,10 @@ function changingRoutes(app: App, { sql, readSql, now }: NeededContext): void {
   })
 }
 
-/** Returns the error for a notification that the caller does not have. The specification gives the text of the 403. */
+/**
+ * Returns the error for a notification that the caller does not have: a 403 if it belongs to another user, otherwise a
+ * 404. The message of the 403 comes from the specification.
+ */
 async function ownershipError(sql: Query, userId: number, id: number) {
   return (await notifications.belongsToOther(sql, userId, id))
     ? forbidden(same('Cette notification ne vous appartient pas.'))
@@ -144,12 +147,13 @@ async function ownershipError(sql: Query, userId: number, id: number) {
 }
 
 const STREAM_DESCRIPTION = [
-  'The first event is `sync` with `{unread_count, latest_id}`. Another `sync` follows after every gap in the stream. A',
-  'client that does not have the notification `latest_id` yet fetches the list. When changes commit, the stream sends',
-  '`notification` events (a Notification) and an `unread_count` event (`{unread_count}`). A notification may still',
-  'arrive after a `sync` that covers it, and ids may arrive in any order. So identify a notification by its `id`. A',
-  'comment every 20 s keeps the connection alive. The stream ends when the token expires or the session ends. A user',
-  'has at most 5 open streams: a further stream ends the oldest one.',
+  'The first event is `sync` with `{unread_count, latest_id}`. Another `sync` follows after every gap in the stream. If',
+  'a client does not have the notification with the id `latest_id` yet, the client fetches the list. When changes',
+  'commit, the stream sends `notification` events (a Notification) and an `unread_count` event (`{unread_count}`). The',
+  'stream may send a notification although an earlier `sync` already included it, and ids may arrive in any order. So',
+  'identify a notification by its `id`. A comment every 20 s keeps the connection alive. The stream ends when the token',
+  'expires or the session ends. A user has at most 5 open streams. If the user opens another stream, the oldest stream',
+  'ends.',
 ].join(' ')
 const STREAM_EXAMPLE = {
   schema: Type.String({ examples: ['event: sync\ndata: {"unread_count":2,"latest_id":41}\n\n'] }),

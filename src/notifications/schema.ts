@@ -40,7 +40,10 @@ export const NotificationPath = Type.Object({ id: Id })
 
 export const ReadAllBody = Type.Object({
   ids: Type.Optional(
-    Type.Array(Id, { maxItems: 100, description: 'The notifications to mark. Without `ids`, all are marked.' }),
+    Type.Array(Id, {
+      maxItems: 100,
+      description: 'The notifications to mark. Without `ids`, all notifications are marked.',
+    }),
   ),
 })
 

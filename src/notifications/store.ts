@@ -14,14 +14,15 @@ export type NewNotification = RenderedText & {
 }
 
 /**
- * Stores notifications with one insert. Their ids rise in the given order. Skips users who do not exist, and
- * notifications whose deduplication key their user already has.
+ * Stores notifications with one insert. Their ids ascend in the order of `notifications`. Skips notifications to users
+ * who do not exist. Also skips a notification if the user already has a notification with the same deduplication key.
  * @returns the number of stored notifications
  */
 export async function store(sql: Sql, notifications: NewNotification[], now: Date): Promise<number> {
   if (notifications.length === 0) return 0
   const column = <K extends keyof NewNotification>(name: K) => notifications.map(notification => notification[name])
-  // `on conflict` names columns, because a later migration will rename the constraint (see migration 0007).
+  // `on conflict` names the columns instead of the constraint, because a later migration will rename the constraint
+  // (see migration 0007).
   const [row] = await sql<{ count: number }>`
     with stored as (
       insert into notification (user_id, type, title, message, data, dedup_key, actor_id, locale, actor_name_length,
@@ -37,7 +38,7 @@ export async function store(sql: Sql, notifications: NewNotification[], now: Dat
       on conflict (user_id, dedup_key) do nothing
       returning user_id, id
     ), notified as (
-      -- A payload has at most 200 ids, so it stays below PostgreSQL's limit of 8000 bytes.
+      -- A NOTIFY payload has at most 200 ids, so it stays below PostgreSQL's limit of 8000 bytes.
       select count(*) as count, pg_notify(${INBOX_CHANNEL}, string_agg(user_id || ':' || id, ',' order by id))
       from (select user_id, id, (row_number() over () - 1) / 200 as part from stored) as numbered
       group by part

@@ -34,8 +34,8 @@ type Deps = {
  * Serves the live streams of this process. Sends changes in rounds, one round at a time. A round reads the pending
  * changes of all users with one statement and sends them. Changes that arrive during a round wait for the next round.
  *
- * So a burst of changes needs few statements, and changes of users without a stream need none. Each stream receives
- * changes in the order in which they become visible.
+ * So a burst of changes needs few statements, and changes of users without a stream need no statement. Each stream
+ * receives changes in the order in which the changes become visible.
  */
 export class Streams {
   readonly #deps: Deps
@@ -53,8 +53,8 @@ export class Streams {
       collectChanges(this.#pending, payload, userId => this.#byUser.has(userId))
       this.#startRounds()
     })
-    // Changes do not arrive during "a lost LISTEN connection". So every stream gets a `sync` when the connection is
-    // back.
+    // This process may have missed changes during "a lost LISTEN connection". So every stream gets a `sync` when the
+    // connection is back.
     deps.listener.onUp(() => {
       for (const stream of this.#all()) this.#unsynced.add(stream)
       this.#startRounds()
@@ -130,7 +130,9 @@ export class Streams {
     this.#isRunning = false
   }
 
-  /** Requests a `sync` for the streams of a failed round. A `sync` covers all changes. */
+  /**
+   * Requests a `sync` for the streams of a failed round. The `sync` replaces the changes that the round did not send.
+   */
   #requestSync(changes: PendingChanges, syncing: Set<Stream>): void {
     for (const userId of changes.keys()) for (const stream of this.#byUser.get(userId) ?? []) this.#unsynced.add(stream)
     for (const stream of syncing) if (this.#byUser.get(stream.caller.userId)?.has(stream)) this.#unsynced.add(stream)
@@ -145,8 +147,9 @@ export class Streams {
   }
 
   /**
-   * Ends streams whose session has ended. A session may end between the check of its token and the registration of its
-   * stream. A session may also end while the listener has no connection.
+   * Ends streams whose session has ended. A session may end after its token was checked and before its stream was
+   * registered. A session may also end while the listener has no connection. In both cases `end` was not called for the
+   * stream.
    */
   async #dropEndedSessions(syncing: Set<Stream>): Promise<void> {
     if (syncing.size === 0) return
@@ -159,8 +162,8 @@ export class Streams {
     const notifications = fresh.map(json => formatEvent('notification', json)).join('')
     const unread = formatEvent('unread_count', JSON.stringify({ unread_count: unreadCount }))
     for (const stream of this.#byUser.get(userId) ?? []) {
-      // A stream that opened during this round gets nothing yet. The next round sends it a `sync`, which covers this
-      // change.
+      // A stream that opened during this round gets nothing yet. In the next round it gets a `sync`, which includes
+      // this change.
       if (syncing.has(stream)) stream.wire.write(sync + notifications)
       else if (stream.synced && hasChanged) stream.wire.write(notifications + unread)
       stream.synced ||= syncing.has(stream)

@@ -1,8 +1,8 @@
 /** A local date and time. `month` counts from 1. */
 export type WallClock = { year: number; month: number; day: number; hour: number; minute: number; second: number }
 
-// Creating an Intl.DateTimeFormat takes about twenty times longer than using it. So this map keeps one for each time
-// zone.
+// Creating an Intl.DateTimeFormat takes about twenty times longer than using it. So this map keeps one formatter for
+// each time zone.
 const formatters = new Map<string, Intl.DateTimeFormat>()
 
 /**
@@ -31,7 +31,9 @@ export function wallClock(instant: Date, timeZone: string): WallClock {
   return { year, month, day, hour, minute, second }
 }
 
-/** Returns midnight in UTC on a calendar day, in milliseconds since 1970. `Date.UTC` would misread years below 100. */
+/**
+ * Returns midnight in UTC on a calendar day, in milliseconds since 1970. `Date.UTC` would add 1900 to a year below 100.
+ */
 export function midnight({ year, month, day }: WallClock): number {
   return new Date(0).setUTCFullYear(year, month - 1, day)
 }
