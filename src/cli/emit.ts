@@ -9,7 +9,7 @@ import { print, readArguments } from './usage.ts'
 const ABOUT = `Sends events to a running node, in batches. FILE contains one CloudEvent, an array of CloudEvents, or one
 CloudEvent per line. If FILE is -, the command reads standard input. --url is the address of the node. By default, the
 address comes from HOST and PORT. The command uses the first key of INTAKE_KEYS. If INTAKE_KEYS is empty, the command
-uses the key in DATA_DIR. The exit code is 1 if the node rejected an event.`
+uses the intake key in DATA_DIR. The exit code is 1 if the node rejected an event.`
 
 type Result = { id: string | null; status: string; notifications?: number; message?: string }
 
@@ -38,7 +38,7 @@ function parse(source: string): unknown[] {
   try {
     return [JSON.parse(source)].flat()
   } catch {
-    // The source is not a single JSON document, so each line must be one.
+    // The source is not a single JSON document, so each line must be a JSON document.
     return source
       .split('\n')
       .filter(line => line.trim() !== '')

@@ -6,8 +6,8 @@ import { print, readArguments, UsageError } from './usage.ts'
 
 const ABOUT = `FILE is a JSON array of {"slug", "name", "description", "position"}. The import
 replaces all levels. It updates each level whose slug is in FILE, adds new levels, and removes all other levels. If a
-user has chosen a level that is not in FILE, the import changes nothing. With --force, it removes the level and clears
-the choices of its users.`
+user has chosen a level that is not in FILE, the import changes nothing. With --force, the import also
+removes such a level and clears the choices of its users.`
 
 /** `courtside levels list|import` */
 export async function run([action = '', ...args]: string[]): Promise<void> {

@@ -13,8 +13,8 @@ export async function run(args: string[]): Promise<void> {
 }
 
 /**
- * Returns the OpenAPI document of a service with default settings. It needs no database, because no statement runs and
- * so no pool connects.
+ * Returns the OpenAPI document of a service with default settings. The function needs no database, because it runs no
+ * statement.
  */
 export async function describe(): Promise<OpenApiDocument> {
   const bootstrap = {

@@ -10,7 +10,7 @@ import { loadOrCreateSecret } from '../secrets.ts'
  * Finds the database and the secrets. Without DATABASE_URL, starts the embedded PostgreSQL. Secrets that are missing
  * from the settings come from the data folder.
  * @param closers receives the function that stops the embedded PostgreSQL, if this function starts it
- * @param onWaiting is called when this function only waits for the database
+ * @param onWaiting is called while this function only waits for the database
  */
 export async function resolveDatabase(
   config: Config,
@@ -30,7 +30,7 @@ export async function resolveDatabase(
 
 /**
  * Runs a command's work on the external database, or on the embedded database if DATABASE_URL is empty. If the embedded
- * database is not running, it is started for this work and then stopped.
+ * database is not running, this function starts it for the work and then stops it.
  */
 export async function withDatabaseUrl<T>(work: (url: string, config: Config) => Promise<T>): Promise<T> {
   const config = readConfig(process.env)
@@ -57,8 +57,8 @@ export async function withDatabase<T>(work: (sql: Database, config: Config) => P
 }
 
 /**
- * Resolves the secrets of the settings. For an empty setting, uses the secret in the data folder, which is created on
- * first use.
+ * Returns the secrets in the settings. If a setting is empty, returns the secret in the data folder instead. Creates
+ * that secret on first use.
  * @returns the secrets, and the path of the intake key if it is in the data folder
  */
 export async function resolveSecrets({ jwtSecrets, intakeKeys, dataDir }: Config) {

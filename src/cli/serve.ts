@@ -16,11 +16,11 @@ export async function run(args: string[]): Promise<void> {
   const config = readConfig(process.env)
   const log = await createLog(config.logLevel)
   const stopRequested = waitForStopSignal()
-  // The functions to call at the end, in reverse order. Each step of the startup adds its functions.
+  // The functions to call at the end, in reverse order. Each step of the startup adds the functions that undo it.
   const closers: (() => Promise<unknown>)[] = []
   try {
-    // Loading the service's code blocks the event loop. So the loading begins when this process only waits for the
-    // database.
+    // Loading the service's code blocks the event loop. So the loading begins only when this process has nothing to do
+    // but wait for the database.
     const waiting = Promise.withResolvers<void>()
     const [{ intakeKeyPath, ...bootstrap }, { openService }] = await Promise.all([
       resolveDatabase(config, log, closers, waiting.resolve),
@@ -38,15 +38,15 @@ export async function run(args: string[]): Promise<void> {
   log.info('stopped')
 }
 
-/** Exits with 1 if the process still runs after CLOSE_TIMEOUT_MS. */
+/** Ends the process with the exit code 1 if it still runs after CLOSE_TIMEOUT_MS. */
 function exitAfterTimeout(): NodeJS.Timeout {
   return setTimeout(() => process.exit(1), CLOSE_TIMEOUT_MS).unref()
 }
 
 /**
  * Resolves at the first SIGTERM or SIGINT. A second signal ends the process at once. The time limit starts with the
- * first signal. So it also ends a process that is still starting, for example one that waits for a database or for a
- * migration by another process.
+ * first signal. So it also ends a process that is still starting, for example a process that waits for a database or
+ * for another process's migration.
  */
 function waitForStopSignal(): Promise<unknown> {
   const first = Promise.race(['SIGTERM', 'SIGINT'].map(signal => once(process, signal)))

@@ -1,6 +1,8 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 
-/** Reports a wrong command line. The message contains the usage. The exit code is 64, as EX_USAGE in sysexits.h. */
+/**
+ * Reports a wrong command line. The message contains the usage. The exit code is 64, which is EX_USAGE in sysexits.h.
+ */
 export class UsageError extends Error {}
 
 /**
@@ -9,7 +11,8 @@ export class UsageError extends Error {}
  * @param description a paragraph that `--help` prints below the usage
  * @param more the other options of the command
  * @returns the arguments, or undefined if `--help` was given
- * @throws UsageError if an option is unknown or the number of arguments is wrong
+ * @throws UsageError if an option is unknown
+ * @throws UsageError if the number of arguments is wrong
  */
 export function readArguments(
   args: string[],

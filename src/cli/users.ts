@@ -24,7 +24,7 @@ const ACTIONS: Record<string, { description: string; run: Action }> = {
     })),
   },
   'sign-out': {
-    description: 'Ends every session of an account. Its devices no longer count as known clients.',
+    description: 'Ends every session of an account. The devices of the account no longer count as known clients.',
     run: onAccount(async (sql, user) => {
       const ended = await sessions.endAll(sql, user.id, new Date())
       return { result: { ended }, text: `${ended} session(s) ended.` }
@@ -86,10 +86,14 @@ function onAccount(act: (sql: Database, user: User, options: Parameters<Action>[
   }
 }
 
-/** Asks the operator for confirmation. @throws if the answer is not "yes", or if there is no terminal */
+/**
+ * Asks the operator for confirmation.
+ * @throws if the answer is not "yes"
+ * @throws UsageError if there is no terminal
+ */
 async function confirm(question: string): Promise<void> {
   if (!process.stdin.isTTY)
-    throw new UsageError('There is no terminal to confirm at. Use --yes to skip the confirmation.')
+    throw new UsageError('There is no terminal for the confirmation. Use --yes to skip the confirmation.')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   const answer = await terminal.question(`${question} Type yes: `)
   terminal.close()

@@ -7,13 +7,13 @@ const PROBE_TIMEOUT_MS = 2_000
 
 export type ConnectionConfig = pg.ClientConfig & {
   /**
-   * How long to wait for a reply before the connection is closed. A machine that loses power does not close its
-   * connections, and TCP itself would wait for a quarter of an hour.
+   * How many milliseconds to wait for a reply before the connection is closed. A machine that loses power does not
+   * close its connections, and TCP itself would wait for a quarter of an hour.
    */
   maxSilenceMs?: number
   /**
-   * The time zone in which PostgreSQL writes instants. A statement sets the zone, because a URL may contain other
-   * `options`, and a pooler may ignore `options`.
+   * The time zone in which PostgreSQL writes instants. The client sets the zone with a statement instead of the
+   * parameter `options`. The URL may contain other `options`, and a pooler may ignore `options`.
    */
   timeZone?: 'UTC'
 }
@@ -48,7 +48,8 @@ export class Client extends pg.Client {
     await super.connect()
     const { maxSilenceMs, timeZone } = this.#config
     if (maxSilenceMs !== undefined) this.#destroyWhenSilent(maxSilenceMs)
-    // This statement is sent before all others, so no caller waits for its reply. If it fails, the others fail too.
+    // PostgreSQL runs this statement before all later statements, so no caller has to wait for its reply. If it fails
+    // because the connection is lost, the later statements fail too.
     if (timeZone) sendQuery(this, { text: `set time zone '${timeZone}'` }).catch(() => {})
     return this
   }
@@ -56,7 +57,7 @@ export class Client extends pg.Client {
   /**
    * Destroys the socket if a reply is due and the server sends nothing for `ms` milliseconds. pg's `query_timeout`
    * would do the same, but it needs a timer for each statement (see `sendQuery`). The socket's own timeout does not
-   * help, because each statement that we send restarts it.
+   * help, because each statement that we send restarts that timeout.
    */
   #destroyWhenSilent(ms: number): void {
     const socket = this.connection.stream as Socket

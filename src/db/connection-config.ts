@@ -3,8 +3,8 @@ import type { ConnectionConfig } from './client.ts'
 
 /**
  * The planner options for statements that read a few rows by an index. PostgreSQL's default costs suit a spinning disk.
- * With these defaults PostgreSQL would scan a whole table of some thousand games. If the URL contains `options`, they
- * replace ours.
+ * With these defaults PostgreSQL would scan a whole table of some thousand games. If the URL contains `options`, those
+ * options replace ours.
  */
 export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
 
@@ -12,13 +12,13 @@ export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
  * The planner options for connections on which every statement looks up rows by key. PostgreSQL then plans each
  * statement only once, for any values, and uses indexes even while a table is small.
  *
- * By default PostgreSQL would plan some statements again at every execution, which takes longer than the execution. For
- * other statements it would keep plans that were best while the tables were empty.
+ * By default, PostgreSQL plans some statements again at every execution, although the planning takes longer than the
+ * execution. For other statements it keeps plans that were the best ones while the tables were empty.
  */
 export const KEY_LOOKUPS = [
   PLANNER_OPTIONS,
   ...['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'],
-  // PostgreSQL gives disabled plan nodes a huge cost. If a plan cannot avoid them, this cost would trigger JIT
+  // PostgreSQL gives disabled plan nodes a huge cost. If a plan needs such a node, its cost would trigger JIT
   // compilation.
   'jit=off',
 ].join(' -c ')
@@ -28,7 +28,10 @@ export type ConnectionOptions = {
   name?: string
   /** The planner options: PLANNER_OPTIONS or KEY_LOOKUPS. */
   planner?: string
-  /** How long to wait for a reply. The value must be longer than `statement_timeout`, which the server enforces. */
+  /**
+   * How many milliseconds to wait for a reply. The wait must be longer than `statement_timeout`, which the server
+   * enforces.
+   */
   maxSilenceMs?: number
 }
 
@@ -47,7 +50,7 @@ export function connectionConfig(
     connectionTimeoutMillis: 5_000,
     options: planner,
     timeZone: 'UTC',
-    // After this time the HTTP client has given up, so the statement must not keep its locks.
+    // After this time the HTTP client has given up. Without the timeout, the statement would still keep its locks.
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,
     maxSilenceMs,

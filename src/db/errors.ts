@@ -12,9 +12,9 @@ function isTransient(error: unknown): boolean {
 }
 
 /**
- * Returns whether the connection must be discarded. This is so if its server became read-only, because the server is
- * then no longer the primary. It is also so if a prepared statement is stale: a migration changed its columns, or
- * another client of a pooler deallocated it.
+ * Returns whether the error means that the connection must be closed. There are two cases. The server became read-only,
+ * because it is no longer the primary. Or a prepared statement of the connection is stale, because a migration changed
+ * its columns or another client of a pooler deallocated it.
  */
 export function isStale(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false
@@ -34,8 +34,8 @@ const CONNECTION_ERROR_MESSAGES = [
 ]
 
 /**
- * Returns whether the connection failed, or the server shut down or failed over. These errors have the SQLSTATE 08…,
- * 57P0., 53300 or 25006, or they are socket errors.
+ * Returns whether the connection failed, or the server shut down or failed over. Such an error is a socket error, or
+ * its SQLSTATE is 08xxx, 57P0x, 53300 or 25006.
  */
 export function isUnreachable(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return /^(08...|57P0.|53300|25006)$/.test(error.code ?? '')
@@ -44,7 +44,7 @@ export function isUnreachable(error: unknown): boolean {
   return /^(ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOST|ENET|ENOENT|EADDRNOTAVAIL)/.test(code)
 }
 
-/** Returns an error that `isUnreachable` recognizes. @param code the code of the corresponding socket error */
+/** Returns an error that `isUnreachable` recognizes. @param code the error code of the corresponding socket error */
 export function unreachableError(message: string, code: 'ETIMEDOUT' | 'EHOSTUNREACH' | 'ECONNABORTED'): Error {
   return Object.assign(new Error(message), { code })
 }

@@ -14,10 +14,10 @@ const RECONNECT_DELAYS_MS = [50, 100, 250, 500, 1_000]
 export type Listener = ReturnType<typeof createListener>
 
 /**
- * Creates the one connection on which a process receives notifications (NOTIFY) from PostgreSQL. The listener
- * reconnects by itself. Notifications that are sent while it is disconnected are lost, so read the state again in
- * `onUp`. If a transaction commits before `onUp`, its changes are visible in `onUp`. If it commits later, its
- * notification arrives.
+ * Creates the only connection on which a process receives NOTIFY messages from PostgreSQL. The listener reconnects by
+ * itself. Messages that are sent while the listener is disconnected are lost, so read the state again in `onUp`. If a
+ * transaction commits before `onUp`, its changes are visible in `onUp`. If it commits later, its NOTIFY message
+ * arrives.
  */
 export function createListener(url: string, log: FastifyBaseLogger) {
   const handlers = new Map<string, ((payload: string) => void)[]>()
@@ -52,7 +52,8 @@ export function createListener(url: string, log: FastifyBaseLogger) {
         for (const handle of handlers.get(channel) ?? []) handle(payload)
       })
       try {
-        // If a client ends while it connects, pg never settles the promise of `connect`. So `lost` also ends the wait.
+        // If a client ends while it connects, pg never settles the promise of `connect`. So an abort of `lost` also
+        // ends the wait.
         await Promise.race([client.connect(), once(stopping.signal, 'abort', { signal: lost.signal })])
         if (!stopping.signal.aborted) await listen(client, AbortSignal.any([lost.signal, stopping.signal]))
       } catch (error) {
@@ -73,7 +74,7 @@ export function createListener(url: string, log: FastifyBaseLogger) {
       handlers.set(channel, [...(handlers.get(channel) ?? []), handler])
     },
     onUp: (handler: () => void) => upHandlers.push(handler),
-    /** Adds a handler that is called when the connection is found to be lost, and when the listener closes. */
+    /** Adds a handler. The listener calls it when it detects that the connection is lost, and when it closes. */
     onDown: (handler: () => void) => downHandlers.push(handler),
     isUp: () => up,
     start(): void {
@@ -101,7 +102,8 @@ function createClient(url: string, lost: AbortController): Client {
 
 /**
  * Queries the server regularly, because nothing else reports a dead connection or a primary that became a standby.
- * @throws if the connection is lost, if the server is a standby, or if `ended` is aborted
+ * @throws if the connection is lost or `ended` is aborted
+ * @throws if the server is a standby
  */
 async function checkUntilLost(client: Client, ended: AbortSignal): Promise<void> {
   for (;;) {

@@ -12,9 +12,9 @@ const LOCK_KEY = 4_217_336_001
 /** The first PostgreSQL version with `nulls not distinct`, which our tables need. */
 const MIN_MAJOR = 15
 
-// While a migration waits for a lock, later statements wait behind it. So the migration stops waiting after
-// LOCK_TIMEOUT_MS, and tries again for a minute. The timeout must be shorter than PostgreSQL's `deadlock_timeout` of 1
-// s. Otherwise the deadlock check could cancel a statement of a process that serves requests.
+// While a migration waits for the lock on a table, later statements on this table wait behind the migration. So the
+// migration stops waiting after LOCK_TIMEOUT_MS. It retries for a minute. The timeout must be shorter than PostgreSQL's
+// `deadlock_timeout` of 1 s. Otherwise the deadlock check could cancel a statement of a process that serves requests.
 const LOCK_TIMEOUT_MS = 500
 const RETRY_DELAY_MS = 1_000
 const MAX_ATTEMPTS = 40
@@ -27,11 +27,12 @@ export const QUEUE_MIGRATION = 'graphile-worker@0.18.0'
 
 /**
  * Migrates a database to the newest schema: first our files in their order, each in its own transaction, then the
- * schema of the queue library. Several processes may call this function at the same time. An advisory lock makes them
- * wait for the first process, and then they find nothing to do.
+ * schema of the queue library. Several processes may call this function at the same time. An advisory lock makes the
+ * later processes wait for the first process. Then they find no pending migrations.
  * @returns the names of the files that this call applied
- * @throws if PostgreSQL is too old, if the database has a migration that this program does not know, or if a migration
- *   fails or cannot get its locks within a minute
+ * @throws if PostgreSQL is too old
+ * @throws if the database has a migration that this program does not have
+ * @throws if a migration fails or cannot get its locks within a minute
  */
 export async function migrate(url: string): Promise<string[]> {
   const client = new Client({ connectionString: url, application_name: 'courtside-migrate' })
@@ -75,7 +76,7 @@ async function migrateQueue(url: string): Promise<void> {
   await runMigrations({ pgPool: pool, logger: quiet }).finally(() => pool.end())
 }
 
-/** Returns whether the database has every migration that this program knows. Runs one statement, for `/readyz`. */
+/** Returns whether the database has every migration of this program. Runs one statement, for `/readyz`. */
 export async function isMigrated(sql: Query): Promise<boolean> {
   const { files } = compareMigrations(await readApplied(sql), await listFiles())
   return files.length === 0
@@ -109,7 +110,7 @@ async function readPending(client: pg.Client): Promise<{ files: string[]; queue:
   return rest
 }
 
-/** Returns the migrations that are still to be applied, and the applied migrations that this program does not know. */
+/** Returns the migrations that are still to be applied, and the applied migrations that this program does not have. */
 function compareMigrations(applied: string[], files: string[]) {
   const appliedNames = new Set(applied)
   return {
@@ -120,8 +121,8 @@ function compareMigrations(applied: string[], files: string[]) {
 }
 
 /**
- * Returns whether a recorded version of the queue is later than ours. The records of earlier versions stay in the
- * table.
+ * Returns whether a recorded version of the queue is later than ours. The table keeps the records of earlier versions,
+ * which do no harm.
  */
 function isNewerQueueMigration(name: string): boolean {
   return name.localeCompare(QUEUE_MIGRATION, 'en', { numeric: true }) > 0
@@ -152,7 +153,10 @@ async function applyFile(client: pg.Client, name: string): Promise<void> {
 
 let knownFiles: Promise<string[]> | undefined
 
-/** Lists the migration files once per process, because a newer program may be unpacked over the running one. */
+/**
+ * Lists the migration files. Reads the folder only once per process, because an upgrade may replace the files while the
+ * old process runs.
+ */
 function listFiles(): Promise<string[]> {
   knownFiles ??= readdir(folder).then(names => names.filter(name => name.endsWith('.sql')).sort())
   return knownFiles

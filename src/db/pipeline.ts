@@ -4,8 +4,8 @@ import { Client, type ConnectionConfig, sendQuery } from './client.ts'
 import { isStale, unreachableError } from './errors.ts'
 
 /**
- * After waiting this long for a reply, a connection gets no more statements. A transaction waits equally long for a
- * connection.
+ * A connection that has waited this long for a reply gets no more statements. A transaction waits for a free connection
+ * for the same time.
  */
 const STUCK_MS = 5_000
 
@@ -18,19 +18,20 @@ type Connection = {
 }
 
 /**
- * Counts for a set of connections: open connections, idle ones among them, and statements that wait behind another
- * statement.
+ * Counts for a set of connections: `total` open connections, of which `idle` run no statement, and `waiting` statements
+ * behind other statements.
  */
 export type PoolStats = { total: number; idle: number; waiting: number }
 
 /**
  * Runs single statements on a few connections. Each statement is its own transaction. Statements do not queue for a
- * free connection. Each goes to the connection with the fewest statements in flight. The statements from one turn of
- * the event loop are sent together, and PostgreSQL reads them together. This about halves the cost on both sides.
+ * free connection. Each statement goes to the connection with the fewest statements in flight. The statements from one
+ * turn of the event loop are sent together, and PostgreSQL reads them together. This about halves the cost for this
+ * process and for PostgreSQL.
  *
  * Replies arrive in the order of the statements. So a statement that waits for a lock delays the statements behind it.
- * Therefore a connection that has waited 5 s for a reply gets no more statements. If all connections are stuck like
- * this, `query` throws.
+ * Therefore a connection that has waited 5 s for a reply gets no more statements. If all connections have waited so
+ * long, `query` throws.
  *
  * Emits `connect` with each new client, as pg's pool does.
  */
@@ -60,7 +61,9 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   }
 
   /**
-   * Runs a statement. @throws the errors of `pg.Client#query`, and an unreachable error if all connections are stuck
+   * Runs a statement.
+   * @throws the errors of `pg.Client#query`
+   * @throws an unreachable error if all connections are stuck
    */
   async query(statement: pg.QueryConfig): Promise<pg.QueryResult> {
     if (this.#isEnded) throw unreachableError('the pipeline has ended', 'ECONNABORTED')
@@ -121,7 +124,7 @@ function retire(connection: Connection, client: Client): void {
   void client.end()
 }
 
-/** Collects the writes of this turn of the event loop and sends them in one piece. */
+/** Collects all statements that are written in this turn of the event loop, and sends them in one piece. */
 function corkUntilNextTick({ connection: { stream } }: Client): void {
   if (stream.writableCorked > 0) return
   stream.cork()

@@ -2,15 +2,15 @@ export type Host = { host: string; port: number }
 
 // As in `URL`, a user name or password may contain `:` and `,` but must percent-encode `@`, `/` and `?`.
 const POSTGRES_URL = /^(postgres(?:ql)?:\/\/(?:[^\s@/?]*@)?)([^\s/?]*)((?:[/?]\S*)?)$/i
-// A host is a name, an IPv4 address or an IPv6 address in brackets. If it is empty, `?host=` may name the folder of a
-// socket.
+// A host is a name, an IPv4 address or an IPv6 address in brackets. If the host is empty, `?host=` may name the folder
+// of a socket.
 const HOST = /^(?:\[([\da-f:.]+)\]|([^\s:,/?@[\]]*))(?::(\d{1,5}))?$/i
 
 /**
  * Parses a PostgreSQL URL that may name several hosts: `postgres://user:password@one:5432,two/db`. Neither `URL` nor pg
  * can parse such a URL.
  * @returns the hosts in their order, and the same URL with only the first host, which pg can parse
- * @throws an error whose message has no subject, like the errors of the parsers in `settings.ts`
+ * @throws an error such as "must be a postgres:// URL". Like the parsers in `settings.ts`, it does not name the setting
  */
 export function parsePostgresUrl(url: string): { hosts: Host[]; firstHostUrl: string } {
   const [, before, list, after] = POSTGRES_URL.exec(url) ?? []

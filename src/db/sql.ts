@@ -8,8 +8,9 @@ import { prepareStatement } from './statement.ts'
 
 /**
  * Runs one statement and resolves to its rows: sql`select … ${value}`. Sends a named prepared statement and its
- * parameters. In the rows, an int8 is a number, a timestamptz is a Date, and JSON is parsed. Throws AppError
- * `unavailable` if the database cannot be reached or a second try may succeed. Otherwise throws pg's DatabaseError.
+ * parameters. In the rows, an int8 is a number, a timestamptz is a Date, and JSON is parsed.
+ * @throws AppError `unavailable` if the database cannot be reached or a second try may succeed
+ * @throws DatabaseError of pg for all other errors
  */
 export type Query = <Row = Record<string, unknown>>(
   strings: TemplateStringsArray,
@@ -27,7 +28,7 @@ export interface Sql extends Query {
 
 /** Runs single statements, each in its own transaction. */
 export interface Statements extends Query {
-  /** For the library of the throttle, which writes its own statements. */
+  /** For the rate limiter library of the throttle, which writes its own statements. */
   pipeline: Pipeline
   close(): Promise<void>
 }
@@ -99,8 +100,8 @@ async function runTransaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>):
     await query({ text: 'commit' }).catch(rethrowAsUnavailable)
     return result
   } catch (error) {
-    // The server does not reply, or it is read-only and no longer the primary. The connection is closed, which also
-    // ends the transaction.
+    // The connection may be lost, or its server may no longer be the primary. So the pool closes the connection, which
+    // also ends the transaction.
     if (error instanceof AppError && error.code === 'unavailable') connectionError = error
     else {
       await query({ text: 'rollback' }).catch((rollbackError: Error) => {
@@ -115,8 +116,8 @@ async function runTransaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>):
 
 /**
  * Runs the work of a transaction or savepoint. If one of several concurrent statements fails, other parts of the work
- * may still be running after the rollback. A statement from these parts throws, because it would run outside the
- * transaction or in another one.
+ * may still be running after the rollback. If these parts send a statement, it throws, because it would run outside the
+ * transaction or in another transaction.
  */
 async function runWork<T>(connection: Queryable, work: (sql: Sql) => Promise<T>, depth = 1): Promise<T> {
   let isOver = false

@@ -13,8 +13,8 @@ export class Fragment {
 
 /**
  * Creates a part of a statement. Several statements may share a part, and a statement may contain a part only in some
- * calls: sql`select ${COLUMNS} from game where id = ${id} ${onlyOpen ? fragment`and not cancelled` : NOTHING}`.
- * The text of the part becomes a piece of the statement's text, and its values become parameters of the statement.
+ * calls: sql`select ${COLUMNS} from game where id = ${id} ${onlyOpen ? fragment`and not cancelled` : NOTHING}`. The SQL
+ * text of the part becomes a piece of the statement's SQL text, and its values become parameters of the statement.
  */
 export function fragment(strings: TemplateStringsArray, ...values: unknown[]): Fragment {
   return new Fragment(strings, values)
@@ -27,15 +27,15 @@ type Named = { name: string; text: string }
 /** A node in the tree of known statements. `named` is the statement that ends at this node. */
 type TreeNode = { named?: Named; afterValue?: TreeNode; afterFragment: WeakMap<TemplateStringsArray, TreeNode> }
 
-// JavaScript creates one frozen array of strings for each template literal in the source. So a statement is identified
-// by the strings of its template, followed by its values and the strings of its fragments, in their order. This
-// sequence is the path to the statement's node in the tree. So each text is joined, hashed and named only once per
+// JavaScript creates one frozen array of strings for each template literal in the source. So two things identify a
+// statement: the array of its template, and the sequence of its values and of the arrays of its fragments. Together
+// they are the path to the statement's node in the tree. So each SQL text is joined, hashed and named only once per
 // process.
 const roots = new WeakMap<TemplateStringsArray, TreeNode>()
 
 /**
- * Returns the prepared statement for a template: its name, its text with `$1`, `$2` … in place of the values, and the
- * values.
+ * Returns the prepared statement for a template: its name, its SQL text with `$1`, `$2` … in place of the values, and
+ * the values.
  */
 export function prepareStatement(strings: TemplateStringsArray, values: unknown[]): Named & { values: unknown[] } {
   let node = findNode(roots, strings)
@@ -86,7 +86,7 @@ function nameStatement(strings: TemplateStringsArray, values: readonly unknown[]
   return { name: createHash('sha256').update(text).digest('base64url').slice(0, 22), text }
 }
 
-/** Returns the texts between the values. The texts of fragments are merged into them. */
+/** Returns the pieces of SQL text between the values, after the SQL text of the fragments has been inserted. */
 function joinParts(strings: TemplateStringsArray, values: readonly unknown[]): string[] {
   const parts = [strings[0]!]
   values.forEach((value, index) => {

@@ -51,13 +51,13 @@ export async function createCluster(
 
 /** Checks the version, because PostgreSQL reports an unsuitable version only in its log. */
 async function requireSameMajor({ major }: Programs, cluster: string): Promise<void> {
-  // If the file is missing, PostgreSQL reports that itself.
+  // If the file is missing, PostgreSQL itself reports an error.
   const version = await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(() => undefined)
   if (version === undefined || Number(version) === major) return
   throw new Error(
     `PostgreSQL ${version.trim()} wrote the data in ${cluster}. This version of Courtside brings ${major}, which ` +
-      `cannot read them. Start a version of Courtside that brings PostgreSQL ${version.trim()}. docs/operations.md says ` +
-      'how to move the data to a newer version.',
+      `cannot read this data. Start a version of Courtside that brings PostgreSQL ${version.trim()}. ` +
+      'docs/operations.md describes how to move the data to a newer version of PostgreSQL.',
   )
 }
 
@@ -75,8 +75,8 @@ async function removeStaleDrafts(cluster: string): Promise<void> {
   const prefix = basename(draftPrefix(cluster))
   for (const name of await readdir(dirname(cluster))) {
     if (!name.startsWith(prefix) || (await isAlive(Number.parseInt(name.slice(prefix.length), 10)))) continue
-    // An initdb process that outlived its parent may still write here. The remaining files are removed at the next
-    // startup.
+    // An initdb process that outlived its parent may still write to the draft. The next startup removes the remaining
+    // files.
     await rm(join(dirname(cluster), name), { recursive: true, force: true }).catch(() => {})
   }
 }

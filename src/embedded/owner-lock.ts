@@ -6,13 +6,14 @@ import { isAlive } from './postmaster.ts'
 // Any number works, as long as every Courtside process uses the same number.
 const LOCK_KEY = 4_217_336_003
 const APPLICATION_NAME_PREFIX = 'courtside-owner-'
-// PostgreSQL ends the session of a killed owner within this time.
+// PostgreSQL ends the database session of a killed owner within this time.
 const OWNER_EXIT_MS = 5_000
 
 /** The right to stop the embedded database. Only one process has this right. */
 export type OwnerLock = {
   /**
-   * Stops reacquiring a lost lock. PostgreSQL frees the lock when the server stops.
+   * Marks the lock as released: if the lock is lost from now on, it is not taken again. PostgreSQL frees the lock when
+   * the server stops.
    * @returns whether this process still owns the server
    */
   release(): boolean
@@ -20,8 +21,8 @@ export type OwnerLock = {
 
 /**
  * Takes the advisory lock that makes this process the owner of an embedded database. Also creates the database
- * `courtside` if it is missing. The lock belongs to a session, so PostgreSQL frees the lock when the process ends, even
- * after SIGKILL.
+ * `courtside` if it is missing. The lock belongs to a database session, so PostgreSQL frees the lock when the process
+ * ends, even after SIGKILL.
  * @throws if another running process holds the lock
  */
 export async function acquireOwnerLock(url: string, folder: string, log: FastifyBaseLogger): Promise<OwnerLock> {
@@ -33,8 +34,7 @@ export async function acquireOwnerLock(url: string, folder: string, log: Fastify
   }
 
   /**
-   * Takes the lock again if its session ends while this process runs, for example when the server recovers from a
-   * crash.
+   * Takes the lock again after its database session has ended, for example because the server recovers from a crash.
    */
   async function reacquire(): Promise<void> {
     for (let attempt = 1; !isReleased; attempt += 1) {
@@ -63,13 +63,13 @@ export async function acquireOwnerLock(url: string, folder: string, log: Fastify
 
 class FolderInUseError extends Error {
   constructor(folder: string, owner: string) {
-    super(`The data folder ${folder} is in use by ${owner}. Stop it, or set another DATA_DIR.`)
+    super(`The data folder ${folder} is in use by ${owner}. Stop that process, or set another DATA_DIR.`)
   }
 }
 
 /**
- * Takes the lock in a new session.
- * @returns the session
+ * Takes the lock in a new database session.
+ * @returns the client of this database session
  * @throws FolderInUseError if another process holds the lock
  */
 async function takeLock(url: string, folder: string): Promise<pg.Client> {

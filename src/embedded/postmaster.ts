@@ -13,14 +13,15 @@ const lockFile = (cluster: string) => join(cluster, 'postmaster.pid')
 export async function findPostmaster(cluster: string): Promise<Postmaster | undefined> {
   const text = await readFile(lockFile(cluster), 'utf8').catch(() => undefined)
   if (!text || !(await runsOnFolder(cluster, text))) return undefined
-  // Since PostgreSQL 10 the lines contain pid, folder, start time, port, socket folder, address, shared memory, status.
+  // Since PostgreSQL 10 the eight lines are: pid, folder, start time, port, socket folder, address, shared memory,
+  // status.
   const lines = text.split('\n').map(line => line.trim())
   return { pid: Number(lines[0]), port: Number(lines[3]), status: lines[7] ?? 'starting' }
 }
 
 /**
  * Removes a lock file if its process is not a server on this folder. PostgreSQL itself ignores the file if no process
- * has the pid. But if an unrelated process or a zombie has the pid, PostgreSQL refuses to start.
+ * has the pid in the file. But if an unrelated process or a zombie has this pid, PostgreSQL refuses to start.
  */
 export async function removeStaleLockFile(cluster: string): Promise<void> {
   const path = lockFile(cluster)
@@ -36,7 +37,7 @@ export async function removeStaleLockFile(cluster: string): Promise<void> {
 /** Stops a server within 9 s. Sends stronger signals if the server does not stop. */
 export async function stopPostmaster(cluster: string, { pid }: Postmaster): Promise<void> {
   const steps = [
-    // Fast shutdown: ends the sessions and loses no data.
+    // Fast shutdown: ends all database sessions and loses no data.
     { signal: 'SIGINT', waitMs: 3_000 },
     // Immediate shutdown: the next startup recovers as after a crash. After 5 s the server kills its remaining
     // children.

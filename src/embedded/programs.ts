@@ -48,7 +48,7 @@ export function findEmbeddedPrograms(): string {
  * that maps root to `nobody`. In this namespace root still owns the files, so the checkout may be in a folder that
  * other users cannot enter. If the system refuses namespaces, the programs run as the real user `nobody`.
  * @param bin the folder of the programs
- * @throws if no way works. The message says what to do
+ * @throws if the programs cannot run. The message tells the operator what to do
  */
 export async function choosePrograms(bin: string): Promise<Programs> {
   const plain = createPrograms(bin, [], undefined)
@@ -67,13 +67,14 @@ export async function choosePrograms(bin: string): Promise<Programs> {
 
 /**
  * Reads the version of the programs.
- * @throws if the programs do not run. Causes are another C library, or a package whose install script has not run
+ * @throws if the programs do not run. Possible causes are a different C library, and a package whose install script has
+ *   not run
  */
 async function verifyPrograms(candidate: Omit<Programs, 'major'>, bin: string): Promise<Programs> {
   const printed = await candidate.run('initdb', ['--version']).catch(cause => {
     throw new Error(
-      `PostgreSQL's programs in ${bin} do not run here: ${cause.message}. Install again with the packages' install ` +
-        'scripts allowed, or set DATABASE_URL to your own PostgreSQL.',
+      `PostgreSQL's programs in ${bin} do not run here: ${cause.message}. Install the packages again and ` +
+        'allow their install scripts, or set DATABASE_URL to your own PostgreSQL.',
       { cause },
     )
   })
@@ -91,7 +92,8 @@ function createPrograms(bin: string, wrapper: string[], uid: number | undefined)
     const [first, ...rest] = [...wrapper, join(bin, name), ...args]
     return [first!, rest]
   }
-  // With LC_ALL=C, messages are in English. PostgreSQL would refuse a locale that is not installed.
+  // With LC_ALL=C, messages are in English. Every system has this locale, and PostgreSQL refuses a locale that is not
+  // installed.
   const options = { ...(uid !== undefined && { uid, gid: uid }), env: { PATH: process.env.PATH, LC_ALL: 'C' } }
   return {
     async run(name, args) {
@@ -104,8 +106,8 @@ function createPrograms(bin: string, wrapper: string[], uid: number | undefined)
     async giveToDatabaseUser(folder) {
       if (uid === undefined) return
       if (uid === NOBODY_UID) await allowTraversal(dirname(folder))
-      // The previous startup may have used another user. The folder itself comes last, so the next startup repeats an
-      // interrupted change.
+      // The previous startup may have used another user. The owner of the folder itself changes last. So if this change
+      // is interrupted, the next startup repeats it.
       if ((await stat(folder)).uid === uid) return
       const inside = await readdir(folder, { recursive: true })
       for (const path of [...inside.map(name => join(folder, name)), folder]) await chown(path, uid, uid)

@@ -33,26 +33,27 @@ const SERVER_SETTINGS = {
   log_error_verbosity: 'terse',
 }
 
-// Upper and lower case follow Unicode, and texts are sorted by code point. Since version 17 this locale is built into
-// PostgreSQL, so it is the same on every platform.
+// With this locale, upper and lower case follow Unicode, and strings are sorted by code point. Since version 17 the
+// locale is built into PostgreSQL, so it is the same on every platform.
 const LOCALE = ['--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8', '--locale', 'C']
 // The locale for programs of an older PostgreSQL.
 const PORTABLE_LOCALE = ['--locale', 'C.UTF-8']
 
 type Options = {
-  /** The folder with the programs of another PostgreSQL. By default, the installed programs are used. */
+  /** The folder with the programs of another PostgreSQL. By default, the programs that npm installed are used. */
   bin?: string | undefined
   settings?: Record<string, string>
-  /** Is called when this process only waits for the server or for initdb. The caller can then do other work. */
+  /** Called while this process only waits for the server or for initdb. The caller can use this time for other work. */
   onWaiting?: () => void
 }
 
 /**
  * Starts a PostgreSQL server with its data in `<dataDir>/postgres`, or adopts the server that a killed process left
- * running there. Only one process owns the server. It holds an advisory lock, which PostgreSQL frees when the process
- * ends.
+ * running there. Only one process owns the server. The owner holds an advisory lock, which PostgreSQL frees when the
+ * owner ends.
  * @returns the URL of the database, and `stop`, which stops the server within 9 s
- * @throws if another running process owns the server, or if the server cannot start. The message says what to do
+ * @throws if another running process owns the server
+ * @throws if the server cannot start. The message tells the operator what to do
  */
 export async function startEmbedded(
   dataDir: string,
@@ -94,9 +95,9 @@ export async function findRunningEmbedded(dataDir: string): Promise<string | und
 }
 
 /**
- * Starts a server for tests. It is fast because it does not flush data to disk, so a crash of the machine may lose
- * data.
- * @returns the same as `startEmbedded`. The URL belongs to a superuser
+ * Starts a server for tests. The server is fast, because it does not flush data to disk. A crash of the machine may
+ * lose data.
+ * @returns the same as `startEmbedded`. The user in the URL is a superuser
  */
 export async function startThrowAway(folder: string, bin: string | undefined, log: FastifyBaseLogger) {
   return startEmbedded(folder, log, { bin, settings: { fsync: 'off', max_connections: '200' } })
@@ -119,7 +120,8 @@ async function becomeOwner(
     try {
       return { postmaster, url, ownerLock: await acquireOwnerLock(url, dirname(cluster), log) }
     } catch (error) {
-      // If the owner was stopping the server, the next attempt waits for that and starts another server.
+      // The owner may have stopped the server. In this case, the next attempt waits until the server is gone, and
+      // starts another server.
       const current = await findPostmaster(cluster)
       if ((current?.pid === postmaster.pid && current.status === 'ready') || attempt === 5) throw error
     }
@@ -145,14 +147,16 @@ async function findOrStart(
     if (!postmaster && !isStartedServerRunning?.()) {
       // Another program may have taken the free port, or children of a killed server may still run. Five attempts are
       // enough for these cases. More attempts would hide another error.
-      if (starts === 5) throw new Error(`The embedded database does not start. ${cluster}.log says why.`)
+      if (starts === 5) throw new Error(`The embedded database does not start. See ${cluster}.log for the reason.`)
       await delay(starts * 200)
       starts += 1
       isStartedServerRunning = await start()
     }
     await delay(10)
   }
-  throw new Error(`The embedded database was not ready within ${READY_TIMEOUT_MS / 1000} s. ${cluster}.log says why.`)
+  throw new Error(
+    `The embedded database was not ready within ${READY_TIMEOUT_MS / 1000} s. See ${cluster}.log for the reason.`,
+  )
 }
 
 /** Starts a server on a free port. @returns a function that tells whether the server process still runs */
@@ -179,7 +183,7 @@ async function startPostmaster(
 }
 
 /**
- * Copies a log that has become too long to `<path>.1` and then truncates it. The file itself stays, because the server
+ * If a log file is too long, copies it to `<path>.1` and truncates it. The file is not replaced, because the server
  * keeps appending to it.
  */
 async function rotateLog(path: string): Promise<void> {

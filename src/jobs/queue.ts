@@ -9,22 +9,24 @@ import { WorkerHeartbeat } from './worker-heartbeat.ts'
 
 export type Task = (payload: unknown) => Promise<void>
 
-/** The maximum number of jobs of one name that run at the same time in one process. Jobs mostly wait for a socket. */
+/**
+ * The maximum number of jobs of one name that run at the same time in one process. Jobs mostly wait for the network.
+ */
 const CONCURRENCY = 4
-/** How often the queue polls. Polling finds postponed jobs, and new jobs whose notification was lost. */
+/** How often the queue polls. Polling finds postponed jobs, and new jobs whose NOTIFY message was lost. */
 const POLL_MS = 2_000
 const RETRY_MS = 100
 // How long `stop` waits for running jobs: "finish what runs, close, within 10 s".
 const FINISH_MS = 7_000
 
 /**
- * Runs jobs until the worker is stopped. Each job runs at least once. Each job name has its own pool, so a silent mail
- * server delays only mails. A failed job is retried after about 3 s, then 7 s, and then every 20 s. The task decides
- * when a retry is too late.
+ * Runs jobs until the worker is stopped. Each job runs at least once. Each job name has its own pool of workers, so a
+ * mail server that does not reply delays only mails. A failed job is retried after about 3 s, then 7 s, and then every
+ * 20 s. Each task itself checks whether a retry comes too late.
  * @param url the URL of the database
  * @param tasks the tasks by job name
- * @returns `stop`, which takes no new jobs, lets running jobs finish for up to 7 s, and closes the connections. Another
- *   worker later runs the unfinished jobs again, as it does after the death of a worker
+ * @returns `stop`. It takes no new jobs, lets running jobs finish for up to 7 s, and closes the connections. Another
+ *   worker later runs the unfinished jobs again, as after the death of a worker
  */
 export async function startWorker(
   url: string,
@@ -32,8 +34,8 @@ export async function startWorker(
   { log }: { log: FastifyBaseLogger },
 ): Promise<{ stop(): Promise<void> }> {
   const names = Object.keys(tasks)
-  // Each pool listens on one connection. The heartbeat uses one connection, and for a moment two. Three connections run
-  // statements.
+  // Each pool of workers listens on one connection. The heartbeat uses one connection, or two for a moment. Three more
+  // connections run statements.
   const database = connect(url, { max: names.length + 5, name: 'courtside-worker' })
   const pools = new Map<string, WorkerPool>()
   const presence = new WorkerHeartbeat(database.pool, log)
@@ -82,17 +84,18 @@ function options(log: FastifyBaseLogger) {
     pollInterval: POLL_MS,
     // Logs only the message, because the metadata of the message contains whole jobs.
     logger: new Logger(() => (_level, message) => log.debug({ from: 'queue' }, message)),
-    // A delay of 0 batches the completions of one tick. Without batches the library does not wait for its completions.
-    // Then a failed completion would end the process, and `gracefulShutdown` would not wait for running completions.
+    // The library marks finished jobs with a statement. With a delay of 0, one statement marks all jobs that finish in
+    // one tick. Without batches, the library does not wait for the statement. A failed statement would then end the
+    // process, and `gracefulShutdown` would not wait for a running statement.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
   }
 }
 
 /**
- * Returns the pool that the library uses. This pool hides lost connections from the library, which would otherwise
- * sleep for minutes or stop. A mail that was sent but not marked as completed would also be sent again. So each
- * statement waits until the database is back and this process holds its locks. Every statement of the library is
- * independent and can be repeated.
+ * Returns the connection pool for the library. It hides lost connections from the library. If the library noticed a
+ * lost connection, it would sleep for minutes or stop. It might also send a mail again, because it could not mark the
+ * job of the mail as completed. So each statement waits until the database is back and this process holds its locks.
+ * Every statement of the library is independent and can be repeated.
  */
 function retryingPool(pool: pg.Pool, presence: WorkerHeartbeat, stopping: () => boolean): pg.Pool {
   async function query(config: pg.QueryConfig): Promise<Pick<pg.QueryResult, 'rows'>> {
@@ -117,7 +120,7 @@ function retryingPool(pool: pg.Pool, presence: WorkerHeartbeat, stopping: () => 
 type TaskDependencies = { log: FastifyBaseLogger; presence: WorkerHeartbeat; patient: pg.Pool }
 
 /**
- * Wraps a task for the library. The wrapper replaces an error by a short reason, because the library stores the error
+ * Wraps a task for the library. The wrapper replaces an error with a short reason, because the library stores the error
  * in the job's row.
  */
 function wrapTask(name: string, task: Task, { log, presence, patient }: TaskDependencies) {
@@ -128,8 +131,9 @@ function wrapTask(name: string, task: Task, { log, presence, patient }: TaskDepe
     } catch (error) {
       const fault = describeError(error)
       log.warn({ task: name, job: job.id, attempt: job.attempts, ...fault }, 'a job failed and will be tried again')
-      // The library waits e^attempts seconds before a retry. Sign-in codes are valid for only 15 min, so the wait is
-      // limited to 20 s. If a job still fails after a day, the cause is a bug, so the attempts may then run out.
+      // The library waits e^attempts seconds before a retry. Sign-in codes are valid for only 15 min, so this statement
+      // limits the wait to 20 s: it keeps `attempts` at 3 or less. A job that still fails after a day has a bug. After
+      // a day, `attempts` grows to its maximum, and the library gives up.
       await patient.query({
         text: `update graphile_worker._private_jobs set attempts = least(attempts, 3)
           where id = $1 and created_at > now() - interval '1 day'`,

@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 
-// PostgreSQL ends the session of a killed worker at once. The worker's jobs are freed when its lock has been missing
-// for 5 s, so at most 7 s after its death. A live worker that lost its connection can take its lock again within these
-// 5 s.
+// PostgreSQL ends the database session of a killed worker at once. The worker's jobs are freed when its lock has been
+// missing for 5 s, which is at most 7 s after the worker's death. A live worker that lost its connection can take its
+// lock again within these 5 s.
 const LOOK_MS = 1_000
 const GRACE_MS = 5_000
 const RECONNECT_MS = 250
@@ -22,13 +22,14 @@ type LockedJob = { id: string; worker: string; alive: boolean }
  * Shows that the workers of this process are alive, and frees the jobs of dead workers. graphile-worker itself would
  * keep the jobs of a killed worker locked for four hours.
  *
- * Each worker holds an advisory lock. The key of the lock is a hash of the worker's id, which `locked_by` contains. The
- * lock belongs to a session, so it ends when the worker dies. The lock is shared. So after a lost connection the worker
- * can take it again at once, even if the server has not ended the old session yet.
+ * Each worker holds an advisory lock. The key of the lock is a hash of the worker's id. The column `locked_by` of a job
+ * contains the same id. The lock belongs to a database session, so it ends when the worker dies. The lock is shared. So
+ * after a lost connection the worker can take the lock again at once, even if the server has not ended the old database
+ * session yet.
  *
- * A worker counts as gone only if its lock stays missing for GRACE_MS. A process starts this count again after it has
- * lost its own connection. When the database restarts, all workers lose their locks, and each needs time to take its
- * lock again.
+ * A worker counts as gone only if its lock stays missing for GRACE_MS. When the database restarts, all workers lose
+ * their locks, and each worker needs time to take its lock again. So a process that has lost its own connection starts
+ * to count GRACE_MS again.
  */
 export class WorkerHeartbeat {
   readonly #pool: pg.Pool
@@ -90,7 +91,7 @@ export class WorkerHeartbeat {
         client = await this.#pool.connect()
         client.once('end', () => this.#wake.abort())
         await this.#watch(client, () => {
-          // Releases the previous session only now, because the new session holds the locks too.
+          // Closes the previous connection only now, because the new connection holds the locks too.
           previous?.release(true)
           previous = undefined
         })
@@ -110,8 +111,8 @@ export class WorkerHeartbeat {
   }
 
   async #watch(client: pg.PoolClient, locked: () => void): Promise<void> {
-    // A machine that loses power does not close its connections. With these settings the server detects this in about 5
-    // s.
+    // A machine that loses power does not close its connections. With these settings the server detects such a dead
+    // connection in about 5 s.
     await client.query(`select set_config('tcp_keepalives_idle', '2', false),
       set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '3', false)`)
     const locks = new Set<string>()
@@ -149,7 +150,8 @@ export class WorkerHeartbeat {
 
     const missing = new Set<string>()
     for (const { id, worker, alive } of rows) {
-      // Our worker has locked this job, but no task has received it. The connection broke before the reply arrived.
+      // Our worker has locked this job, but no task has received it. The connection must have broken before the reply
+      // arrived.
       if (this.#workers.has(worker)) {
         if (!this.#begun.has(id)) missing.add(`job ${id}`)
       } else if (!alive) missing.add(`worker ${worker}`)
@@ -179,8 +181,8 @@ export class WorkerHeartbeat {
         [named('job'), [...this.#workers]],
       ),
     )
-    // The library sends the same notification for a new job. Without it, workers would notice freed jobs only at the
-    // next poll.
+    // The library sends the same NOTIFY message for a new job. Without this message, workers would notice freed jobs
+    // only at the next poll.
     await client.query(timed(`select pg_notify('jobs:insert', '{"count": 10}')`))
     this.#log.warn({ gone: gone.length }, 'freed the jobs of workers that are gone')
   }
@@ -190,7 +192,7 @@ export class WorkerHeartbeat {
   }
 }
 
-/** Returns a statement with a timeout. The session may be dead although no error was reported. */
+/** Returns a statement with a timeout. The connection may be dead although no error was reported. */
 function timed(text: string, values: unknown[] = []): pg.QueryConfig & { query_timeout: number } {
   return { text, values, query_timeout: 4_000 }
 }
