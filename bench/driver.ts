@@ -55,8 +55,8 @@ try {
 }
 
 /**
- * Connects the package `postgres` with the same settings as `connectReads`. Its int8 parser does not check the range of
- * numbers, so it has less work than ours.
+ * Connects the package `postgres` with the same settings as `connectReads`. Its int8 parser does less work than our
+ * parser, because it does not check the range of numbers.
  * @param sizes the number of connections of each pool; the pools get the statements in turn
  */
 function connectPostgres(name: string, url: string, sizes: number[]): Contender {
@@ -85,7 +85,10 @@ function toTemplate(text: string): TemplateStringsArray {
   return template
 }
 
-/** Runs each contender once per round, in reverse order in every second round. Returns the runs of each round. */
+/**
+ * Runs each contender once per round, and reverses the order of the contenders in every second round.
+ * @returns the runs of each round
+ */
 async function runByTurns(statement: Statement, contenders: Contender[]): Promise<Map<Contender, Run>[]> {
   const expected = await statement(contenders[0]!.sql, 1)
   for (const { sql } of contenders) {

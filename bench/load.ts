@@ -27,10 +27,10 @@ export type LoadResult = {
 }
 
 /**
- * Puts a program under load. Without a rate, each connection sends its next request as soon as it has an answer. This
- * measures the throughput. With a rate, each request has a due time that does not depend on earlier requests. If no
- * connection is free at the due time, the waiting time counts as latency. So if a program pauses, the latency of every
- * request that is due in the pause includes the pause.
+ * Puts a program under load. Without a rate, each connection sends its next request as soon as it has an answer. Such a
+ * load measures the throughput. With a rate, each request has a due time that does not depend on earlier requests. If
+ * no connection is free at the due time, the waiting time counts as latency. So if a program pauses, the latency of
+ * every request that is due in the pause includes the rest of the pause.
  * @throws Error if the status of an answer is not 2xx, or if `check` throws
  */
 export async function load(options: Load): Promise<LoadResult> {

@@ -11,7 +11,7 @@ export type Bench = {
   seconds: number
   /** Whether to send only a few requests and check the answers, without measuring. */
   smoke: boolean
-  /** The only workload to measure, in a part with several workloads. */
+  /** The only workload to measure in a part with several workloads. If it is undefined, all workloads are measured. */
   just: string | undefined
   /** The folder of another checkout to compare with this checkout. */
   against: string | undefined
@@ -47,7 +47,10 @@ export const CONNECTIONS = 32
 const LEAD_IN_SECONDS = 0.5
 const WARM_UP_SECONDS = 2
 
-/** Latencies vary more from run to run than the throughput does. So they get this many times as many runs. */
+/**
+ * Latencies vary more from run to run than the throughput does. So the number of runs for latencies is the number of
+ * rounds times this factor.
+ */
 const LATENCY_RUNS_FACTOR = 3
 
 /**
@@ -61,7 +64,7 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
     for (const contender of contenders) await smoke(contender)
     return contenders.map(({ name }) => ({ name, perSecond: 0, cpu: 0, databaseCpu: 0, p50: 0, p99: 0, busy: 0 }))
   }
-  // Before the first run, V8 must compile the code in each process.
+  // These runs are a warm-up: in each process, V8 must compile the code before the first measured run.
   for (const contender of contenders) {
     await run(bench, contender, { seconds: WARM_UP_SECONDS * contender.programs.length })
   }
@@ -88,8 +91,8 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
   })
 
   /**
-   * Returns whether a contender can keep up with the rate. If it cannot, its queue only grows, so its percentiles mean
-   * nothing.
+   * Returns whether a contender can keep up with the rate. The queue of a slower contender only grows, so its
+   * percentiles would mean nothing.
    */
   function keepsUp({ name }: Contender): boolean {
     return figures.find(each => each.name === name)!.perSecond > rate * 1.2

@@ -21,8 +21,8 @@ export type Postgres = {
   stop(): Promise<void>
 }
 
-// PostgreSQL flushes commits to the disk as in production. It has enough memory, so only commits wait for the disk.
-// The settings make checkpoints rare, because a checkpoint slows down the program that is being measured.
+// PostgreSQL flushes commits to the disk as in production. PostgreSQL has enough memory, so only commits wait for the
+// disk. The settings make checkpoints rare, because a checkpoint slows down the program that is being measured.
 const SETTINGS = {
   max_connections: '200',
   shared_buffers: '1GB',

@@ -27,7 +27,7 @@ export const INTAKE_KEY = 'Qe8Rt2Yu6Io0Pa4Sd9Fg3Hj7Kl1Zx5Cv'
 const CHECKOUT = new URL('..', import.meta.url).pathname
 const READY_TIMEOUT_MS = 60_000
 
-// The folder of the programs' output. It is deleted only if the bench succeeds.
+// The folder for the output of the programs. It is deleted only if the bench succeeds.
 const logs = mkdtempSync(join(tmpdir(), 'courtside-bench-logs-'))
 const running = new Set<ChildProcess>()
 process.once('exit', code => {
@@ -38,7 +38,8 @@ process.once('exit', code => {
 
 /**
  * Starts the service as in production: it logs every answer to a file, and its clients are behind a proxy.
- * @param checkout the folder of its code. With another checkout, the bench can measure the effect of a change.
+ * @param checkout the folder with the code of the service. With another checkout, the bench can measure the effect of a
+ * change.
  */
 export function startService(
   databaseUrl: string,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { formatRatio, goalRow } from './report.ts'
 
-test('goalRow compares the rounded figure with the goal', () => {
+test('goalRow rounds a figure before it compares the figure with the goal', () => {
   const cases = [
     [1.104, { max: 1.1 }, '1.10 ×', true],
     [1.106, { max: 1.1 }, '1.11 ×', false],

@@ -12,7 +12,7 @@ export type Part = { rows: Row[]; comparisons?: Comparison[]; notes?: string[] }
 export type Goal = { min: number } | { max: number }
 
 /**
- * Makes a row for the table of goals. It compares the rounded figure with the goal, because the table shows this
+ * Makes a row for the table of goals. It compares the rounded figure with the goal, because the table shows the rounded
  * figure.
  */
 export function goalRow(work: string, value: number, goal: Goal, show = formatNumber): Row {

@@ -27,7 +27,7 @@ export function post(
   return `POST ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${text}`
 }
 
-/** Returns the header in which a proxy names its client, with a random address of 10.0.0.0/8. */
+/** Returns the HTTP header in which a proxy names its client, with a random address from 10.0.0.0/8. */
 export function randomClientHeader(): Record<string, string> {
   const byte = () => Math.floor(Math.random() * 256)
   return { 'X-Forwarded-For': `10.${byte()}.${byte()}.${byte()}` }

@@ -1,7 +1,7 @@
 // npm run bench [-- --only PART] [--just WORK] [--against CHECKOUT] [--rounds N] [--seconds N] [--data FOLDER]
 //   [--write] [--smoke]
-// `growth` runs only with `--only growth`, because it creates ten million rows. This takes minutes and about 10 GB. The
-// rows stay in FOLDER.
+// `growth` runs only with `--only growth`, because it creates ten million rows. This takes minutes and about 10 GB of
+// disk space. The rows stay in FOLDER.
 import { execFile } from 'node:child_process'
 import { totalmem } from 'node:os'
 import { parseArgs, promisify } from 'node:util'

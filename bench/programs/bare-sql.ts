@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { Sql } from '../../src/db/sql.ts'
 import { prepareStatement } from '../../src/db/statement.ts'
 
-/** Runs statements. It is a pool, or one connection of a pool inside a transaction. */
+/** Runs statements: a pool for single statements, or one connection of a pool for a transaction. */
 type Target = pg.Pool | pg.PoolClient
 
 /**

@@ -5,8 +5,9 @@ import type { GameEvent } from '../../src/games/parse-event.ts'
 import { type NewNotification, store } from '../../src/notifications/store.ts'
 
 /**
- * Inserts the same rows as the intake, in a plain transaction: the event, the game, its schedule and the notifications.
- * It checks nothing and reads nothing. All notifications have the same title and message.
+ * Creates a handler that inserts the same rows as the intake: the event, the game, its schedule and the notifications.
+ * The handler uses a plain transaction. It checks nothing and reads nothing. All notifications have the same title and
+ * message.
  */
 export function createIntakeCeiling(sql: Sql) {
   return async (body: any): Promise<unknown> => {

@@ -10,13 +10,17 @@ import { callers, pickNotificationId, type Seed, seedService } from '../seed.ts'
 const SMALL: Seed = { users: 1_000, notifications: 10_000 }
 export const LARGE: Seed = { users: 1_000_000, notifications: 10_000_000 }
 
-// The same number of users sends requests to each service. Otherwise, the number of users would affect the result.
+// Each service gets requests from the same number of users. Otherwise, the number of these users would affect the
+// result.
 const CALLER_COUNT = 1_000
 // In both databases, these users have enough notifications to fill page 50.
 const HEAVY_USERS = 5
 const HEAVY_NOTIFICATIONS = 1_000
 
-/** Sends the same requests to two services. The database of the second has 1 000 times as many rows as the first. */
+/**
+ * Sends the same requests to two services. The database of the second service has 1 000 times as many rows as the
+ * database of the first.
+ */
 export async function growth(bench: Bench): Promise<Part> {
   const [few, many] = bench.smoke ? [SMALL, { users: 2_000, notifications: 20_000 }] : [SMALL, LARGE]
   // The small database is always created again, because a run of the bench adds many rows to it.
@@ -77,8 +81,8 @@ async function createSeededDatabase(bench: Pick<Bench, 'postgres'>, name: string
 
 /**
  * Loads the tables into the cache of the operating system, and the indexes into the shared buffers of PostgreSQL. A
- * server that has run for some time has them there too. Otherwise, the bench would measure the disk for hours, until
- * every page has been read once.
+ * server that has run for some time also has its tables and indexes in these caches. Without this step, the bench would
+ * measure the disk for hours, until every page has been read once.
  */
 async function warmCaches(url: string): Promise<void> {
   await administer(url, 'create extension if not exists pg_prewarm')

@@ -9,7 +9,7 @@ import { formatRatio, goalRow, type Part } from '../report.ts'
 import { post, randomClientHeader } from '../requests.ts'
 import { seedService } from '../seed.ts'
 
-/** The requests that sign a user up in a program. */
+/** The requests that sign a user up with one of the measured programs. */
 type SignUpApi = {
   program: Program
   requestCode: (email: string) => string
@@ -134,7 +134,7 @@ function courtsideSignUp(program: Program, url: string): SignUpApi {
       return post('/api/v1/auth/request-otp', body, undefined, randomClientHeader())
     },
     async takeCodes() {
-      // The encrypted codes are in the jobs of the queue. No worker runs, so this statement takes the jobs.
+      // The encrypted codes are in the jobs of the queue. No worker runs, so this statement removes the jobs.
       const rows = await administer(
         url,
         `with taken as (delete from graphile_worker._private_jobs returning payload)

@@ -9,7 +9,7 @@ import { get, pickRandom } from '../requests.ts'
 import { callers, seedService } from '../seed.ts'
 
 /**
- * Measures the startup with the embedded PostgreSQL, which takes longer than with an external PostgreSQL. Also measures
+ * Measures the startup with the embedded PostgreSQL. With an external PostgreSQL, the startup is faster. Also measures
  * the memory of a process with ROLE=all.
  */
 export async function start(bench: Bench): Promise<Part> {

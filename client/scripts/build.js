@@ -1,11 +1,13 @@
-// Compiles the client into client/dist. `npm ci` runs this file, perhaps with an older Node that cannot run TypeScript.
+// Compiles the client into client/dist. This file is JavaScript, because `npm ci` may run it with an older Node that
+// cannot run TypeScript.
 import { spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
 const client = fileURLToPath(new URL('..', import.meta.url))
-// We use the compiler of the root. The client has an older version, which only openapi-typescript uses.
+// We use the TypeScript compiler of the root package. The client's own TypeScript is older, and only openapi-typescript
+// uses it.
 const root = new URL('../../package.json', import.meta.url)
 let compiler
 try {

@@ -26,9 +26,9 @@ export class Courtside {
   }
 
   /**
-   * Requests a code by mail. To sign in, pass only the e-mail. To sign up, pass all fields.
-   * @returns the message of the service. `retryAfter` is the number of seconds until another code can be requested. It
-   * is undefined if the service does not state the number.
+   * Requests a code by mail. To sign in, pass only the e-mail address. To sign up, pass all fields.
+   * @returns the message of the service. `retryAfter` is the number of seconds until another code can be requested.
+   * `retryAfter` is undefined if the answer does not contain this number.
    */
   async requestOtp(credentials: CredentialsRequest): Promise<Message & { retryAfter: number | undefined }> {
     const endpoint = 'POST /api/v1/auth/request-otp'
@@ -44,7 +44,7 @@ export class Courtside {
     return body
   }
 
-  /** Returns whether a token is stored. Only the next call shows whether the service still accepts the token. */
+  /** Returns whether a token is stored. This method does not check whether the service still accepts the token. */
   async signedIn(): Promise<boolean> {
     return (await this.#session.token()) !== null
   }

@@ -15,7 +15,7 @@ type AnyState = Omit<EventData, 'score' | 'starts_at' | 'actor_id'> & { actor_id
 type GameState = AnyState & { starts_at: string }
 
 /**
- * An event about a game. `data` is the state of the game after the event. For each event type, this type requires the
+ * An event about a game. `data` is the state of the game after the event. For each event type, `GameEvent` requires the
  * same data as the service.
  */
 export type GameEvent = {
@@ -29,5 +29,5 @@ export type GameEvent = {
   | { type: ScoreType; data: AnyState & { starts_at?: string; score: Score } }
 )
 
-/** An event that has an id and a time. If the reporter sends it again, the service recognizes the repeat. */
+/** An event that has an id and a time. If you report this event again, the service recognizes the repetition. */
 export type ReportedEvent = GameEvent & CloudEvent

@@ -3,8 +3,9 @@ import type { Watch } from './watch-types.ts'
 
 /**
  * Opens one stream and reports its events until the stream ends.
- * @returns false if the platform cannot read the body of an answer as a stream
- * @throws CourtsideError if the service refuses the request; if the stream breaks, the error that broke it
+ * @returns true when the stream has ended; false if the platform cannot read the body of an answer as a stream
+ * @throws CourtsideError if the service refuses the request
+ * @throws the error of the platform if the stream breaks
  */
 export async function followStream({ source, timing, notifier, signal }: Omit<Watch, 'pause'>): Promise<boolean> {
   notifier.setState('connecting')

@@ -20,7 +20,10 @@ export type JsonAnswer<T> = {
   retryAfter: number | undefined
 }
 
-/** Limits each request. If a phone has no network, a request could otherwise hold the refresh lock for minutes. */
+/**
+ * The time limit of each request. Without a limit, a request on a phone without a network could hold the refresh lock
+ * for minutes.
+ */
 const TIMEOUT_MS = 30_000
 
 type TransportOptions = { url: string; language?: string | undefined; fetch?: typeof fetch | undefined }

@@ -1,4 +1,7 @@
-/** Calls a listener. If the listener throws, a timer throws its error again, so the error does not reach our caller. */
+/**
+ * Calls a listener. If the listener throws, a timer rethrows the error, so the error does not reach the caller of this
+ * function.
+ */
 export function callListener(call: () => void): void {
   try {
     call()

@@ -20,7 +20,10 @@ export class Notifications {
     return this.#session.call('GET /api/v1/notifications', { query })
   }
 
-  /** Yields pages of notifications, newest first. New notifications that arrive meanwhile cause no repeats or gaps. */
+  /**
+   * Yields pages of notifications, newest first. New notifications that arrive meanwhile cause neither duplicates nor
+   * gaps.
+   */
   async *pages({ per_page = 20 }: { per_page?: number } = {}): AsyncGenerator<NotificationPage, void, undefined> {
     let page = await this.list({ per_page })
     yield page
@@ -65,8 +68,8 @@ export class Notifications {
 
   /**
    * Starts a watch, which reports each change of the inbox to the watcher. The watch ends when the caller stops it or
-   * when the session ends. It reads the stream. If no stream is possible, it polls the list. This method never throws.
-   * `onState` reports the state of the watch.
+   * when the session ends. The watch reads the stream. If no stream is possible, the watch polls the list. This method
+   * never throws. `onState` reports the state of the watch.
    * @returns a function that stops the watch
    */
   watch(watcher: Watcher): () => void {

@@ -40,8 +40,8 @@ export class Reporter {
   }
 
   /**
-   * Adds an id and a time to an event that lacks them. `report` does the same. If you may report an event again after a
-   * failure or a crash, call `name` first and store its result. The service then recognizes the repeat.
+   * Adds an id and a time to an event that has none. `report` also does this. If you may report an event again after a
+   * failure or a crash, call `name` first and store the named event. The service then recognizes the repetition.
    */
   name(event: GameEvent): ReportedEvent {
     const { id = crypto.randomUUID(), time = new Date() } = event
@@ -89,7 +89,9 @@ export class Reporter {
   }
 }
 
-/** Returns whether another attempt may succeed. A 2xx answer that is not JSON came from a proxy. */
+/**
+ * Returns whether another attempt may succeed. A 2xx answer that is not JSON came from a proxy, not from the service.
+ */
 function isTransient(error: unknown): error is CourtsideError {
   if (!(error instanceof CourtsideError)) return false
   const { status, code } = error

@@ -45,7 +45,10 @@ export class Session {
     await this.token()
   }
 
-  /** Removes the token. @param remember whether to keep it as `last_token`, to select the lane of the next sign-in */
+  /**
+   * Removes the token.
+   * @param remember whether to keep the token as `last_token`, which selects the lane of the next sign-in
+   */
   async end({ remember }: { remember: boolean }): Promise<void> {
     const token = await this.#storage.get('token')
     if (!remember) await this.#storage.set('last_token', null)
@@ -54,7 +57,11 @@ export class Session {
     await this.token()
   }
 
-  /** Calls an endpoint that requires a signed-in user. @returns the body of its answer @throws CourtsideError */
+  /**
+   * Calls an endpoint that requires a signed-in user.
+   * @returns the body of the answer
+   * @throws CourtsideError
+   */
   call<E extends Endpoint>(endpoint: E, input: Input<E>): Promise<Answer<E>> {
     return this.#withToken(async token => {
       const request = { ...createRequest(endpoint, input), token }
@@ -64,7 +71,8 @@ export class Session {
 
   /**
    * Calls an endpoint that requires no token.
-   * @param lane whether to send the current token, otherwise the last token, to select the lane of this client
+   * @param lane whether to send a token that selects the lane of this client: the current token, or the last token if
+   * there is none
    * @throws CourtsideError
    */
   async callPublic<E extends Endpoint>(
@@ -89,17 +97,17 @@ export class Session {
     } catch (error) {
       if (token === null || !isUnauthenticated(error)) throw error
       const renewed = await this.renew(token)
-      // Another user may have signed in in another tab. We must not repeat the request with the token of another user.
+      // In another tab, another user may have signed in. We must not repeat the request with the token of that user.
       if (renewed === null || !isSameUser(token, renewed)) throw error
       return attempt(renewed)
     }
   }
 
   /**
-   * Returns a token newer than `stale`. Concurrent calls share one refresh. If another tab has refreshed the
-   * token meanwhile, this method returns the token of that tab.
+   * Returns a token newer than `stale`. Concurrent calls share one refresh. If another tab has refreshed the token
+   * meanwhile, this method returns the token of that tab.
    * @returns null if the session has ended
-   * @throws CourtsideError if the service neither refreshes nor refuses the token; the token stays stored
+   * @throws CourtsideError if the service neither refreshes nor refuses the token; in this case the token stays stored
    */
   async renew(stale: string): Promise<string | null> {
     const current = await this.token()
@@ -126,7 +134,8 @@ export class Session {
   }
 
   async #refresh(stale: string, hasWaited: boolean): Promise<string | null> {
-    // The tab that held the lock may have stored a new token. In some browsers we can read it only a little later.
+    // The tab that held the lock may have stored a new token. In some browsers we can read the new token only a little
+    // later.
     let current = await this.token()
     for (let looks = 0; hasWaited && current === stale && looks < 10; looks += 1) {
       await wait(20)

@@ -11,11 +11,11 @@ export type Sync = { unread_count: number; latest_id: number | null }
 export type WatchState = 'connecting' | 'live' | 'polling' | 'waiting' | 'stopped'
 
 export type Watcher = {
-  /** Is called first, and again after every gap in the stream. */
+  /** Called first, and again after every gap in the stream. */
   onSync?: (sync: Sync) => void
-  /** Is called for each new notification. The same id may come twice, and a lower id may come later, so compare ids. */
+  /** Called for each new notification. A notification may come twice, and ids may come in any order, so compare ids. */
   onNotification?: (notification: Notification) => void
-  /** Is called when the unread count may have changed, and after each call of `onSync`. */
+  /** Called when the unread count may have changed, and after each call of `onSync`. */
   onUnreadCount?: (unreadCount: number) => void
   onState?: (state: WatchState) => void
   /** Stops the watch when the signal is aborted. */
@@ -41,7 +41,10 @@ export type NotificationSource = {
 }
 
 export type Timing = {
-  /** How long to wait for the headers of the answer. A proxy may hold back the headers until the answer is complete. */
+  /**
+   * How long to wait for the HTTP headers of the answer. A proxy may hold back the headers until the answer is
+   * complete.
+   */
   headMs: number
   /** How long a stream may be silent before the watch closes it. */
   idleMs: number
@@ -52,7 +55,7 @@ export type Timing = {
   pollMs: number
   /** After this number of polls the watch tries the stream again. */
   maxPolls: number
-  /** The base of the backoff between attempts. `maxMs` is its limit. */
+  /** The base of the exponential backoff between attempts. `maxMs` is the limit of the backoff. */
   baseMs: number
   maxMs: number
 }
@@ -62,7 +65,7 @@ export type Watch = {
   source: NotificationSource
   timing: Timing
   notifier: WatcherNotifier
-  /** Is aborted when the watch stops. */
+  /** Aborted when the watch stops. */
   signal: AbortSignal
   /** Waits until the time has passed, the network comes back or the watch stops. */
   pause: (milliseconds: number) => Promise<void>

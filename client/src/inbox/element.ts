@@ -152,7 +152,8 @@ export class CourtsideInbox extends Base {
   async #remove(id: number): Promise<void> {
     const index = this.#list!.items.findIndex(item => item.id === id)
     if (!(await this.#attempt(list => list.delete(id)))) return
-    // The focus was on the removed row. The next row receives the focus, otherwise the last row, otherwise the heading.
+    // The focus was on the removed row. Move it to the next row. If there is no next row, move it to the last row, and
+    // in an empty list to the heading.
     const { items } = this.#list!
     const next = items[Math.min(index, items.length - 1)]
     const target = next ? this.#rows?.get(next.id)?.remove : this.#view!.heading
@@ -160,7 +161,10 @@ export class CourtsideInbox extends Base {
     this.#announce(this.#texts.removed)
   }
 
-  /** Runs an action and shows its error, if any. @returns whether it succeeded and the same list is still open */
+  /**
+   * Runs an action. If it fails, shows its error.
+   * @returns whether the action succeeded and the same list is still open
+   */
   async #attempt(action: (list: InboxList) => Promise<void>): Promise<boolean> {
     const list = this.#list
     if (!list) return false

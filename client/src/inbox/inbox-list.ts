@@ -5,8 +5,9 @@ import { CourtsideError } from '../error.ts'
 export type ListState = 'idle' | 'loading' | 'failed' | 'ready'
 
 /**
- * The loaded notifications, newest first, and the actions on them. An answer of the service may be older than a live
- * notification or a deletion that we already know. In this case we keep the live notification or the deletion.
+ * The loaded notifications, newest first, and the actions on these notifications. An answer from the service may be
+ * older than a live notification or a deletion that we already know. In this case we keep the live notification or the
+ * deletion.
  */
 export class InboxList {
   items: Notification[] = []
@@ -16,7 +17,7 @@ export class InboxList {
   readonly #client: Courtside
   readonly #onChange: () => void
   readonly #deleted = new Set<number>()
-  /** The ids of the unread notifications that a running request marks or deletes. */
+  /** The ids of the unread notifications that a running request deletes or marks as read. */
   readonly #pending = new Set<number>()
   /** The live notifications that have arrived since the last load began. */
   #arrived = new Map<number, Notification>()
@@ -116,7 +117,8 @@ export class InboxList {
 
   /**
    * Runs a request that marks or deletes notifications. The unread count is lowered before the request, because the
-   * stream may report the new count before the answer arrives. A later subtraction would count the change twice.
+   * stream may report the new count before the answer arrives. If we lowered the count after the answer, we would
+   * subtract the change twice.
    */
   async #subtractUnread(ids: readonly number[], request: () => Promise<void>): Promise<void> {
     const isUnread = ({ id, is_read }: Notification) => !is_read && ids.includes(id) && !this.#pending.has(id)
@@ -126,7 +128,7 @@ export class InboxList {
     try {
       await request()
     } catch (error) {
-      // The service may have applied a request that failed here, so we ask the service for the count.
+      // The service may have applied the change although the request failed, so we ask the service for the count.
       this.#client.notifications.unreadCount().then(
         count => this.setUnread(count),
         () => {},
@@ -154,7 +156,7 @@ export class InboxList {
   }
 }
 
-/** Returns whether the error means that the notification no longer exists. */
+/** Returns whether the service answered that the notification does not exist. */
 function isGone(error: unknown): boolean {
   return error instanceof CourtsideError && error.status === 404
 }

@@ -20,7 +20,8 @@ export function createView(host: HTMLElement) {
   const body = h('div', { class: 'body' }, list, note, retry, more)
   const panel = h('section', { class: 'panel', id: 'panel', 'aria-labelledby': 'heading', hidden: '' })
   panel.append(h('header', {}, heading, markAll), problem, body)
-  // Screen readers announce a change only if the region was on the page before. So this region is outside the panel.
+  // Screen readers announce a new text in a region only if the region was already on the page. So this region is
+  // outside the panel, which may be hidden.
   const live = h('div', { class: 'hidden', role: 'status', 'aria-live': 'polite' })
 
   const shadow = host.attachShadow({ mode: 'open' })

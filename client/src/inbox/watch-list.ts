@@ -5,8 +5,8 @@ import type { InboxList } from './inbox-list.ts'
 type Panel = { isOpen(): boolean; onArrival(notification: Notification): void }
 
 /**
- * Updates a list with the live notifications. While the panel is closed, the list is not fetched, because the panel
- * fetches the list when it opens.
+ * Updates a list with the live notifications. While the panel is closed, this function does not fetch the list, because
+ * the element fetches the list when the panel opens.
  * @returns a function that stops the updates
  */
 export function watchList(client: Courtside, list: InboxList, panel: Panel): () => void {
