@@ -135,7 +135,7 @@ export interface paths {
         put?: never;
         /**
          * Report events about games and scores
-         * @description The body is a CloudEvent 1.0, or a batch of up to 100 events. The events of a batch take effect in their order, and each has its own result. `source` and `id` identify an event. A repeated event has no effect and gets the status `duplicate`, so it is always safe to send an event again.
+         * @description The body is a CloudEvent 1.0, or a batch of up to 100 events. The events of a batch take effect in their order, and each event gets its own result. `source` and `id` identify an event. A repeated event has no effect and gets the status `duplicate`, so it is always safe to send an event again.
          */
         post: operations["reportEvents"];
         delete?: never;
@@ -187,7 +187,7 @@ export interface paths {
         };
         /**
          * Receive new notifications as server-sent events
-         * @description The first event is `sync` with `{unread_count, latest_id}`. Another `sync` follows after every gap in the stream. A client that does not have the notification `latest_id` yet fetches the list. When changes commit, the stream sends `notification` events (a Notification) and an `unread_count` event (`{unread_count}`). A notification may still arrive after a `sync` that covers it, and ids may arrive in any order. So identify a notification by its `id`. A comment every 20 s keeps the connection alive. The stream ends when the token expires or the session ends. A user has at most 5 open streams: a further stream ends the oldest one.
+         * @description The first event is `sync` with `{unread_count, latest_id}`. Another `sync` follows after every gap in the stream. If a client does not have the notification with the id `latest_id` yet, the client fetches the list. When changes commit, the stream sends `notification` events (a Notification) and an `unread_count` event (`{unread_count}`). The stream may send a notification although an earlier `sync` already included it, and ids may arrive in any order. So identify a notification by its `id`. A comment every 20 s keeps the connection alive. The stream ends when the token expires or the session ends. A user has at most 5 open streams. If the user opens another stream, the oldest stream ends.
          */
         get: operations["streamNotifications"];
         put?: never;
@@ -262,14 +262,14 @@ export interface components {
              * @enum {string}
              */
             code: "validation_failed" | "otp_invalid" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "event_mismatch" | "throttled" | "wait" | "unavailable" | "server_error";
-            /** @description The messages for each field. Only a 422 has them. `body` stands for a body that the service could not read. */
+            /** @description The error messages for each field, only in a 422. `body` stands for a request body that could not be read. */
             errors?: {
                 [key: string]: string[];
             };
         };
         /**
          * CredentialsRequest
-         * @description A request with only `email` is a sign-in. With any other field it is a sign-up and needs all fields.
+         * @description A request with only `email` is a sign-in. A request with any other field is a sign-up and requires all fields.
          */
         CredentialsRequest: {
             /** @example marie.durand@example.com */
@@ -285,7 +285,7 @@ export interface components {
              */
             last_name?: string;
             /**
-             * @description Must be `true`: the person accepts the terms.
+             * @description Must be `true`, which means that the person accepts the terms.
              * @example true
              */
             accept_cgu?: boolean;
@@ -400,7 +400,7 @@ export interface components {
              */
             player_ids: number[];
             /**
-             * @description The user who caused the event. Required when a player joins or leaves: it is this player.
+             * @description The user who caused the event. Required when a player joins or leaves: the id of this player.
              * @example 43
              */
             actor_id?: number;
@@ -437,7 +437,7 @@ export interface components {
              */
             source: string;
             /**
-             * @description What happened. `game_created` and `game_updated` have no notification of their own. They report the state of the game.
+             * @description What happened. `game_created` and `game_updated` cause no notification of their own. They only report the state of the game.
              * @example game_joined
              * @enum {unknown}
              */
@@ -477,7 +477,7 @@ export interface components {
         };
         /** BatchResult */
         BatchResult: {
-            /** @description One result for each event, in their order. */
+            /** @description One result for each event, in the order of the events. */
             results: (components["schemas"]["EventResult"] | components["schemas"]["RejectedEvent"])[];
         };
         /** Notification */
@@ -660,7 +660,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description A request with only `email` is a sign-in. With any other field it is a sign-up and needs all fields. */
+        /** @description A request with only `email` is a sign-in. A request with any other field is a sign-up and requires all fields. */
         requestBody: {
             content: {
                 /**
@@ -1572,7 +1572,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description The notifications to mark. Without `ids`, all are marked. */
+                    /** @description The notifications to mark. Without `ids`, all notifications are marked. */
                     ids?: number[];
                 };
             };

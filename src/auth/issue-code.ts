@@ -131,7 +131,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
       select ${id}, send_slot.email, ${sessionId}, purpose, ${mac}, ${now}, ${expiresAt},
         coalesce(${profile?.firstName}, first_name), coalesce(${profile?.lastName}, last_name),
         coalesce(${profile?.termsVersion}, terms_version), coalesce(${profile?.termsAcceptedAt}, terms_accepted_at)
-      from send_slot cross join purpose left join pending on purpose = 'sign_up'
+      from send_slot cross join purpose left join pending on purpose = 'sign_up' and not signs_up
       on conflict on constraint sign_in_code_lane_key do update set
         id = excluded.id, purpose = excluded.purpose, mac = excluded.mac, attempts = 0, sent_at = excluded.sent_at,
         expires_at = excluded.expires_at, first_name = excluded.first_name, last_name = excluded.last_name,
