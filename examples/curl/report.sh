@@ -25,10 +25,10 @@ create_event() {
     "$(< /proc/sys/kernel/random/uuid)" "$1" "$(date --utc +%FT%T.%6NZ)" "$state" "$2"
 }
 
-# deliver JSON MEDIA_TYPE: sends the events, and repeats the request while another attempt may succeed. Every attempt
-# sends the same bytes. If the service has accepted an event but its answer was lost, the next answer is `duplicate`.
-# curl waits longer before each attempt, or as long as Retry-After says. Because --fail is not set, curl does not treat
-# a 422 as an error, and does not repeat the request.
+# deliver JSON MEDIA_TYPE: sends the events, and repeats the request if another attempt may succeed. Every attempt sends
+# the same bytes. If the service accepted an event but its answer was lost, the next answer is `duplicate`. Before each
+# attempt, curl waits longer than before the previous attempt, or for the time in Retry-After. The option --fail is
+# missing, so curl does not treat a 422 as an error and does not repeat the request.
 deliver() {
   # curl reads the key from a pipe, because every user of the machine can read the arguments of a program.
   status=$(curl --silent --show-error --max-time 10 --retry 8 --retry-all-errors --retry-max-time 120 \
@@ -39,8 +39,8 @@ deliver() {
 }
 
 failed=0
-# 202 means that the event was accepted, and 200 means that it was a duplicate. After a 422 another attempt does not
-# help. A developer must find the mistake.
+# 202 means that the service accepted the event, and 200 means that the event was a duplicate. If the service answers
+# 422, do not send the event again. A developer must find the mistake.
 deliver "$(create_event game_joined "\"actor_id\": $player")" application/cloudevents+json
 [[ $status == 20[02] ]] || failed=1
 

@@ -28,8 +28,8 @@ send() {
   answer=$(< "$work/answer")
 }
 
-# Ends the program if the request failed. Every error has a `message` for people and a `code` for programs. 429 and 503
-# also have a Retry-After header.
+# Ends the program if the request failed. Every error has a `message` for people and a `code` for programs. The answers
+# 429 and 503 also have the HTTP header Retry-After.
 expect_ok() {
   [[ $status == 200 ]] && return
   echo "$status $answer" >&2
@@ -37,14 +37,14 @@ expect_ok() {
   exit 1
 }
 
-# Stores a new token before it is used. A client that loses its newest token may have to sign in again.
+# Stores a new token before its first use. If a client loses its newest token, the user may have to sign in again.
 keep_token() {
   sed -n 's/.*"access_token":"\([^"]*\)".*/\1/p' <<< "$answer" > "$token_file"
 }
 
 # call METHOD PATH [JSON]: sends a request with the user's token. If the token has expired, `call` refreshes it once and
 # repeats the request. If the refresh gets a 401, the session has ended, by a logout or 7 days after the sign-in. `call`
-# then returns 1. After any other error the token is still valid.
+# then returns 1. After any other error, the token is still valid.
 call() {
   send "$@"
   if [[ $status == 401 ]]; then
@@ -63,9 +63,9 @@ json() {
   printf '"%s"' "${text//\"/\\\"}"
 }
 
-# sign_in EMAIL [FIRST_NAME LAST_NAME]: requests a code by mail and exchanges the code for a token. Both requests carry
-# the old token if there is one. The old token no longer authenticates anyone, but it gives this client a separate lane.
-# A stranger who guesses codes for the same address then cannot make this user wait.
+# sign_in EMAIL [FIRST_NAME LAST_NAME]: requests a code by mail and exchanges the code for a token. If there is an old
+# token, both requests contain it. The old token gives no access any more, but it gives this client a separate lane. So
+# a stranger who guesses codes for the same address cannot make this user wait.
 sign_in() {
   local names=
   if [[ $# -gt 1 ]]; then names=", \"first_name\": $(json "$2"), \"last_name\": $(json "$3"), \"accept_cgu\": true"; fi

@@ -30,7 +30,7 @@ const batch = await deliver([moved, cancelled], 'application/cloudevents-batch+j
 if (!batch.results) throw new Error(`the service refused the whole batch: ${batch.message}`)
 
 for (const { id, status = 'rejected', notifications, message } of [{ id: joined.id, ...single }, ...batch.results]) {
-  // After `rejected` another attempt does not help. A developer must find the mistake.
+  // If the service rejects an event, do not send it again. A developer must find the mistake.
   if (status === 'rejected') process.exitCode = 1
   console.log(`${id} ${status}: ${message ?? `${notifications} notification(s)`}`)
 }
@@ -45,14 +45,14 @@ function createEvent(type, data) {
 }
 
 /**
- * Sends the events, and repeats the request while another attempt may succeed. Every attempt sends the same bytes. If
- * the service has accepted an event but its answer was lost, the next answer is `duplicate`.
+ * Sends the events, and repeats the request if another attempt may succeed. Every attempt sends the same bytes. If
+ * the service accepted an event but its answer was lost, the next answer is `duplicate`.
  */
 async function deliver(body, contentType) {
   for (let attempt = 1; attempt <= 8; attempt += 1) {
     const answer = await send(body, contentType).catch(() => undefined)
     if (answer && ![408, 429].includes(answer.status) && answer.status < 500) return answer.body
-    // The longest possible pause doubles. The random factor spreads out retries of clients that failed together.
+    // The upper limit of the pause doubles each time. The random factor spreads out the retries of all clients.
     const pause = Math.min(30, 0.5 * 2 ** (attempt - 1)) * Math.random()
     await delay(1000 * (Number(answer?.retryAfter ?? 0) + pause))
   }

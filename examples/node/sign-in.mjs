@@ -3,7 +3,7 @@
 //   node sign-in.mjs EMAIL [FIRST_NAME LAST_NAME]      (the names are for a sign-up)
 //
 // COURTSIDE_URL is the address of the service. COURTSIDE_TOKEN_FILE is the file in which the program stores the token,
-// so the next run needs no code. An app would store the token in the phone's keychain instead.
+// so the next run needs no code. An app would store the token in the keychain of the phone instead.
 import { readFile, writeFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline/promises'
 
@@ -36,8 +36,8 @@ async function show() {
 /** Requests a code by mail and exchanges the code for a token. */
 async function signIn() {
   const signUp = firstName && { first_name: firstName, last_name: lastName, accept_cgu: true }
-  // Both requests carry the old token if there is one. The old token no longer authenticates anyone, but it gives this
-  // client a separate lane. A stranger who guesses codes for the same address then cannot make this user wait.
+  // If there is an old token, both requests contain it. The old token gives no access any more, but it gives this
+  // client a separate lane. So a stranger who guesses codes for the same address cannot make this user wait.
   const asked = await send('POST', '/api/v1/auth/request-otp', { email, ...signUp })
   if (asked.status !== 200) refuse(asked)
   console.log(asked.body.message)
@@ -45,7 +45,7 @@ async function signIn() {
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
   const code = await terminal.question('code: ')
   terminal.close()
-  // The code must stay a string, because it may begin with zeros, as 0042 does.
+  // The code must stay a string, because it may begin with zeros: 0042.
   const verified = await send('POST', '/api/v1/auth/verify-otp', { email, code })
   if (verified.status !== 200) refuse(verified)
   await keep(verified.body.access_token)
@@ -59,7 +59,7 @@ async function call(method, path, body) {
   let answer = await send(method, path, body)
   if (answer.status === 401) {
     const refreshed = await send('POST', '/api/v1/auth/refresh')
-    // A 401 means that the session has ended, by a logout or 7 days after the sign-in. After any other error the token
+    // A 401 means that the session has ended, by a logout or 7 days after the sign-in. After any other error, the token
     // is still valid.
     if (refreshed.status === 401) return undefined
     if (refreshed.status !== 200) refuse(refreshed)
@@ -83,15 +83,15 @@ async function send(method, path, body) {
   return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() }
 }
 
-/** Stores a new token before it is used. A client that loses its newest token may have to sign in again. */
+/** Stores a new token before its first use. If a client loses its newest token, the user may have to sign in again. */
 async function keep(newest) {
   token = newest
   await writeFile(tokenFile, newest, { mode: 0o600 })
 }
 
 /**
- * Ends the program after a failed request. Every error has a `message` for people and a `code` for programs. 429 and
- * 503 also have a Retry-After header.
+ * Ends the program after a failed request. Every error has a `message` for people and a `code` for programs. The
+ * answers 429 and 503 also have the HTTP header Retry-After.
  */
 function refuse({ status, retryAfter, body }) {
   fail(`${status} ${body.code}: ${body.message}${retryAfter ? ` (again in ${retryAfter} s)` : ''}`)

@@ -34,8 +34,9 @@ if (!isset($batch['results'])) {
 
 $exitCode = 0;
 foreach ([$single + ['id' => $joined['id']], ...$batch['results']] as $result) {
-    // If a single event is refused, the answer is an error without `status`. In a batch, the result of a refused event
-    // has the `status` `rejected`. In both cases another attempt does not help. A developer must find the mistake.
+    // If the service refuses a single event, the answer is an error without `status`. In a batch, the result of a
+    // refused event has the `status` `rejected`. In both cases, do not send the event again. A developer must find the
+    // mistake.
     $status = $result['status'] ?? 'rejected';
     if ($status === 'rejected') {
         $exitCode = 1;
@@ -58,8 +59,8 @@ function createEvent(string $type, array $data): array
 }
 
 /**
- * Sends the events, and repeats the request while another attempt may succeed. Every attempt sends the same bytes. If
- * the service has accepted an event but its answer was lost, the next answer is `duplicate`.
+ * Sends the events, and repeats the request if another attempt may succeed. Every attempt sends the same bytes. If
+ * the service accepted an event but its answer was lost, the next answer is `duplicate`.
  */
 function deliver(array $body, string $contentType): array
 {
@@ -84,7 +85,7 @@ function deliver(array $body, string $contentType): array
             }
             preg_match('/^retry-after: *(\d+)/im', implode("\n", $head), $found) && $retryAfter = (int) $found[1];
         }
-        // The longest possible pause doubles. The random factor spreads out retries of clients that failed together.
+        // The upper limit of the pause doubles each time. The random factor spreads out the retries of all clients.
         usleep($retryAfter * 1_000_000 + random_int(0, (int) (min(30, 0.5 * 2 ** $attempt) * 1_000_000)));
     }
     throw new RuntimeException('the events were not delivered: keep them and send them again later');

@@ -4,8 +4,8 @@
 //   php sign-in.php EMAIL [FIRST_NAME LAST_NAME]      (the names are for a sign-up)
 //
 // COURTSIDE_URL is the address of the service. COURTSIDE_TOKEN_FILE is the file in which the program stores the token,
-// so the next run needs no code. An app would store the token in the phone's keychain instead. The
-// program needs no PHP extension.
+// so the next run needs no code. An app would store the token in the keychain of the phone instead. The program
+// needs no PHP extension.
 declare(strict_types=1);
 
 $url = getenv('COURTSIDE_URL') ?: 'http://127.0.0.1:3000';
@@ -40,11 +40,11 @@ function show(): bool
 function signIn(string $email, array $names): void
 {
     $signUp = $names ? ['first_name' => $names[0], 'last_name' => $names[1], 'accept_cgu' => true] : [];
-    // Both requests carry the old token if there is one. The old token no longer authenticates anyone, but it gives
-    // this client a separate lane. A stranger who guesses codes for the same address then cannot make this user wait.
+    // If there is an old token, both requests contain it. The old token gives no access any more, but it gives this
+    // client a separate lane. So a stranger who guesses codes for the same address cannot make this user wait.
     $asked = expectOk(send('POST', '/api/v1/auth/request-otp', ['email' => $email] + $signUp));
     echo $asked['message'], "\ncode: ";
-    // The code must stay a string, because it may begin with zeros, as 0042 does.
+    // The code must stay a string, because it may begin with zeros: 0042.
     $code = trim((string) fgets(STDIN));
     $verified = expectOk(send('POST', '/api/v1/auth/verify-otp', ['email' => $email, 'code' => $code]));
     keep($verified['access_token']);
@@ -59,7 +59,7 @@ function call(string $method, string $path, ?array $body = null): ?array
     $answer = send($method, $path, $body);
     if ($answer['status'] === 401) {
         $refreshed = send('POST', '/api/v1/auth/refresh');
-        // A 401 means that the session has ended, by a logout or 7 days after the sign-in. After any other error the
+        // A 401 means that the session has ended, by a logout or 7 days after the sign-in. After any other error, the
         // token is still valid.
         if ($refreshed['status'] === 401) {
             return null;
@@ -97,7 +97,7 @@ function send(string $method, string $path, ?array $body = null): array
     ];
 }
 
-/** Stores a new token before it is used. A client that loses its newest token may have to sign in again. */
+/** Stores a new token before its first use. If a client loses its newest token, the user may have to sign in again. */
 function keep(string $newest): void
 {
     global $token, $tokenFile;
@@ -107,8 +107,8 @@ function keep(string $newest): void
 }
 
 /**
- * Ends the program if the request failed. Every error has a `message` for people and a `code` for programs. 429 and 503
- * also have a Retry-After header.
+ * Ends the program if the request failed. Every error has a `message` for people and a `code` for programs. The answers
+ * 429 and 503 also have the HTTP header Retry-After.
  */
 function expectOk(array $answer): array
 {

@@ -33,9 +33,9 @@ def create_event(kind, data):
 
 
 def deliver(body, content_type):
-    """Sends the events, and repeats the request while another attempt may succeed.
+    """Sends the events, and repeats the request if another attempt may succeed.
 
-    Every attempt sends the same bytes. If the service has accepted an event but its answer was lost, the next answer is
+    Every attempt sends the same bytes. If the service accepted an event but its answer was lost, the next answer is
     `duplicate`.
     """
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": content_type}
@@ -51,7 +51,7 @@ def deliver(body, content_type):
             retry_after = int(error.headers["Retry-After"] or 0)
         except (OSError, HTTPException):
             pass  # There was no answer, or the answer was incomplete.
-        # The longest possible pause doubles. The random factor spreads out retries of clients that failed together.
+        # The upper limit of the pause doubles each time. The random factor spreads out the retries of all clients.
         time.sleep(retry_after + random.random() * min(30, 0.5 * 2**attempt))
     sys.exit("the events were not delivered: keep them and send them again later")
 
@@ -79,9 +79,9 @@ def main():
 
     refused = False
     for result in [{"id": joined["id"], **single}, *batch["results"]]:
-        # If a single event is refused, the answer is an error without `status`. In a batch, the result of a refused
-        # event has the `status` `rejected`. In both cases another attempt does not help. A developer must find the
-        # mistake.
+        # If the service refuses a single event, the answer is an error without `status`. In a batch, the result of a
+        # refused event has the `status` `rejected`. In both cases, do not send the event again. A developer must find
+        # the mistake.
         status = result.get("status", "rejected")
         refused |= status == "rejected"
         print(f"{result['id']} {status}: {result.get('message') or str(result['notifications']) + ' notification(s)'}")

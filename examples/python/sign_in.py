@@ -31,12 +31,11 @@ class Client:
     def sign_in(self, email, names):
         """Requests a code by mail and exchanges the code for a token."""
         sign_up = {"first_name": names[0], "last_name": names[1], "accept_cgu": True} if names else {}
-        # Both requests carry the old token if there is one. The old token no longer authenticates anyone, but it gives
-        # this client a separate lane. A stranger who guesses codes for the same address then cannot make this user
-        # wait.
+        # If there is an old token, both requests contain it. The old token gives no access any more, but it gives this
+        # client a separate lane. So a stranger who guesses codes for the same address cannot make this user wait.
         asked = expect_ok(*self.send("POST", "/api/v1/auth/request-otp", {"email": email, **sign_up}))
         print(asked["message"])
-        # The code must stay a string, because it may begin with zeros, as 0042 does.
+        # The code must stay a string, because it may begin with zeros: 0042.
         code = input("code: ").strip()
         verified = expect_ok(*self.send("POST", "/api/v1/auth/verify-otp", {"email": email, "code": code}))
         self.keep(verified["access_token"])
@@ -46,7 +45,7 @@ class Client:
         status, headers, answer = self.send(method, path, body)
         if status == 401:
             status, headers, answer = self.send("POST", "/api/v1/auth/refresh")
-            # Only a 401 means that the session has ended. After other errors the token is still valid.
+            # Only a 401 means that the session has ended. After any other error, the token is still valid.
             if status == 401:
                 raise SessionOver
             self.keep(expect_ok(status, headers, answer)["access_token"])
@@ -68,7 +67,10 @@ class Client:
             return error.code, error.headers, json.load(error)
 
     def keep(self, token):
-        """Stores a new token before it is used. A client that loses its newest token may have to sign in again."""
+        """Stores a new token before its first use.
+
+        If a client loses its newest token, the user may have to sign in again.
+        """
         self.token = token
         with os.fdopen(os.open(TOKEN_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(token)
@@ -77,7 +79,8 @@ class Client:
 def expect_ok(status, headers, answer):
     """Returns the answer, or ends the program if the request failed.
 
-    Every error has a `message` for people and a `code` for programs. 429 and 503 also have a Retry-After header.
+    Every error has a `message` for people and a `code` for programs. The answers 429 and 503 also have the HTTP header
+    Retry-After.
     """
     if status == 200:
         return answer
