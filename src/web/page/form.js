@@ -13,7 +13,7 @@ export function field(name, label, attributes = {}) {
     name,
     element,
     input,
-    isEmpty: () => (isCheck ? !input.checked : input.value.trim() === ''),
+    isMissing: () => input.required && (isCheck ? !input.checked : input.value.trim() === ''),
     setError(text) {
       error.textContent = text
       input.setAttribute('aria-invalid', String(text !== ''))
@@ -35,7 +35,7 @@ export function form({ fields, submit, danger = false, missing = {}, between = [
   async function run() {
     if (button.getAttribute('aria-disabled') === 'true') return
     problem.textContent = ''
-    for (const one of fields) one.setError(one.isEmpty() ? (missing[one.name] ?? texts.required) : '')
+    for (const one of fields) one.setError(one.isMissing() ? (missing[one.name] ?? texts.required) : '')
     if (focusInvalid()) return
     button.setAttribute('aria-disabled', 'true')
     try {
