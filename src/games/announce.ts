@@ -9,22 +9,24 @@ import type { GameEvent } from './parse-event.ts'
 import { replaceByProducerReminder } from './plan-reminders.ts'
 import { type Game, isScoreEvent } from './projection.ts'
 
-/** An announcement about a game, with its event, its notification type and its recipients. */
+/** An announcement about a game: the event, the notification type and the recipients. */
 export type GameAnnouncement = {
   event: Pick<GameEvent, 'key' | 'type' | 'gameId' | 'actorId' | 'startsAt' | 'score'>
   type: NotificationType
   recipientIds: readonly number[]
-  /** The state of the game after the event was applied. If the event arrived late, the state in the event is older. */
+  /**
+   * The state of the game after the event was applied. If the event arrived late, the event contains an older state.
+   */
   game: Game
   /** The once-key of a reminder or a game start. Announcements of other types have no once-key. */
   onceKey?: OnceKey
 }
 
 /**
- * Makes announcements about locked games, except announcements whose once-key was claimed before. The intake and the
- * schedule both call this function.
+ * Makes announcements about games, except announcements whose once-key was claimed before. The caller must have locked
+ * the games. The intake and the schedule both call this function.
  * @param besideInsert see `announce` in notifications/announce.ts
- * @returns the result of `announce`. `fresh` contains the announcements that were made
+ * @returns the result of `announce`, and in `fresh` the announcements that were made
  */
 export async function announceOnce(
   tx: Sql,
@@ -37,7 +39,7 @@ export async function announceOnce(
   return { ...announced, fresh: new Set(fresh) }
 }
 
-/** Claims the once-keys. Returns all announcements except those whose once-key was claimed before. */
+/** Claims the once-keys of announcements. Returns all announcements except those whose once-key was claimed before. */
 async function dropAlreadyAnnounced(
   tx: Sql,
   announcements: readonly GameAnnouncement[],
@@ -45,8 +47,9 @@ async function dropAlreadyAnnounced(
 ): Promise<readonly GameAnnouncement[]> {
   const keys = announcements.flatMap(({ onceKey, game }) => {
     if (onceKey === undefined) return []
-    // Our reminder also claims the once-key of the producer's reminder for the same game start. So if the producer
-    // reports its reminder later, that reminder is dropped.
+    // For one of our reminders, this function claims two once-keys: the once-key of our reminder, and the once-key of a
+    // producer's reminder for the same game start. So if the producer reports a reminder later, the intake drops that
+    // reminder.
     return onceKey.kind === 'reminder' ? [onceKey, onceKeys.producerReminderKey(game)] : [onceKey]
   })
   if (keys.length === 0) return announcements
@@ -58,7 +61,8 @@ async function dropAlreadyAnnounced(
 }
 
 function toAnnouncement({ event, type, recipientIds, game }: GameAnnouncement): Announcement {
-  // A score event may omit the start, or contain a start that a later event has changed.
+  // A score event may omit the start of the game, or contain a start that has changed. So the start in the game's state
+  // takes precedence.
   const startsAt = isScoreEvent(event) ? (game.startsAt ?? event.startsAt) : game.startsAt
   return {
     type,

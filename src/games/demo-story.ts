@@ -1,19 +1,23 @@
-/** One event of the demo story. `actor` and `creator` are numbers of persons. `players` is the number of players. */
+/**
+ * One event of the demo story. `actor` and `creator` are person numbers, as in `STORY`. `players` is the number of
+ * players.
+ */
 type Step = { type: string; players: number; actor?: number; creator?: number; sets?: string }
 
 const SETS = '6-4 3-6 7-5'
 
 /**
  * The events that the development panel reports, in this order. Together, these events cause all ten notification
- * types. Person 0 is the signed-in user. Persons 1 to 3 have no account. The first `players` persons play. In the last
- * event, person 1 cancels a second game. If the signed-in user cancelled the game, they would get no notification.
+ * types. Person 0 is the signed-in user. Persons 1 to 3 have no account. If `players` is 3, for example, persons 0 to 2
+ * play. In the last event, person 1 cancels a second game. If the signed-in user cancelled the game, the user would get
+ * no notification.
  */
 const STORY: readonly Step[] = [
   { type: 'game_joined', players: 2, actor: 1 },
   { type: 'game_joined', players: 3, actor: 2 },
   { type: 'game_left', players: 2, actor: 2 },
   { type: 'game_joined', players: 3, actor: 2 },
-  // When the fourth player joins, the service also announces `game_full`.
+  // When the fourth player joins, the service announces `game_full` in addition to `game_joined`.
   { type: 'game_joined', players: 4, actor: 3 },
   { type: 'game_reminder', players: 4 },
   { type: 'game_started', players: 4 },

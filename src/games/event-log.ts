@@ -1,12 +1,12 @@
 import type { Sql } from '../db/sql.ts'
 import type { GameEvent } from './parse-event.ts'
 
-/** A stored event. `fresh` is true if the current transaction has stored it. */
+/** A stored event. `fresh` is true if the current transaction has stored the event. */
 export type RecordedEvent = { digest: string; notifications: number; fresh: boolean }
 
 /**
  * Records the events that are not stored yet, with one insert. If several transactions record events with the same key,
- * one transaction stores its event. The other transactions wait until this transaction commits. The insert writes the
+ * one transaction stores its event, and the other transactions wait until that transaction ends. The insert writes the
  * rows in the order of their keys, so two batches cannot deadlock.
  * @returns the stored event for each event key: one of `events`, or an event that was stored before
  */
@@ -37,7 +37,8 @@ export async function record(sql: Sql, events: readonly GameEvent[], now: Date):
 }
 
 /**
- * Stores the number of notifications that each event caused. The answer to a repeated event contains this number.
+ * Stores the number of notifications that each event caused. If a producer reports the event again, the answer contains
+ * this number.
  * @param counts the number of notifications by event key
  */
 export async function storeCounts(sql: Sql, counts: ReadonlyMap<string, number>): Promise<void> {
@@ -49,7 +50,8 @@ export async function storeCounts(sql: Sql, counts: ReadonlyMap<string, number>)
 }
 
 /**
- * Deletes events that were received before an instant. If a deleted event is reported again, it counts as a new event.
+ * Deletes events that were received before an instant. If a producer reports a deleted event again, the service handles
+ * it as a new event.
  * @returns the number of deleted events, at most `limit`
  */
 export async function prune(sql: Sql, before: Date, limit: number): Promise<number> {

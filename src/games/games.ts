@@ -14,7 +14,8 @@ type GameRow = {
   cancelled: boolean
 }
 
-// The format of `canonicalInstant`, with microseconds. Instants in this format can be compared as strings.
+// The SQL pattern for the format of `canonicalInstant`, with microseconds. Instants in this format can be compared as
+// strings.
 const INSTANT_FORMAT = fragment`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`
 
 /** The columns of a `GameRow`. */
@@ -27,7 +28,7 @@ const GAME_COLUMNS = fragment`
 /**
  * Locks the games of the given events until the transaction ends. The games are locked in the order of their ids, so
  * two batches cannot deadlock. Inserts each unknown game with the state from its first event. One statement locks and
- * inserts.
+ * inserts the games.
  */
 export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<number, Game>> {
   // A Map keeps the last value for each key. The events are in reverse order, so the Map keeps the state from the first
@@ -61,7 +62,7 @@ export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Map<n
   return new Map(rows.map(row => [row.id, toGame(row)]))
 }
 
-/** Saves the new states of locked games. */
+/** Saves the new states of games. The caller must have locked the games. */
 export async function save(sql: Sql, games: readonly Game[], now: Date): Promise<void> {
   if (games.length === 0) return
   await sql`
@@ -75,9 +76,9 @@ export async function save(sql: Sql, games: readonly Game[], now: Date): Promise
 }
 
 /**
- * Removes a user from all games. "Deleting a user [...] takes them out of games and event records". Event records
- * contain no user ids, so this function does not change them. Locks the games in the order of their ids, as the intake
- * does. Call this before any statement that locks rows of the user.
+ * Removes a user from all games, as a player and as the creator. Event records contain no user ids, so this function
+ * does not change them. Locks the games in the order of their ids, as the intake does. Call this before any statement
+ * that locks rows of the user.
  */
 export async function removePlayer(sql: Sql, userId: number): Promise<void> {
   await sql`

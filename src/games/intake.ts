@@ -8,18 +8,19 @@ import { applyEvent } from './projection.ts'
 import { announcementsFor } from './recipients.ts'
 
 /**
- * The outcome of a reported event. For a duplicate, `notifications` is the number of notifications that the first
- * report caused.
+ * The outcome of a reported event. The status `mismatch` means that an earlier event has the same key but different
+ * content. For a duplicate, `notifications` is the number of notifications that the first report caused.
  */
 export type EventOutcome = { status: 'accepted' | 'duplicate'; notifications: number } | { status: 'mismatch' }
 
 /**
- * Ingests events in one transaction: records them, locks and updates their games, and announces them. Each step is one
- * statement for all events, and the statements of independent steps are sent together. No event needs a savepoint,
- * because a step fails either for all events or for none. A mismatch is found before the event changes a game.
+ * Ingests events in one transaction: records the events, locks and updates the games, and makes the announcements. Each
+ * statement handles all events, and statements that do not depend on each other are sent together. No event needs a
+ * savepoint, because a statement fails either for all events or for none. The function detects a mismatch before the
+ * event changes a game.
  *
- * Every call takes its locks in the same order: events by key, then games by id, then users by id. So two requests
- * cannot deadlock.
+ * Every call takes its locks in the same order: events by key, then games by id, then users by id. So two calls cannot
+ * deadlock.
  *
  * @returns `outcomes`, one for each event, in the order of `events`. `skipped` is the number of recipients without an
  *   account
@@ -56,7 +57,8 @@ async function applyEvents(tx: Sql, events: readonly GameEvent[], settings: Remi
     announcements.push(...announcementsFor(before, after, event))
   }
   const changed = [...current.values()].filter(game => game !== known.get(game.id))
-  // The order matters: for a producer's reminder, `announceOnce` deletes rows that `planReminders` inserts.
+  // The order of these calls matters: for a producer's reminder, `announceOnce` deletes rows that `planReminders`
+  // inserts.
   const [, , announced] = await Promise.all([
     games.save(tx, changed, settings.now),
     planReminders(tx, known, changed, settings),

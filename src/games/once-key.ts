@@ -25,21 +25,21 @@ export function reminderKey({ id, startsAt }: GameStart, dueAt: Date): OnceKey {
   return { kind: 'reminder', gameId: id, text: `reminder@${startsAt} due ${dueAt.toISOString()}` }
 }
 
-/** Returns the once-key of a producer's reminder. Each game start has only one such once-key. */
+/** Returns the once-key of a producer's reminder. Each game start has only one once-key of this kind. */
 export function producerReminderKey({ id, startsAt }: GameStart): OnceKey {
   return { kind: 'producer_reminder', gameId: id, text: `reminder@${startsAt}` }
 }
 
 /**
- * Returns the event key for an announcement that our schedule makes. Such an announcement has no reported event, so it
- * has no event key from a producer.
+ * Returns the event key for an announcement that our schedule makes. No producer reported an event for such an
+ * announcement, so there is no event key from a producer.
  */
 export function toEventKey({ gameId, text }: OnceKey): string {
   return `${gameId} ${text}`
 }
 
 /**
- * Records once-keys of locked games.
+ * Records once-keys. The caller must have locked the games of these once-keys.
  * @returns the once-keys that had not been recorded before. If `keys` contains equal once-keys, only the first of them
  *   is returned
  */

@@ -60,8 +60,8 @@ export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
     id,
     // Neither `source` nor `id` contains NUL, so different pairs result in different strings.
     key: hash(`${source}\0${id}`),
-    // Hashes the parsed values instead of the bytes. So the digest does not depend on white space, on time zones, or on
-    // the order of JSON members and players.
+    // The digest is a hash of the parsed values instead of the bytes. So the digest does not depend on white space, on
+    // time zones, or on the order of JSON members and players.
     digest: hash(JSON.stringify({ type, time, data: { ...data, starts_at: startsAt, player_ids: sortedPlayerIds } })),
     type: type as EventType,
     time,

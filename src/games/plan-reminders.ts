@@ -5,13 +5,15 @@ import { dueTimes } from './due-times.ts'
 import * as onceKeys from './once-key.ts'
 import type { Game } from './projection.ts'
 
-/** The local time, and how long before a game its players get reminders. */
+/** The local time, and the offsets. An offset says how long before the start of a game the players get a reminder. */
 export type ReminderSettings = LocalTime & { reminderOffsets: readonly Duration[] }
 
 /**
- * Updates the schedule of locked games in the transaction of their events. Deletes the rows for a start that has
- * changed, and the rows of cancelled games. Inserts the due times that are after `now`. Keeps all rows for an unchanged
- * start. Such a row may be overdue but not announced yet, or it may come from an earlier value of REMINDER_OFFSETS.
+ * Updates the schedule of games in the transaction of their events. The caller must have locked the games. If the start
+ * of a game has changed, deletes the rows for the earlier start. If a game was cancelled, deletes all its rows. Inserts
+ * the due times for the new start that are after `now`. If a game is not cancelled and its start is unchanged, keeps
+ * all rows of the game. Such a row may be overdue but not announced yet, or it may come from an earlier value of
+ * REMINDER_OFFSETS.
  * @param known the states of the games before the events, by game id
  * @param changed the new states of the games that the events changed
  */
@@ -54,8 +56,8 @@ function isMoved(before: Game, game: Game): boolean {
 
 /**
  * Deletes those of our reminders that a producer's reminder replaces: all overdue reminders, or the next reminder if
- * none is overdue. So the players do not get our reminder in addition to the producer's reminder. Keeps our later
- * reminders.
+ * none is overdue. So the players do not get our reminder in addition to the producer's reminder. Keeps our reminders
+ * that are due later.
  * @param reminded the games for which the producer has just reported a reminder
  */
 export async function replaceByProducerReminder(sql: Sql, reminded: readonly Game[], now: Date): Promise<void> {
@@ -74,7 +76,7 @@ export async function replaceByProducerReminder(sql: Sql, reminded: readonly Gam
     returning game_schedule.game_id, game_schedule.starts_at, game_schedule.due_at`
   if (replaced.length === 0) return
   // If the game moves to another start and then back to this start, `planReminders` inserts the deleted due times
-  // again. Their once-keys are claimed here, so the schedule does not announce these due times.
+  // again. This function claims the once-keys of these due times, so the schedule does not announce them.
   const keys = reminded.flatMap(game =>
     replaced
       .filter(row => row.game_id === game.id && row.starts_at.getTime() === Date.parse(game.startsAt!))

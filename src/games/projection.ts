@@ -21,7 +21,8 @@ export type Game = {
 }
 
 /**
- * Returns the state of a game as its first event reports it. `eventTime` is null, so every game event counts as newer.
+ * Returns the state of a game as its first event reports it. In this state `eventTime` is null, so every game event
+ * counts as newer than this state.
  */
 export function projectFirst(event: GameEvent): Game {
   return {
@@ -37,10 +38,10 @@ export function projectFirst(event: GameEvent): Game {
 }
 
 /**
- * Returns the game after an event. "Score events make a game known but change nothing of one already known". Among the
- * other events, the event with the latest `time` determines the state, "among equal times the later arrival". "A
- * cancellation is final whatever its `time`", so no event resets `cancelled`. In a cancelled game, all other members
- * still take their values from the event with the latest `time`.
+ * Returns the state of a game after an event. A score event does not change the state. Among all other events, the
+ * event with the latest `time` determines the state. If several events have this `time`, the event that arrived last
+ * determines the state. A cancellation takes effect even if its `time` is early, and no later event resets `cancelled`.
+ * After a cancellation, newer events still change all members except `cancelled` and `fullSince`.
  * @returns `before` itself if nothing changed
  */
 export function applyEvent(before: Game, event: GameEvent): Game {
@@ -65,26 +66,27 @@ function isLate(game: Game, event: GameEvent): boolean {
 const FILLING_TYPES = ['game_joined', 'game_created', 'game_updated', 'game_full']
 
 /**
- * Returns the `fullSince` of a game after an event. "`game_full` follows by itself from the join, creation or update
- * that makes four [...]; a producer's own `game_full` for the same filling adds nothing. A leave and a refill is a new
- * fact."
+ * Returns the `fullSince` of a game after an event. The service announces `game_full` when a player joins, or the game
+ * is created or updated, and the game then has four players. If the producer reports `game_full` for the same four
+ * players, the service does not announce it a second time. If a player leaves and another player joins, the service
+ * announces `game_full` once more.
  * @param game the state after the event. Its `fullSince` is not used
  * @returns a time or null. If the time differs from `before.fullSince`, the caller announces `game_full`
  */
 function findFullSince(before: Game, game: Game, event: GameEvent): string | null {
-  // A producer's `game_full` counts even if it lists fewer than four players.
+  // If the producer reports `game_full`, the game counts as full even if the event lists fewer than four players.
   const isFull = event.playerIds.length === 4 || event.type === 'game_full'
   const filledAt = isFull && FILLING_TYPES.includes(event.type) ? event.time : null
   if (isLate(before, event)) {
     if (game.playerIds.length < 4) return before.fullSince
     if (isFull) return before.fullSince ?? filledAt
-    // The late event shows that a player left after `game_full` was announced. So another player has joined since then,
-    // and the game is full again.
+    // If the `time` of the late event is after `fullSince`, a player left after the game had become full. The game has
+    // four players now, so another player has joined, and the game is full again.
     return before.fullSince !== null && before.fullSince < event.time ? game.eventTime : before.fullSince
   }
   if (!isFull) return null
-  // One of the four players is new. The event in which a previous player left has not arrived yet, or it was never
-  // reported.
+  // In a refilled game, at least one of the four players is new. The event in which the previous player left has not
+  // arrived yet, or the producer never reported this event.
   const isRefilled = before.playerIds.length === 4 && game.playerIds.some(id => !before.playerIds.includes(id))
   return isRefilled ? filledAt : (before.fullSince ?? filledAt)
 }

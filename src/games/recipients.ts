@@ -4,9 +4,12 @@ import { producerReminderKey, startedKey } from './once-key.ts'
 import type { GameEvent } from './parse-event.ts'
 import { type Game, isScoreEvent } from './projection.ts'
 
-/** Returns the announcements that an event causes. Each type occurs at most once, with each recipient at most once. */
+/**
+ * Returns the announcements that an event causes. The result contains each notification type at most once. An
+ * announcement contains each recipient at most once.
+ */
 export function announcementsFor(before: Game, game: Game, event: GameEvent): GameAnnouncement[] {
-  // "no later fact revives the game or notifies of it (scores aside)"
+  // After the cancellation of a game, the service announces only scores of this game.
   if (before.cancelled && !isScoreEvent(event)) return []
   const announcements: GameAnnouncement[] = []
   const add = (type: NotificationType, recipientIds: number[], more: Pick<GameAnnouncement, 'onceKey'> = {}) => {
@@ -19,7 +22,7 @@ export function announcementsFor(before: Game, game: Game, event: GameEvent): Ga
       break
     case 'game_reminder':
     case 'game_started':
-      // If the game has moved, a reminder or a start for its earlier time is not announced.
+      // If a game has moved, the service does not announce a reminder or a start for the earlier start time.
       if (event.startsAt === game.startsAt) {
         const onceKey = event.type === 'game_started' ? startedKey(game) : producerReminderKey(game)
         add(event.type, unique(game.playerIds), { onceKey })
@@ -32,12 +35,13 @@ export function announcementsFor(before: Game, game: Game, event: GameEvent): Ga
   return announcements
 }
 
-/** The notification types whose recipients `findRecipients` looks up. */
+/** The notification types whose recipients `findRecipients` determines. */
 type TypeInTable = Exclude<NotificationType, 'game_full' | 'game_reminder' | 'game_started'>
 
 /**
- * Returns the recipients according to the specification's Events table. The recipients of a late `game_joined` or
- * `game_left` are the current players. The compiler reports an error if a type has no case.
+ * Returns the recipients according to the specification's Events table. For `game_joined` and `game_left`, the players
+ * come from the current state of the game, even if the event arrived late. The compiler reports an error if a type has
+ * no case.
  */
 function findRecipients(event: GameEvent & { type: TypeInTable }, before: Game, game: Game): number[] {
   const { actorId, byId, playerIds } = event
@@ -45,7 +49,8 @@ function findRecipients(event: GameEvent & { type: TypeInTable }, before: Game, 
     case 'game_joined':
     case 'game_left': {
       const others = unique([game.creatorId, ...game.playerIds], actorId, byId)
-      // "who did it for the actor (a creator removing a player); the actor then is told too"
+      // If another user acted for the actor, the actor gets a notification too. For example, a creator removes a
+      // player.
       return byId !== undefined && byId !== actorId ? unique([...others, actorId]) : others
     }
     case 'game_cancelled':

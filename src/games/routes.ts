@@ -20,6 +20,7 @@ const BODY: BodyRule = {
 }
 
 /**
+ * Registers the route for event reports.
  * @param ctx.sql connections that only the intake uses, so the transactions of the intake do not delay the requests of
  *   users
  */
@@ -31,8 +32,8 @@ export function intakeRoutes(
     method: 'POST',
     url: '/internal/v1/events',
     config: { access: 'producer', body: BODY },
-    // The rules for each event type are stricter than the schema in the OpenAPI document. So fastify does not validate
-    // the body, and the handler does.
+    // The rules for each event type are stricter than the schema in the OpenAPI document. So the handler validates the
+    // body, and fastify does not.
     validatorCompiler: () => value => ({ value }),
     schema: {
       tags: ['Events'],

@@ -8,7 +8,7 @@ import * as games from './games.ts'
 import { reminderKey, startedKey, toEventKey } from './once-key.ts'
 import type { Game } from './projection.ts'
 
-/** "a start at most 15 min late" */
+/** The service announces a game start at most 15 min late. */
 const START_GRACE_MS = 15 * 60_000
 
 /**
@@ -20,18 +20,19 @@ const BATCH_SIZE = 50
 const POLL_MS = 1_000
 
 /**
- * The outcome of one due time. A due time is dropped if it is too late, if its game was cancelled or moved, or if it
- * was announced before. The outcome is a label of the metric `reminders_total`.
+ * The outcome of one due time. `told` means that the due time was announced. A due time is dropped if it is too late,
+ * if the game was cancelled or moved, or if the due time was announced before. `outcome` is a label of the metric
+ * `reminders_total`.
  */
 export type Fired = { type: DueTime['type']; outcome: 'told' | 'dropped'; lateSeconds: number }
 
 type DueRow = { game_id: number; type: DueTime['type']; due_at: Date; is_current: boolean }
 
 /**
- * Announces a batch of due times and deletes them from the schedule, in one transaction that locks their games. The
- * locks prevent duplicate announcements, and announcements about a cancelled or moved game. If the process crashes,
+ * Announces a batch of due times and deletes them from the schedule, in one transaction that locks the games. The locks
+ * prevent duplicate announcements, and announcements about a cancelled or moved game. If the process crashes,
  * PostgreSQL rolls the transaction back, and the due times stay in the schedule. Skips games that another transaction
- * has locked. The next batch tries these games again.
+ * has locked. A later call handles these games.
  * @returns the outcomes. The array is empty if no due time can be handled now
  */
 export async function fireDue(sql: Sql, localTime: LocalTime): Promise<Fired[]> {
@@ -59,8 +60,8 @@ export async function fireDue(sql: Sql, localTime: LocalTime): Promise<Fired[]> 
 }
 
 /**
- * Returns whether a due time may be announced: "of several overdue reminders the last, and only before the start; a
- * start at most 15 min late".
+ * Returns whether the service may announce a due time. Of several overdue reminders of a game, the service announces
+ * only the last, and only before the start. It announces a start at most 15 min late.
  */
 function isTimely(row: DueRow, rowsOfGame: readonly DueRow[], { startsAt }: Game, now: Date): boolean {
   if (!row.is_current) return false
@@ -72,7 +73,10 @@ function isTimely(row: DueRow, rowsOfGame: readonly DueRow[], { startsAt }: Game
   return !isSuperseded && now.getTime() < start
 }
 
-/** Returns the announcement for a due time. No event was reported, so the event key is made from the once-key. */
+/**
+ * Returns the announcement for a due time. No producer reported an event for the due time, so the event key is made
+ * from the once-key.
+ */
 function toAnnouncement(game: Game, { type, due_at }: DueRow): GameAnnouncement {
   const onceKey = type === 'game_started' ? startedKey(game) : reminderKey(game, due_at)
   const event = { key: toEventKey(onceKey), type, gameId: game.id }

@@ -3,7 +3,10 @@ import { Type } from '../http/type.ts'
 import { ONE_LINE } from '../http/validation.ts'
 import { NOTIFICATION_TYPES } from '../notifications/catalogue.ts'
 
-/** All notification types, and two event types that "notify nobody but keep the game known". */
+/**
+ * All event types: all notification types, and two types that only report the state of a game. The events of these two
+ * types cause no notification of their own.
+ */
 export const EVENT_TYPES = [...NOTIFICATION_TYPES, 'game_created', 'game_updated'] as const
 
 export type EventType = (typeof EVENT_TYPES)[number]
@@ -92,12 +95,14 @@ const envelope = {
   ),
 }
 
-/** A CloudEvent 1.0 as the OpenAPI document shows it. `eventSchema` adds the rules for `data` of each event type. */
+/**
+ * The schema of a CloudEvent 1.0 for the OpenAPI document. `eventSchema` adds the rules for `data` of each event type.
+ */
 export const CloudEvent = Type.Object({ ...envelope, data: EventData }, { title: 'CloudEvent' })
 
 /**
- * Returns the schema for events of a type. For an unknown type, returns `CloudEvent`, which accepts the events of all
- * types.
+ * Returns the schema for events of a type. For an unknown type, `type` is undefined, and the function returns
+ * `CloudEvent`, which accepts the events of all types.
  */
 export function eventSchema(type: EventType | undefined) {
   if (type === undefined) return CloudEvent

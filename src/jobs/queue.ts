@@ -10,23 +10,25 @@ import { WorkerHeartbeat } from './worker-heartbeat.ts'
 export type Task = (payload: unknown) => Promise<void>
 
 /**
- * The maximum number of jobs of one name that run at the same time in one process. Jobs mostly wait for the network.
+ * The maximum number of jobs of one name that run at the same time in one process. Jobs mostly wait for the network, so
+ * they need little CPU time.
  */
 const CONCURRENCY = 4
 /** How often the queue polls. Polling finds postponed jobs, and new jobs whose NOTIFY message was lost. */
 const POLL_MS = 2_000
 const RETRY_MS = 100
-// How long `stop` waits for running jobs: "finish what runs, close, within 10 s".
+// How long `stop` waits for running jobs. The whole shutdown may take 10 s, and up to 2 s of this time are for closing
+// the connections.
 const FINISH_MS = 7_000
 
 /**
- * Runs jobs until the worker is stopped. Each job runs at least once. Each job name has its own pool of workers, so a
- * mail server that does not reply delays only mails. A failed job is retried after about 3 s, then 7 s, and then every
- * 20 s. Each task itself checks whether a retry comes too late.
+ * Starts a worker, which runs jobs until it is stopped. Each job runs at least once. Each job name has its own pool of
+ * workers, so a mail server that does not reply delays only mails. A failed job is retried after about 3 s, then 7 s,
+ * and then every 20 s. The queue does not check whether a retry comes too late. Each task does this check itself.
  * @param url the URL of the database
  * @param tasks the tasks by job name
- * @returns `stop`. It takes no new jobs, lets running jobs finish for up to 7 s, and closes the connections. Another
- *   worker later runs the unfinished jobs again, as after the death of a worker
+ * @returns `stop`, which stops the worker. The worker then takes no new jobs, waits up to 7 s for running jobs, and
+ *   closes the connections. Another worker later runs the unfinished jobs from the start
  */
 export async function startWorker(
   url: string,
@@ -34,8 +36,8 @@ export async function startWorker(
   { log }: { log: FastifyBaseLogger },
 ): Promise<{ stop(): Promise<void> }> {
   const names = Object.keys(tasks)
-  // Each pool of workers listens on one connection. The heartbeat uses one connection, or two for a moment. Three more
-  // connections run statements.
+  // Each pool of workers listens on one connection. The heartbeat uses one connection. While the heartbeat replaces its
+  // connection, it uses two connections. Three more connections run statements.
   const database = connect(url, { max: names.length + 5, name: 'courtside-worker' })
   const pools = new Map<string, WorkerPool>()
   const presence = new WorkerHeartbeat(database.pool, log)
@@ -84,18 +86,21 @@ function options(log: FastifyBaseLogger) {
     pollInterval: POLL_MS,
     // Logs only the message, because the metadata of the message contains whole jobs.
     logger: new Logger(() => (_level, message) => log.debug({ from: 'queue' }, message)),
-    // The library marks finished jobs with a statement. With a delay of 0, one statement marks all jobs that finish in
-    // one tick. Without batches, the library does not wait for the statement. A failed statement would then end the
+    // With these two options, the library marks finished jobs in batches, with one statement for each batch. With a
+    // delay of 0 ms, a batch contains the jobs that finish in one tick of the event loop. Without batches, the library
+    // would send a statement for each job and not wait for the statement. A failed statement would then end the
     // process, and `gracefulShutdown` would not wait for a running statement.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
   }
 }
 
 /**
- * Returns the connection pool for the library. It hides lost connections from the library. If the library noticed a
- * lost connection, it would sleep for minutes or stop. It might also send a mail again, because it could not mark the
- * job of the mail as completed. So each statement waits until the database is back and this process holds its locks.
- * Every statement of the library is independent and can be repeated.
+ * Creates the connection pool for graphile-worker, called "the library" here. The pool hides lost connections from the
+ * library. If the library noticed a lost connection, it would sleep for minutes or stop. The library might also run a
+ * finished job a second time, because it could not mark the job as completed. So each statement waits until the
+ * database is reachable and this process holds the locks of its workers. If a statement fails because the database is
+ * unreachable, the pool repeats the statement. This is safe because the statements of the library do not depend on each
+ * other.
  */
 function retryingPool(pool: pg.Pool, presence: WorkerHeartbeat, stopping: () => boolean): pg.Pool {
   async function query(config: pg.QueryConfig): Promise<Pick<pg.QueryResult, 'rows'>> {
@@ -111,7 +116,8 @@ function retryingPool(pool: pg.Pool, presence: WorkerHeartbeat, stopping: () => 
       await delay(RETRY_MS)
     }
   }
-  // With a callback, the library asks for its listening connection. The library can replace this connection itself.
+  // The library passes a callback if it asks for the connection on which it listens for new jobs. The library replaces
+  // this connection itself after a loss.
   const connect = (callback?: Parameters<pg.Pool['connect']>[0]) =>
     callback ? pool.connect(callback) : Promise.resolve({ query, release() {} })
   return { connect, query, options: pool.options } as unknown as pg.Pool
@@ -132,8 +138,8 @@ function wrapTask(name: string, task: Task, { log, presence, patient }: TaskDepe
       const fault = describeError(error)
       log.warn({ task: name, job: job.id, attempt: job.attempts, ...fault }, 'a job failed and will be tried again')
       // The library waits e^attempts seconds before a retry. Sign-in codes are valid for only 15 min, so this statement
-      // limits the wait to 20 s: it keeps `attempts` at 3 or less. A job that still fails after a day has a bug. After
-      // a day, `attempts` grows to its maximum, and the library gives up.
+      // limits the wait to 20 s: it keeps `attempts` at 3 or less. If a job still fails one day after its creation, the
+      // cause is a bug. After this day, `attempts` grows to its maximum, and the library then gives the job up.
       await patient.query({
         text: `update graphile_worker._private_jobs set attempts = least(attempts, 3)
           where id = $1 and created_at > now() - interval '1 day'`,

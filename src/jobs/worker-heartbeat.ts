@@ -2,14 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 
-// PostgreSQL ends the database session of a killed worker at once. The worker's jobs are freed when its lock has been
-// missing for 5 s, which is at most 7 s after the worker's death. A live worker that lost its connection can take its
-// lock again within these 5 s.
+// PostgreSQL ends the database session and releases the lock of a killed worker at once. Another process frees the jobs
+// of the worker when the lock has been missing for 5 s. This happens at most 7 s after the death of the worker. A live
+// worker that has lost its connection has these 5 s to take its lock again.
 const LOOK_MS = 1_000
 const GRACE_MS = 5_000
 const RECONNECT_MS = 250
 
-// Any number works, as long as every Courtside process uses the same number.
+// The number 4217336002 is arbitrary, but every Courtside process must use the same number.
 const KEY = (worker: string) => `hashtextextended(${worker}, 4217336002)`
 
 const ALIVE = `select (classid::bigint << 32) | objid::bigint from pg_locks
@@ -22,20 +22,22 @@ type LockedJob = { id: string; worker: string; alive: boolean }
  * Shows that the workers of this process are alive, and frees the jobs of dead workers. graphile-worker itself would
  * keep the jobs of a killed worker locked for four hours.
  *
- * Each worker holds an advisory lock. The key of the lock is a hash of the worker's id. The column `locked_by` of a job
- * contains the same id. The lock belongs to a database session, so it ends when the worker dies. The lock is shared. So
- * after a lost connection the worker can take the lock again at once, even if the server has not ended the old database
- * session yet.
+ * Each worker holds an advisory lock. The key of the lock is a hash of the worker's id. If a worker has locked a job,
+ * the column `locked_by` of the job contains the id of the worker. The lock belongs to a database session, so it ends
+ * when the worker dies. The lock is shared. So after a lost connection the worker can take the lock again at once, even
+ * if the server has not ended the old database session yet.
  *
  * A worker counts as gone only if its lock stays missing for GRACE_MS. When the database restarts, all workers lose
- * their locks, and each worker needs time to take its lock again. So a process that has lost its own connection starts
- * to count GRACE_MS again.
+ * their locks, and each worker needs time to take its lock again. So after a process has reconnected, it measures from
+ * zero how long the lock of each other worker has been missing.
  */
 export class WorkerHeartbeat {
   readonly #pool: pg.Pool
   readonly #log: FastifyBaseLogger
   readonly #workers = new Set<string>()
-  /** The ids of jobs that our tasks have received and that may still be locked. */
+  /**
+   * The ids of the jobs that tasks of this process have received. An id is removed when its job is no longer locked.
+   */
   readonly #begun = new Set<string>()
   #held = false
   #closed = false
@@ -51,7 +53,7 @@ export class WorkerHeartbeat {
     this.#ran = this.#run()
   }
 
-  /** Whether this process holds the locks of all its workers. If not, the workers must not take jobs. */
+  /** Whether this process holds the locks of all its workers. If a lock is missing, the workers must not take jobs. */
   get held(): boolean {
     return this.#held
   }
@@ -75,7 +77,7 @@ export class WorkerHeartbeat {
     this.#begun.add(jobId)
   }
 
-  /** Releases the locks. */
+  /** Stops the heartbeat and releases the locks of all workers of this process. */
   async close(): Promise<void> {
     this.#held = false
     this.#closed = true
@@ -91,12 +93,13 @@ export class WorkerHeartbeat {
         client = await this.#pool.connect()
         client.once('end', () => this.#wake.abort())
         await this.#watch(client, () => {
-          // Closes the previous connection only now, because the new connection holds the locks too.
+          // The previous connection may hold the locks. It is closed only now, when the new connection holds the locks
+          // too.
           previous?.release(true)
           previous = undefined
         })
       } catch (error) {
-        // Logs one warning per outage, not one per attempt.
+        // Logs one warning per outage instead of one per attempt to reconnect.
         const level = this.#held ? 'warn' : 'debug'
         this.#held = false
         this.#log[level]({ reason: (error as { code?: string }).code }, 'the worker lost its lock and takes it again')
@@ -111,7 +114,7 @@ export class WorkerHeartbeat {
   }
 
   async #watch(client: pg.PoolClient, locked: () => void): Promise<void> {
-    // A machine that loses power does not close its connections. With these settings the server detects such a dead
+    // A machine that loses power does not close its connections. With these settings PostgreSQL detects such a dead
     // connection in about 5 s.
     await client.query(`select set_config('tcp_keepalives_idle', '2', false),
       set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '3', false)`)
@@ -150,8 +153,8 @@ export class WorkerHeartbeat {
 
     const missing = new Set<string>()
     for (const { id, worker, alive } of rows) {
-      // Our worker has locked this job, but no task has received it. The connection must have broken before the reply
-      // arrived.
+      // A worker of this process has locked the job. If no task has received the job, the connection must have broken
+      // before PostgreSQL's reply arrived.
       if (this.#workers.has(worker)) {
         if (!this.#begun.has(id)) missing.add(`job ${id}`)
       } else if (!alive) missing.add(`worker ${worker}`)
@@ -166,7 +169,8 @@ export class WorkerHeartbeat {
 
   async #free(client: pg.PoolClient, gone: ['job' | 'worker', string][]): Promise<void> {
     const named = (kind: string) => gone.filter(([of]) => of === kind).map(([, name]) => name)
-    // The statement checks the locks again, because a worker may have taken its lock just now.
+    // The first statement checks once more whether the locks are missing, because a worker may have taken its lock
+    // after the check in `#look`.
     await client.query(
       timed(
         `select graphile_worker.force_unlock_workers(array(
@@ -192,7 +196,10 @@ export class WorkerHeartbeat {
   }
 }
 
-/** Returns a statement with a timeout. The connection may be dead although no error was reported. */
+/**
+ * Returns a statement with a timeout of 4 s. The timeout is necessary because a connection may be dead although the
+ * driver has reported no error.
+ */
 function timed(text: string, values: unknown[] = []): pg.QueryConfig & { query_timeout: number } {
   return { text, values, query_timeout: 4_000 }
 }

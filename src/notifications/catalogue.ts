@@ -8,7 +8,10 @@ import { NARROW_NBSP, NBSP } from './typography.ts'
  */
 export type Category = 'Matchs' | 'Scores'
 
-/** The values that a text may mention. If a value is unknown, the text omits the value and its preposition. */
+/**
+ * The values that a text may mention. If a value other than the actor's name is unknown, the text omits the value and
+ * the preposition before it.
+ */
 export type TextValues = LocalTime & {
   /** The first name of the actor, as plain text. */
   actorName?: string
@@ -37,8 +40,8 @@ type Entry = Readonly<{ category: Category; title: Text }> &
     | Readonly<{ afterActor: Sentence }>
   )
 
-// The rows of the specification's Events table, in the same order. The sentences are template literals. So if a score
-// contains "$&" or "{date}", the message contains the same characters.
+// The texts of each notification type, in the order of the rows in the specification's Events table. Template literals
+// insert a value unchanged. So if a score contains "$&" or "{date}", the message contains these characters.
 const ENTRIES = {
   game_joined: {
     category: 'Matchs',
@@ -145,8 +148,8 @@ export type RenderedText = {
   title: string
   message: string
   /**
-   * The position of the actor's name in the message, in code points, because PostgreSQL counts code points too. Null if
-   * the message has no name.
+   * The position of the actor's name in the message, in code points, because the function `substr` of PostgreSQL counts
+   * code points. Null if the message does not contain the name.
    */
   actorName: { start: 0; length: number } | null
 }

@@ -17,8 +17,8 @@ const MONTHS = {
 }
 
 /**
- * Returns a date such as "samedi 17 janvier à 18 h 00" or "Saturday 17 January at 18:00". The year is added if it is
- * not the current year.
+ * Returns a date such as "samedi 17 janvier à 18 h 00" or "Saturday 17 January at 18:00". If the date is not in the
+ * current year, the text also contains the year.
  */
 export function dateAndTime(instant: Date, language: Language, localTime: LocalTime): string {
   const wall = toZonedDay(instant, localTime.timeZone)
@@ -63,8 +63,9 @@ function dayName({ year, month, day, weekday }: ZonedDay, language: Language, lo
 type ZonedDay = WallClock & { dayNumber: number; weekday: number }
 
 /**
- * Returns the local date and time in a zone, with the day number and the weekday. The day number is computed in UTC,
- * where every day has 24 hours.
+ * Returns the local date and time in a zone, with the day number and the weekday. The day number counts the calendar
+ * days since 1 January 1970. The day number is computed in UTC, where every day has 24 hours. The weekday counts from 0
+ * for Sunday.
  */
 function toZonedDay(instant: Date, timeZone: string): ZonedDay {
   const wall = wallClock(instant, timeZone)

@@ -2,11 +2,12 @@ import type { Query } from '../db/sql.ts'
 import { NOTIFICATION_COLUMNS, type NotificationJson } from './schema.ts'
 
 /**
- * The NOTIFY channel for inbox changes. PostgreSQL delivers a payload when its transaction commits. A payload is a
- * comma-separated list: `<user>:<id>` for a new notification, `<user>` if only the unread count has changed.
+ * The NOTIFY channel for inbox changes. PostgreSQL delivers a payload when the transaction that sent the payload
+ * commits. A payload is a comma-separated list. An item is `<user>:<id>` for a new notification, or `<user>` if only
+ * the unread count has changed.
  *
  * Transactions do not commit in the order of the notification ids. A process that read only the ids above the last
- * known id would miss a row that commits late. So a payload names each new notification.
+ * known id would miss a row that commits late. So a payload contains the id of each new notification.
  */
 export const INBOX_CHANNEL = 'notification'
 
@@ -28,7 +29,10 @@ export function collectChanges(
   }
 }
 
-/** A user's inbox after a change, and the new notifications in it. `latestId` is null if the inbox is empty. */
+/**
+ * The unread count and the latest notification id of a user after a change, and the user's new notifications.
+ * `latestId` is null if the inbox is empty.
+ */
 export type InboxChange = { userId: number; unreadCount: number; latestId: number | null; fresh: NotificationJson[] }
 
 /**

@@ -14,9 +14,9 @@ export type Slice = { page: number; perPage: number; beforeId?: number | undefin
 export type Page = { json: string; total: number; unreadCount: number }
 
 /**
- * Returns a slice of a user's notifications, newest first, and both counts. One statement reads everything from one
- * snapshot. Each count has its own subquery, so the counts are also correct if the requested page is beyond the last
- * page.
+ * Returns a slice of a user's notifications, newest first, the number of all notifications and the number of unread
+ * notifications. One statement reads everything from one snapshot. Each count has its own subquery, so the counts are
+ * also correct if the requested page is beyond the last page.
  */
 export async function list(sql: Query, userId: number, { page, perPage, beforeId }: Slice): Promise<Page> {
   // A larger offset could overflow PostgreSQL's bigint. No user has so many notifications, so the limit changes no
@@ -44,12 +44,14 @@ export async function countUnread(sql: Query, userId: number): Promise<number> {
   return row!.count
 }
 
-// When a user marks or deletes unread notifications, the same statement also sends a NOTIFY on INBOX_CHANNEL, because
-// the unread count changes.
+// The statements that mark or delete unread notifications also send a NOTIFY on INBOX_CHANNEL, because the unread count
+// changes.
 
 /**
  * Marks a notification as read. If the notification is already read, nothing is written and `read_at` stays unchanged.
- * If a concurrent request marked it first, our snapshot contains neither version of the row, so we retry once.
+ * If a concurrent request marks the notification first, the statement may return no row: the `update` finds the
+ * notification already read, and the `select` finds it still unread in its older snapshot. So the function runs the
+ * statement a second time.
  * @returns the notification, or undefined if the user does not have it
  */
 export async function markRead(
@@ -82,8 +84,8 @@ export async function markRead(
  * @returns the number of notifications that were marked
  */
 export async function markAllRead(sql: Sql, userId: number, ids: number[] | undefined, now: Date): Promise<number> {
-  // A call with `ids` runs a different statement. If both calls shared one statement, its plan would read all unread
-  // rows even for a few ids.
+  // A call with `ids` runs another statement than a call without `ids`. If both calls ran the same statement, the query
+  // plan would read all unread rows even for a few ids.
   const amongIds = ids ? fragment`and id = any(${ids}::bigint[])` : NOTHING
   const [row] = await sql<{ count: number }>`
     with mine as (
@@ -110,8 +112,8 @@ export async function remove(sql: Sql, userId: number, id: number): Promise<bool
 }
 
 /**
- * Returns whether a notification belongs to another user. No other query behind a route reads rows of other users. A
- * row of `userId` does not count, because it may have been inserted after the caller searched for it.
+ * Returns whether a notification belongs to another user. A notification of `userId` does not count, because it may
+ * have been inserted after the caller searched for it.
  */
 export async function belongsToOther(sql: Query, userId: number, id: number): Promise<boolean> {
   const [row] = await sql<{ found: boolean }>`
@@ -120,13 +122,13 @@ export async function belongsToOther(sql: Query, userId: number, id: number): Pr
 }
 
 /**
- * Replaces a user's name in the notifications of other users: "Deleting a user turns their name into 'Un joueur' in
- * others' notifications". These messages begin with the name.
+ * Replaces a user's name with "Un joueur" or "A player" in the notifications of other users. The messages of these
+ * notifications begin with the name.
  *
  * Call this while the transaction holds the lock on the user's account, so no new notification can contain the name.
- * Call this before the account and the user's own notifications are deleted. The function also locks the user's own
- * notifications. It locks all rows in the order of their ids. So two users can be deleted at the same time without a
- * deadlock, even if each user has notifications about the other.
+ * Call this before the account and the user's own notifications are deleted, because the function also locks the user's
+ * own notifications. The function locks all notifications in the order of their ids. So two users can be deleted at the
+ * same time without a deadlock, even if each user has notifications about the other.
  */
 export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
   await sql`
@@ -145,9 +147,9 @@ export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
 }
 
 /**
- * Deletes read notifications that were created before `read`, and all notifications that were created before `any`.
- * Null disables a limit. The function goes through the table in the order of the ids, which is nearly the order of
- * creation. Each statement handles at most `sliceSize` rows.
+ * Deletes read notifications that were created before `read`, and all notifications that were created before `any`. If
+ * `read` or `any` is null, this age limit does not apply. The function goes through the table in the order of the ids,
+ * which is nearly the order of creation. Each statement handles at most `sliceSize` rows.
  * @returns the number of deleted notifications
  */
 export async function prune(sql: Sql, { read, any }: { read: Date | null; any: Date | null }, sliceSize: number) {
@@ -168,7 +170,8 @@ export async function prune(sql: Sql, { read, any }: { read: Date | null; any: D
       )
       select max(id) as last, min(created_at) as oldest, (select count(*) from deleted) as deleted from slice`
     deleted += seen!.deleted
-    // Even the oldest notification of this slice is too new to be deleted, and later slices are newer.
+    // The loop ends after the last slice, or if even the oldest notification of a slice is too new to be deleted. The
+    // notifications in later slices are newer.
     if (seen!.last === null || seen!.oldest!.getTime() >= latestLimit) return deleted
     after = seen!.last
   }

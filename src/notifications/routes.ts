@@ -137,8 +137,8 @@ function changingRoutes(app: App, { sql, readSql, now }: NeededContext): void {
 }
 
 /**
- * Returns the error for a notification that the caller does not have: a 403 if it belongs to another user, otherwise a
- * 404. The message of the 403 comes from the specification.
+ * Returns the error for a notification that the caller does not have: a 403 if the notification belongs to another
+ * user, otherwise a 404. The specification prescribes the message of the 403.
  */
 async function ownershipError(sql: Query, userId: number, id: number) {
   return (await notifications.belongsToOther(sql, userId, id))

@@ -48,12 +48,12 @@ export const ReadAllBody = Type.Object({
 })
 
 /**
- * A `Notification` as JSON text. PostgreSQL writes this text with `row_to_json`. A page would take a third longer if
- * this process parsed and serialized the rows.
+ * A `Notification` as JSON text. PostgreSQL writes this text with `row_to_json`. A request for a page of notifications
+ * would take a third longer if this process parsed the rows and serialized them.
  */
 export type NotificationJson = string
 
-/** The columns of a `Notification`, for `row_to_json`. */
+/** The SQL columns from which `row_to_json` creates a `Notification`. */
 export const NOTIFICATION_COLUMNS = fragment`
   id, type, title, message, data, read_at is not null as is_read,
   date_trunc('second', read_at) as read_at, date_trunc('second', created_at) as created_at`

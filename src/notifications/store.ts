@@ -14,8 +14,9 @@ export type NewNotification = RenderedText & {
 }
 
 /**
- * Stores notifications with one insert. Their ids ascend in the order of `notifications`. Skips notifications to users
- * who do not exist. Also skips a notification if the user already has a notification with the same deduplication key.
+ * Stores notifications with one insert. The ids of the stored rows ascend in the order of `notifications`. Skips
+ * notifications to users who do not exist. Skips a notification if the user already has a notification with the same
+ * deduplication key.
  * @returns the number of stored notifications
  */
 export async function store(sql: Sql, notifications: NewNotification[], now: Date): Promise<number> {

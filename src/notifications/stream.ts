@@ -11,7 +11,10 @@ import {
   readInboxChanges,
 } from './inbox-changes.ts'
 
-/** "at most 5 per user and process (the oldest goes)" */
+/**
+ * The maximum number of open streams of one user in one process. If the user opens another stream, the oldest stream
+ * ends.
+ */
 const MAX_PER_USER = 5
 
 const RETRY_MS = 250
@@ -34,8 +37,8 @@ type Deps = {
  * Serves the live streams of this process. Sends changes in rounds, one round at a time. A round reads the pending
  * changes of all users with one statement and sends them. Changes that arrive during a round wait for the next round.
  *
- * So a burst of changes needs few statements, and changes of users without a stream need no statement. Each stream
- * receives changes in the order in which the changes become visible.
+ * So a burst of changes needs few statements. Changes of users without a stream are ignored. Each stream receives
+ * changes in the order in which the changes become visible in the database.
  */
 export class Streams {
   readonly #deps: Deps
@@ -53,7 +56,7 @@ export class Streams {
       collectChanges(this.#pending, payload, userId => this.#byUser.has(userId))
       this.#startRounds()
     })
-    // This process may have missed changes during "a lost LISTEN connection". So every stream gets a `sync` when the
+    // While the listener has no connection, this process misses changes. So every stream gets a `sync` when the
     // connection is back.
     deps.listener.onUp(() => {
       for (const stream of this.#all()) this.#unsynced.add(stream)
@@ -84,7 +87,7 @@ export class Streams {
     }
   }
 
-  /** Ends all streams. Streams that open later end at once. */
+  /** Ends all streams. A stream that opens after this call ends at once. */
   close(): void {
     this.#isClosed = true
     for (const stream of this.#all()) this.#drop(stream)
@@ -162,8 +165,8 @@ export class Streams {
     const notifications = fresh.map(json => formatEvent('notification', json)).join('')
     const unread = formatEvent('unread_count', JSON.stringify({ unread_count: unreadCount }))
     for (const stream of this.#byUser.get(userId) ?? []) {
-      // A stream that opened during this round gets nothing yet. In the next round it gets a `sync`, which includes
-      // this change.
+      // A stream that opened after this round had begun gets nothing in this round. In the next round, the stream gets
+      // a `sync`, which includes this change.
       if (syncing.has(stream)) stream.wire.write(sync + notifications)
       else if (stream.synced && hasChanged) stream.wire.write(notifications + unread)
       stream.synced ||= syncing.has(stream)

@@ -32,7 +32,8 @@ export function wallClock(instant: Date, timeZone: string): WallClock {
 }
 
 /**
- * Returns midnight in UTC on a calendar day, in milliseconds since 1970. `Date.UTC` would add 1900 to a year below 100.
+ * Returns midnight in UTC on a calendar day, in milliseconds since 1970. The function does not use `Date.UTC`, because
+ * `Date.UTC` adds 1900 to a year below 100.
  */
 export function midnight({ year, month, day }: WallClock): number {
   return new Date(0).setUTCFullYear(year, month - 1, day)
