@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { suite, test } from 'node:test'
 import { AUDIT_EVENTS } from '../src/audit.ts'
 import { harness } from './support/app.ts'
-import { newEmail, otherThan, payloadOf, profile, queuedCode, signIn, signUp } from './support/scenario.ts'
+import { newEmail, otherThan, profile, queuedCode, readPayload, signIn, signUp } from './support/scenario.ts'
 
 const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
 const h = harness({ METRICS_TOKEN })
@@ -24,7 +24,7 @@ async function auditTrail(work: () => Promise<unknown>) {
 
 /** Returns the expected audit line. If a token is given, the line names the user and the session of the token. */
 function line(audit: keyof typeof AUDIT_EVENTS, token?: string) {
-  const { sub, sid } = token === undefined ? {} : payloadOf(token)
+  const { sub, sid } = token === undefined ? {} : readPayload(token)
   return { level: AUDIT_EVENTS[audit], audit, user_id: sub && Number(sub), session_id: sid, client: '127.0.0.1' }
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
-import { newEmail, otherThan, payloadOf, profile, queuedCode, signUp } from './support/scenario.ts'
+import { newEmail, otherThan, profile, queuedCode, readPayload, signUp } from './support/scenario.ts'
 
 // The number of rounds of each race. The database decides each race, so every round must have the expected outcome.
 const ROUNDS = 200
@@ -139,7 +139,7 @@ describe('races over a session', () => {
       const isAlive = verified.status === 200
       assert.equal((await h.call('GET', '/api/v1/auth/me', { token })).status, isAlive ? 200 : 401)
       if (!isAlive) {
-        const orphans = await h.database.sql`select id from session where id = ${payloadOf(token).sid}`
+        const orphans = await h.database.sql`select id from session where id = ${readPayload(token).sid}`
         assert.deepEqual(orphans, [])
       }
     }

@@ -5,7 +5,7 @@ import { harness } from './support/app.ts'
 import { createQueue, createTabs, failsWith, recordRequests, startServer } from './support/client.ts'
 import { listen } from './support/event-stream.ts'
 import { makeUser } from './support/factories.ts'
-import { payloadOf, queuedCode } from './support/scenario.ts'
+import { queuedCode, readPayload } from './support/scenario.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -133,7 +133,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       // The client sends the expired token, so the service creates the code in the lane of the ended session.
       await other.client.requestOtp({ email })
       assert.equal(other.sent.at(-1)!.token, token)
-      const code = await queuedCode(h, email, payloadOf(token).sid)
+      const code = await queuedCode(h, email, readPayload(token).sid)
       await other.client.verifyOtp({ email, code })
       assert.equal((await one.client.me()).email, email)
       assert.deepEqual([first.items.length, second.items.length], [1, 1])

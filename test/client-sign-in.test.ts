@@ -4,7 +4,7 @@ import { Courtside, type CourtsideError } from 'courtside-client'
 import { harness } from './support/app.ts'
 import { failsWith, recordRequests, startServer } from './support/client.ts'
 import { listen } from './support/event-stream.ts'
-import { newEmail, payloadOf, profile, queuedCode } from './support/scenario.ts'
+import { newEmail, profile, queuedCode, readPayload } from './support/scenario.ts'
 
 const h = harness()
 let url: string
@@ -37,7 +37,7 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
 
     h.clock.advance(60_000)
     await client.requestOtp({ email })
-    const code = await queuedCode(h, email, payloadOf(access_token).sid)
+    const code = await queuedCode(h, email, readPayload(access_token).sid)
     assert.match((await client.deleteAccount(code)).message, /deleted/)
     assert.equal(await client.signedIn(), false)
     await client.requestOtp({ email })

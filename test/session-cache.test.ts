@@ -7,7 +7,7 @@ import type { Query } from '../src/db/sql.ts'
 import { eraseUser } from '../src/personal-data.ts'
 import { type AnotherApp, anotherApp, harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
-import { payloadOf } from './support/scenario.ts'
+import { readPayload } from './support/scenario.ts'
 import { countStatements } from './support/statements.ts'
 import { waitUntil } from './support/wait-until.ts'
 
@@ -88,7 +88,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
   test('a process that gets no NOTIFY about the end of a session refuses the session’s token within 5 s', async () => {
     const { token } = await makeCachedUser()
     await h.database.sql`
-      update session set ended_at = created_at, end_reason = 'logout' where id = ${payloadOf(token).sid}`
+      update session set ended_at = created_at, end_reason = 'logout' where id = ${readPayload(token).sid}`
     const since = performance.now()
     assert.equal(await getStatus(other, token), 200)
     const passed = await waitUntilRefused(token)
@@ -138,14 +138,14 @@ describe('the session cache', { timeout: 60_000 }, () => {
     const { token } = await makeCachedUser()
     const next = (await h.call('POST', '/api/v1/auth/refresh', { token })).body.access_token
     assert.equal(await getStatus(other, next), 200)
-    const [row] = await h.database.sql`select presented from session where id = ${payloadOf(token).sid}`
+    const [row] = await h.database.sql`select presented from session where id = ${readPayload(token).sid}`
     assert.equal(row!.presented, 2)
   })
 
   test('a session row that was read before the session ended is not cached afterwards', async () => {
     await waitUntilUp(other.ctx.listener!)
     const { token } = await makeUser(h)
-    const { sid, sub } = payloadOf(token)
+    const { sid, sub } = readPayload(token)
     const read = Promise.withResolvers<void>()
     const released = Promise.withResolvers<void>()
     // This function delays the rows of the look-up until the session has ended.

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
-import { otherThan, payloadOf, queuedCode, signUp } from './support/scenario.ts'
+import { otherThan, queuedCode, readPayload, signUp } from './support/scenario.ts'
 
 const h = harness()
 
@@ -26,7 +26,7 @@ const DAYS = 86_400_000
 describe('the access token', () => {
   test('an access token has the claims iss, sub, iat, nbf, exp, jti and sid and no others, and is accepted for 60 minutes', async () => {
     const { token } = await signUp(h)
-    const { iss, sub, iat, nbf, exp, jti, sid, ...rest } = payloadOf(token)
+    const { iss, sub, iat, nbf, exp, jti, sid, ...rest } = readPayload(token)
     assert.deepEqual(rest, {})
     assert.equal(iss, 'courtside')
     assert.equal(typeof sub, 'string')
@@ -49,8 +49,8 @@ describe('refresh', () => {
     assert.deepEqual(Object.keys(answer.body), ['access_token', 'token_type', 'expires_in'])
     assert.equal(answer.body.token_type, 'bearer')
     assert.equal(answer.body.expires_in, 3600)
-    assert.equal(payloadOf(answer.body.access_token).sid, payloadOf(token).sid)
-    assert.notEqual(payloadOf(answer.body.access_token).jti, payloadOf(token).jti)
+    assert.equal(readPayload(answer.body.access_token).sid, readPayload(token).sid)
+    assert.notEqual(readPayload(answer.body.access_token).jti, readPayload(token).jti)
   })
 
   test('an expired token can be refreshed until 7 days after the sign-in', async () => {
@@ -127,7 +127,7 @@ describe('refresh', () => {
       assert.equal(stolen.text, '{"message":"Unauthenticated.","code":"unauthenticated"}')
       assert.equal(await getMeStatus(next), 401)
       assert.equal((await refresh(next)).status, 401)
-      const [row] = await h.database.sql`select end_reason from session where id = ${payloadOf(token).sid}`
+      const [row] = await h.database.sql`select end_reason from session where id = ${readPayload(token).sid}`
       assert.equal(row!.end_reason, 'reuse')
     }
   })
@@ -186,7 +186,7 @@ describe('deleting one’s account', () => {
       assert.equal((await h.call('DELETE', '/api/v1/auth/me', { token, body: { code: '1234' } })).status, 422)
       h.clock.advance(MINUTES)
       await h.call('POST', '/api/v1/auth/request-otp', { body: { email }, ...(withToken && { token }) })
-      const code = await queuedCode(h, email, withToken ? payloadOf(token).sid : null)
+      const code = await queuedCode(h, email, withToken ? readPayload(token).sid : null)
       const wrong = await h.call('DELETE', '/api/v1/auth/me', { token, body: { code: otherThan(code) } })
       assert.equal(wrong.body.code, 'otp_invalid')
       const deleted = await h.call('DELETE', '/api/v1/auth/me', { token, body: { code } })

@@ -7,7 +7,7 @@ import { harness } from './support/app.ts'
 import { waitsForLock } from './support/database.ts'
 import type { Event } from './support/event-stream.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
-import { payloadOf, signIn } from './support/scenario.ts'
+import { readPayload, signIn } from './support/scenario.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
 import { waitUntil } from './support/wait-until.ts'
 
@@ -151,7 +151,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       const stays = await openSynced(at.there, other.token)
       // This statement ends the session without a NOTIFY.
       await h.database.sql`
-      update session set ended_at = created_at, end_reason = 'logout' where id = ${payloadOf(user.token).sid}`
+      update session set ended_at = created_at, end_reason = 'logout' where id = ${readPayload(user.token).sid}`
       await cutConnections()
       assert.equal(await stream.ended(), true)
       assert.equal((await stays.next()).event, 'sync')

@@ -4,7 +4,7 @@ import { createTokens } from '../src/auth/jwt.ts'
 import { harness } from './support/app.ts'
 import { listen, openStream } from './support/event-stream.ts'
 import { makeUser } from './support/factories.ts'
-import { payloadOf } from './support/scenario.ts'
+import { readPayload } from './support/scenario.ts'
 
 const h = harness()
 let address: string
@@ -26,7 +26,7 @@ describe('the times of a stream', () => {
 
   test('a stream ends when the exp of its token is reached', async () => {
     const { token } = await makeUser(h)
-    const { sid, sub, iat } = payloadOf(token)
+    const { sid, sub, iat } = readPayload(token)
     // The token expires in two seconds.
     const claims = { sub: Number(sub), sid, generation: 1, iat, nbf: iat, exp: iat + 2 }
     const stream = await openStream(address, createTokens(h.ctx.keys).sign(claims))

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { createTokens } from '../src/auth/jwt.ts'
 import { deriveKeys } from '../src/keys.ts'
 import { harness, JWT_SECRET } from './support/app.ts'
-import { payloadOf, signUp } from './support/scenario.ts'
+import { readPayload, signUp } from './support/scenario.ts'
 
 const h = harness()
 
@@ -39,7 +39,7 @@ describe('200', () => {
     const { token } = await signUp(h)
     assert.equal(await getStatus(`Bearer ${token}`), 200)
     assert.equal(await getStatus(`bearer   ${token}`), 200)
-    assert.equal(await getStatus(`Bearer ${forge(readHeader(token), payloadOf(token))}`), 200)
+    assert.equal(await getStatus(`Bearer ${forge(readHeader(token), readPayload(token))}`), 200)
   })
 })
 
@@ -64,7 +64,7 @@ describe('401', () => {
   test('a token without one of its claims, or with a claim of a wrong type or value, gets 401', async () => {
     const { token } = await signUp(h)
     const header = readHeader(token)
-    const claims = payloadOf(token)
+    const claims = readPayload(token)
     for (const name of Object.keys(claims)) {
       for (const value of [undefined, null, '', 0, -1, 1.5, true, [], {}, 'x', [claims[name]], '1e9', '9'.repeat(20)]) {
         if (JSON.stringify(value) === JSON.stringify(claims[name])) continue
@@ -89,7 +89,7 @@ describe('401', () => {
   test('a token whose header chooses another algorithm or key gets 401', async () => {
     const { token } = await signUp(h)
     const header = readHeader(token)
-    const claims = payloadOf(token)
+    const claims = readPayload(token)
     const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const unsigned = `${part({ ...header, alg: 'none' })}.${part(claims)}.`
     const rsa = `${part({ ...header, alg: 'RS256' })}.${part(claims)}`

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
-import { newEmail, otherThan, payloadOf, profile, queuedCode, signIn, signUp } from './support/scenario.ts'
+import { newEmail, otherThan, profile, queuedCode, readPayload, signIn, signUp } from './support/scenario.ts'
 
 const h = harness()
 
@@ -165,7 +165,7 @@ describe('the lane of a known client', () => {
     h.clock.advance(60_000)
     assert.equal((await requestCode({ email })).status, 429)
     assert.equal((await requestCode({ email }, token)).status, 200)
-    const code = await queuedCode(h, email, payloadOf(token).sid)
+    const code = await queuedCode(h, email, readPayload(token).sid)
     const guessed = await verify(email, code)
     assert.equal(guessed.status, 422)
     assert.equal((await verify(email, code, { token })).status, 200)
@@ -184,7 +184,7 @@ describe('the lane of a known client', () => {
     // this code.
     h.clock.advance(60_000)
     await requestCode({ email }, token)
-    const ownCode = await queuedCode(h, email, payloadOf(token).sid)
+    const ownCode = await queuedCode(h, email, readPayload(token).sid)
     h.clock.advance(60_000)
     await requestCode({ email })
     const sharedCode = await queuedCode(h, email)
@@ -209,7 +209,7 @@ describe('the lane of a known client', () => {
     await h.call('POST', '/api/v1/auth/logout', { token })
     h.clock.advance(89 * 86_400_000)
     await requestCode({ email }, token)
-    assert.match(await queuedCode(h, email, payloadOf(token).sid), /^\d{4}$/)
+    assert.match(await queuedCode(h, email, readPayload(token).sid), /^\d{4}$/)
     h.clock.advance(86_400_000)
     await requestCode({ email }, token)
     assert.match(await queuedCode(h, email, null), /^\d{4}$/)
@@ -218,7 +218,7 @@ describe('the lane of a known client', () => {
   test('a token of a revoked session, a token of another account and an unusable token select no lane', async () => {
     const { email, token } = await signUp(h)
     const stranger = await signUp(h)
-    const { sid } = payloadOf(token)
+    const { sid } = readPayload(token)
     await h.database.sql`update session set ended_at = now(), end_reason = 'reuse' where id = ${sid}`
     for (const bad of [token, stranger.token, 'not.a.token']) {
       h.clock.advance(60_000)
@@ -232,6 +232,6 @@ describe('the lane of a known client', () => {
 test('a second sign-in opens a second session, and the first session continues', async () => {
   const first = await signUp(h)
   const second = await signIn(h, first.email)
-  assert.notEqual(payloadOf(first.token).sid, payloadOf(second.token).sid)
+  assert.notEqual(readPayload(first.token).sid, readPayload(second.token).sid)
   for (const { token } of [first, second]) assert.equal((await h.call('GET', '/api/v1/auth/me', { token })).status, 200)
 })

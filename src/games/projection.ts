@@ -63,7 +63,7 @@ function isLate(game: Game, event: GameEvent): boolean {
   return game.eventTime !== null && event.time < game.eventTime
 }
 
-const FILLING_TYPES = ['game_joined', 'game_created', 'game_updated', 'game_full']
+const TYPES_THAT_MAKE_FULL = ['game_joined', 'game_created', 'game_updated', 'game_full']
 
 /**
  * Returns the `fullSince` of a game after an event. The service announces `game_full` when a player joins, or the game
@@ -76,7 +76,7 @@ const FILLING_TYPES = ['game_joined', 'game_created', 'game_updated', 'game_full
 function findFullSince(before: Game, game: Game, event: GameEvent): string | null {
   // If the producer reports `game_full`, the game counts as full even if the event lists fewer than four players.
   const isFull = event.playerIds.length === 4 || event.type === 'game_full'
-  const filledAt = isFull && FILLING_TYPES.includes(event.type) ? event.time : null
+  const filledAt = isFull && TYPES_THAT_MAKE_FULL.includes(event.type) ? event.time : null
   if (isLate(before, event)) {
     if (game.playerIds.length < 4) return before.fullSince
     if (isFull) return before.fullSince ?? filledAt

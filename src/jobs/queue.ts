@@ -40,21 +40,21 @@ export async function startWorker(
   // connection, it uses two connections. Three more connections run statements.
   const database = connect(url, { max: names.length + 5, name: 'courtside-worker' })
   const pools = new Map<string, WorkerPool>()
-  const presence = new WorkerHeartbeat(database.pool, log)
-  const patient = retryingPool(database.pool, presence, () => stopped !== undefined)
+  const heartbeat = new WorkerHeartbeat(database.pool, log)
+  const patient = retryingPool(database.pool, heartbeat, () => stopped !== undefined)
   let stopped: Promise<void> | undefined
 
   function start(name: string): void {
     const pool = runTaskList(
       options(log),
-      { [name]: wrapTask(name, tasks[name]!, { log, presence, patient }) },
+      { [name]: wrapTask(name, tasks[name]!, { log, heartbeat, patient }) },
       patient,
     )
     pools.set(name, pool)
-    presence.join(pool.id)
+    heartbeat.join(pool.id)
     const over = () => {
       pools.delete(name)
-      presence.leave(pool.id)
+      heartbeat.leave(pool.id)
       if (stopped) return
       log.error({ task: name }, 'the queue stopped unexpectedly and is started again')
       setTimeout(() => stopped ?? start(name), 1_000)
@@ -65,7 +65,7 @@ export async function startWorker(
   async function close(): Promise<void> {
     const graceful = [...pools.values()].map(async pool => pool.gracefulShutdown())
     await Promise.race([Promise.allSettled(graceful), delay(FINISH_MS, undefined, { ref: false })])
-    await Promise.race([presence.close(), delay(1_000, undefined, { ref: false })])
+    await Promise.race([heartbeat.close(), delay(1_000, undefined, { ref: false })])
     await Promise.race([database.close(), delay(1_000, undefined, { ref: false })])
   }
 
@@ -75,7 +75,7 @@ export async function startWorker(
   }
 
   for (const name of names) start(name)
-  presence.start()
+  heartbeat.start()
   return { stop }
 }
 
@@ -102,14 +102,14 @@ function options(log: FastifyBaseLogger) {
  * unreachable, the pool repeats the statement. This is safe because the statements of the library do not depend on each
  * other.
  */
-function retryingPool(pool: pg.Pool, presence: WorkerHeartbeat, stopping: () => boolean): pg.Pool {
+function retryingPool(pool: pg.Pool, heartbeat: WorkerHeartbeat, stopping: () => boolean): pg.Pool {
   async function query(config: pg.QueryConfig): Promise<Pick<pg.QueryResult, 'rows'>> {
     for (;;) {
       // While the worker stops, only statements that complete or fail a job are still needed.
       if (stopping() && !/^(complete|fail)_job/.test(config.name ?? '')) return { rows: [] }
-      if (presence.closed) throw new Error('the worker has stopped')
+      if (heartbeat.closed) throw new Error('the worker has stopped')
       try {
-        if (presence.held) return await pool.query(config)
+        if (heartbeat.held) return await pool.query(config)
       } catch (error) {
         if (!isUnreachable(error)) throw error
       }
@@ -123,15 +123,15 @@ function retryingPool(pool: pg.Pool, presence: WorkerHeartbeat, stopping: () => 
   return { connect, query, options: pool.options } as unknown as pg.Pool
 }
 
-type TaskDependencies = { log: FastifyBaseLogger; presence: WorkerHeartbeat; patient: pg.Pool }
+type TaskDependencies = { log: FastifyBaseLogger; heartbeat: WorkerHeartbeat; patient: pg.Pool }
 
 /**
  * Wraps a task for the library. The wrapper replaces an error with a short reason, because the library stores the error
  * in the job's row.
  */
-function wrapTask(name: string, task: Task, { log, presence, patient }: TaskDependencies) {
+function wrapTask(name: string, task: Task, { log, heartbeat, patient }: TaskDependencies) {
   return async (payload: unknown, { job }: JobHelpers): Promise<void> => {
-    presence.begin(String(job.id))
+    heartbeat.begin(String(job.id))
     try {
       await task(payload)
     } catch (error) {

@@ -5,7 +5,7 @@ import { beforeEach, describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
 import { assertError, ENDPOINTS } from '../support/endpoints.ts'
 import { makeNotifications, makeUser } from '../support/factories.ts'
-import { newEmail, otherThan, payloadOf, profile, queuedCode, signUp } from '../support/scenario.ts'
+import { newEmail, otherThan, profile, queuedCode, readPayload, signUp } from '../support/scenario.ts'
 
 const h = harness({ THROTTLE_REQUEST_OTP: '', THROTTLE_VERIFY_OTP: '' })
 beforeEach(() => h.clock.advance(60_000))
@@ -131,7 +131,7 @@ describe('Endpoints', () => {
       h.clock.advance(1_000)
       const answer = await h.call('POST', '/api/v1/auth/refresh', { token })
       assert.equal(answer.status, 200)
-      assert.equal(payloadOf(answer.body.access_token).exp, payloadOf(token).exp + 1)
+      assert.equal(readPayload(answer.body.access_token).exp, readPayload(token).exp + 1)
       assert.equal((await me(answer.body.access_token)).status, 200)
     })
   })

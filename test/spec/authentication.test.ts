@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { harness, JWT_SECRET } from '../support/app.ts'
 import { assertError, ENDPOINTS } from '../support/endpoints.ts'
 import { makeUser } from '../support/factories.ts'
-import { newEmail, payloadOf, profile, queuedCode, signUp } from '../support/scenario.ts'
+import { newEmail, profile, queuedCode, readPayload, signUp } from '../support/scenario.ts'
 
 const h = harness()
 
@@ -111,7 +111,7 @@ describe('Authentication', () => {
     const { token } = await makeUser(h)
     h.clock.advance(MINUTE)
     const { access_token } = (await refresh(token)).body
-    assert.notEqual(payloadOf(access_token).jti, payloadOf(token).jti)
+    assert.notEqual(readPayload(access_token).jti, readPayload(token).jti)
     h.clock.advance(29_999)
     assert.equal((await me(token)).status, 200)
     h.clock.advance(1)

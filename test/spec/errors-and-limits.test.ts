@@ -6,7 +6,7 @@ import { STATUS } from '../../src/http/failure.ts'
 import { harness } from '../support/app.ts'
 import { assertError, ENDPOINTS } from '../support/endpoints.ts'
 import { makeNotifications, makeUser } from '../support/factories.ts'
-import { newEmail, otherThan, payloadOf, profile, queuedCode, signUp } from '../support/scenario.ts'
+import { newEmail, otherThan, profile, queuedCode, readPayload, signUp } from '../support/scenario.ts'
 
 const h = harness({ THROTTLE_REQUEST_OTP: '', THROTTLE_VERIFY_OTP: '' })
 beforeEach(() => h.clock.advance(60_000))
@@ -148,7 +148,7 @@ describe('Limits', () => {
     assert.equal(await countUntilThrottled(() => verifyCode({ email: newEmail(), code: '0000' })), 10))
 
   test('"Access token lifetime | 60 minutes"', async () => {
-    const { iat, exp } = payloadOf((await signUp(h)).token)
+    const { iat, exp } = readPayload((await signUp(h)).token)
     assert.equal(exp - iat, 60 * 60)
   })
 

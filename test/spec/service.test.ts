@@ -6,7 +6,7 @@ import { harness } from '../support/app.ts'
 import { assertError, ENDPOINTS } from '../support/endpoints.ts'
 import { makeNotifications, makeUser } from '../support/factories.ts'
 import { cloudEvent, newGameId, report } from '../support/games.ts'
-import { newEmail, payloadOf, profile, queuedCode, signIn, signUp } from '../support/scenario.ts'
+import { newEmail, profile, queuedCode, readPayload, signIn, signUp } from '../support/scenario.ts'
 
 const h = harness()
 
@@ -141,7 +141,7 @@ describe('Resources and their fields', () => {
   describe('Token result (output of verify-otp)', () => {
     test('"access_token | string (JWT) | sent as a Bearer token afterwards"', async () => {
       const { token } = await signUp(h)
-      assert.equal(payloadOf(token).iss, 'courtside')
+      assert.equal(readPayload(token).iss, 'courtside')
       const headers = { authorization: `Bearer ${token}` }
       assert.equal((await h.call('GET', '/api/v1/auth/me', { headers })).status, 200)
     })

@@ -6,7 +6,7 @@ import type { Answer, ListedOperation } from './documented.ts'
 import { listen, openStream } from './event-stream.ts'
 import { makeNotifications, makeUser } from './factories.ts'
 import { cloudEvent, newGameId, sendBatch } from './games.ts'
-import { newEmail, payloadOf, profile, queuedCode } from './scenario.ts'
+import { newEmail, profile, queuedCode, readPayload } from './scenario.ts'
 
 /** Sends a request to an operation. `id` replaces the placeholder `{id}` in the operation's path. */
 type Send = (options?: { id?: number; token?: string; body?: unknown }) => Promise<Answer>
@@ -33,7 +33,7 @@ export const GOOD_REQUESTS: Record<string, (h: Harness, send: Send) => Promise<A
   'DELETE /api/v1/auth/me': async (h, send) => {
     const { email, token } = await makeUser(h)
     await h.call('POST', '/api/v1/auth/request-otp', { token, body: { email } })
-    return send({ token, body: { code: await queuedCode(h, email, payloadOf(token).sid) } })
+    return send({ token, body: { code: await queuedCode(h, email, readPayload(token).sid) } })
   },
   'POST /api/v1/auth/level-assessment': async (h, send) => {
     return send({ token: (await makeUser(h)).token, body: { game_level_id: 1 } })

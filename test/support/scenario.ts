@@ -59,6 +59,6 @@ async function verify(h: Harness, email: string): Promise<string> {
 }
 
 /** Returns the payload of a token without verifying it. */
-export function payloadOf(token: string): Record<string, any> {
+export function readPayload(token: string): Record<string, any> {
   return JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString())
 }
