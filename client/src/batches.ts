@@ -1,9 +1,10 @@
-/** The limits of the intake: "one or a batch of up to 100", "1 MiB a batch". */
+/** The intake refuses a batch of more than 100 events or more than 1 MiB. */
 const MAX_BATCH_EVENTS = 100
 const MAX_BATCH_BYTES = 1024 * 1024
 
 /**
- * Groups events into batches that the intake accepts. The size of a batch includes its brackets and commas.
+ * Groups events into batches that the intake accepts. The size of a batch includes the brackets and commas of its JSON
+ * array.
  * @param events each event as JSON text
  */
 export function splitIntoBatches(events: string[]): string[][] {

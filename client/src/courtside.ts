@@ -70,7 +70,9 @@ export class Courtside {
     return message
   }
 
-  /** Ends the session. If the service cannot be reached, the client still forgets its token, and this method throws. */
+  /**
+   * Ends the session. If the service cannot be reached, this method signs the user out in the client and then throws.
+   */
   async logout(): Promise<void> {
     try {
       if (await this.signedIn()) await this.#session.call('POST /api/v1/auth/logout', {})
@@ -81,7 +83,9 @@ export class Courtside {
     }
   }
 
-  /** Refreshes the token. Most apps need not call this, because every other method refreshes an expired token. */
+  /**
+   * Refreshes the token. Most apps need not call this method, because every other method refreshes an expired token.
+   */
   async refresh(): Promise<{ access_token: string }> {
     const token = await this.#session.token()
     const renewed = token === null ? null : await this.#session.renew(token)

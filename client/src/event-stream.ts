@@ -29,7 +29,8 @@ export async function readEvents(
     const { done, value } = await reader.read()
     if (done) return
     onActivity()
-    // A carriage return at the end of a chunk may be the first half of a line ending, so it stays in `rest`.
+    // A carriage return at the end of a chunk may be the first half of a line ending, so the carriage return stays in
+    // `rest`.
     const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/)
     rest = lines.pop()!
     lines.forEach(readLine)

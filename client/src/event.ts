@@ -16,12 +16,15 @@ type GameState = AnyState & { starts_at: string }
 
 /**
  * An event about a game. `data` is the state of the game after the event. For each event type, `GameEvent` requires the
- * same data as the service.
+ * same data as the service requires.
  */
 export type GameEvent = {
   /** The id and the reporter's source together identify the event. Use an id from your own records. */
   id?: string
-  /** The time at which the event happened. It orders the events of a game. The default is the current time. */
+  /**
+   * The time at which the event happened. The service orders the events of a game by this time. The default is the
+   * current time.
+   */
   time?: string | Date
 } & (
   | { type: GameType; data: GameState }

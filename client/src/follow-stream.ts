@@ -3,7 +3,7 @@ import type { Watch } from './watch-types.ts'
 
 /**
  * Opens one stream and reports its events until the stream ends.
- * @returns true when the stream has ended; false if the platform cannot read the body of an answer as a stream
+ * @returns true if the stream has ended, or false if the platform cannot read the body of an answer as a stream
  * @throws CourtsideError if the service refuses the request
  * @throws the error of the platform if the stream breaks
  */

@@ -21,15 +21,16 @@ export type JsonAnswer<T> = {
 }
 
 /**
- * The time limit of each request. Without a limit, a request on a phone without a network could hold the refresh lock
- * for minutes.
+ * The time limit of each request that expects a JSON answer. Without a limit, a request on a phone without a network
+ * could hold the refresh lock for minutes.
  */
 const TIMEOUT_MS = 30_000
 
 type TransportOptions = { url: string; language?: string | undefined; fetch?: typeof fetch | undefined }
 
 export function createTransport({ url, language, fetch: customFetch }: TransportOptions): Transport {
-  // Browsers refuse to run `fetch` as a method of another object. Besides, a page may replace the global `fetch` later.
+  // Browsers refuse to run `fetch` as a method of another object. A page may also replace the global `fetch` later, so
+  // each call reads the global variable.
   const callGlobalFetch: typeof fetch = (input, init) => fetch(input, init)
   return { url: url.replace(/\/+$/, ''), language, fetch: customFetch ?? callGlobalFetch }
 }

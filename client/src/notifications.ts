@@ -4,7 +4,7 @@ import type { Session } from './session.ts'
 import { watch } from './watch.ts'
 import type { Watcher } from './watch-types.ts'
 
-/** The limit of read-all: "an optional body `{ids: [≤ 100 integers]}`". */
+/** The service accepts at most 100 ids in one read-all request. */
 const MAX_IDS_PER_REQUEST = 100
 
 /** The notifications of the signed-in user. If a request fails, the method throws CourtsideError. */
@@ -21,8 +21,8 @@ export class Notifications {
   }
 
   /**
-   * Yields pages of notifications, newest first. New notifications that arrive meanwhile cause neither duplicates nor
-   * gaps.
+   * Yields pages of notifications, newest first. If new notifications arrive between two pages, the pages contain
+   * neither duplicates nor gaps.
    */
   async *pages({ per_page = 20 }: { per_page?: number } = {}): AsyncGenerator<NotificationPage, void, undefined> {
     let page = await this.list({ per_page })
@@ -50,7 +50,7 @@ export class Notifications {
 
   /**
    * Marks all notifications as read, or only those with the given ids.
-   * @returns the number of notifications that changed
+   * @returns the message of the service, and the number of notifications that changed
    */
   async readAll(ids?: number[]): Promise<{ message: string; count: number }> {
     const mark = (body: { ids?: number[] }) => this.#session.call('POST /api/v1/notifications/read-all', { body })
@@ -76,7 +76,7 @@ export class Notifications {
     const session = this.#session
     return watch(
       {
-        // The fetch of React Native resolves only when the answer is complete. A stream is never complete.
+        // The function `fetch` of React Native resolves only when the answer is complete. A stream is never complete.
         canStream: globalThis.navigator?.product !== 'ReactNative',
         signedIn: async () => (await session.token()) !== null,
         onSignedOut: listener => session.onSignedOut(listener),

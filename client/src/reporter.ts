@@ -40,7 +40,7 @@ export class Reporter {
   }
 
   /**
-   * Adds an id and a time to an event that has none. `report` also does this. If you may report an event again after a
+   * Adds a missing id and a missing time to an event. `report` also adds them. If you may report an event again after a
    * failure or a crash, call `name` first and store the named event. The service then recognizes the repetition.
    */
   name(event: GameEvent): ReportedEvent {
@@ -52,8 +52,8 @@ export class Reporter {
   /**
    * Reports one event, or several events in their order. After a network error, a 5xx, a 408 or a 429, the reporter
    * repeats the request.
-   * @returns the result of a single event; for an array, one result for each event. A `rejected` event does not affect
-   * the other events.
+   * @returns the result of the event. For an array, returns one result for each event. A `rejected` event does not
+   * affect the other events.
    * @throws CourtsideError if a single event is refused, or if events cannot be delivered. The service may still have
    * accepted earlier events of the array.
    */

@@ -11,7 +11,10 @@ export class Session {
   readonly #transport: Transport
   readonly #storage: TokenStorage
   readonly #listeners = new Set<() => void>()
-  /** The token that was stored when we last checked. If the stored token changes, the session may have ended. */
+  /**
+   * The token that was stored at the last call of `token()`. If another token is stored now, the session may have
+   * ended.
+   */
   #lastSeenToken: string | null = null
   #pendingRefresh: Promise<string | null> | undefined
 
@@ -23,7 +26,7 @@ export class Session {
     checkToken()
   }
 
-  /** Returns the stored token. If the session has ended since the last check, this method calls the listeners. */
+  /** Returns the stored token. If the session has ended since the last call, this method calls the listeners. */
   async token(): Promise<string | null> {
     const token = await this.#storage.get('token')
     const before = this.#lastSeenToken
@@ -72,7 +75,7 @@ export class Session {
   /**
    * Calls an endpoint that requires no token.
    * @param lane whether to send a token that selects the lane of this client: the current token, or the last token if
-   * there is none
+   * there is no current token
    * @throws CourtsideError
    */
   async callPublic<E extends Endpoint>(
@@ -89,7 +92,9 @@ export class Session {
     return this.#withToken(token => send(this.#transport, { method: 'GET', path, token, signal }))
   }
 
-  /** "A client that receives 401 may call POST /auth/refresh once and repeat the failed request with the new token." */
+  /**
+   * Runs a request with the stored token. If the service answers 401, refreshes the token and repeats the request once.
+   */
   async #withToken<T>(attempt: (token: string | null) => Promise<T>): Promise<T> {
     const token = await this.token()
     try {
@@ -121,7 +126,7 @@ export class Session {
   /**
    * Lets only one tab refresh at a time, if the browser has Web Locks. Without Web Locks two tabs may refresh at the
    * same time. The service accepts both requests.
-   * @param work is called with true if it had to wait for another tab
+   * @param work is called with true if this tab had to wait for another tab
    */
   async #withRefreshLock<T>(work: (hasWaited: boolean) => Promise<T>): Promise<T> {
     const locks = globalThis.navigator?.locks
@@ -134,8 +139,8 @@ export class Session {
   }
 
   async #refresh(stale: string, hasWaited: boolean): Promise<string | null> {
-    // The tab that held the lock may have stored a new token. In some browsers we can read the new token only a little
-    // later.
+    // Another tab that held the lock may have stored a new token. In some browsers we can read the new token only a
+    // little later.
     let current = await this.token()
     for (let looks = 0; hasWaited && current === stale && looks < 10; looks += 1) {
       await wait(20)
@@ -147,7 +152,7 @@ export class Session {
       if (isUnauthenticated(error)) return null
       throw error
     })
-    // If the user logged out or signed in again during the request, we ignore the result of the request.
+    // If the user logged out or started a new session during the request, we ignore the result of the request.
     if ((await this.token()) !== stale) return this.token()
     if (renewed === null) await this.end({ remember: true })
     else await this.#storage.set('token', renewed.body.access_token)
@@ -170,7 +175,7 @@ function isUnauthenticated(error: unknown): boolean {
   return error instanceof CourtsideError && error.code === 'unauthenticated'
 }
 
-/** Returns whether two tokens belong to the same user, or true if one of them is unreadable. */
+/** Returns whether two tokens belong to the same user. Returns true if one of the tokens is unreadable. */
 function isSameUser(token: string, other: string): boolean {
   const [subject, otherSubject] = [readSubject(token), readSubject(other)]
   return subject === undefined || otherSubject === undefined || subject === otherSubject

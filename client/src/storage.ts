@@ -1,9 +1,10 @@
 type MaybePromise<T> = T | Promise<T>
 
 /**
- * The name of a stored token. `token` belongs to the current session. `last_token` belongs to the previous session and
- * stays after a sign-out, although it no longer authenticates anyone. The client sends it at the next sign-in to select
- * the client's own lane. Then a stranger who guesses codes for the address cannot lock the user out.
+ * The name of a stored token. `token` is the token of the current session. `last_token` is the last token of the
+ * previous session. The client keeps it after a sign-out and sends it at the next sign-in. The service then counts the
+ * guesses of this client separately, in the client's own lane. So a stranger who guesses codes for the address cannot
+ * lock the user out.
  */
 export type TokenKey = 'token' | 'last_token'
 
@@ -19,7 +20,7 @@ export type TokenStorage = {
   onChange?(listener: () => void): () => void
 }
 
-/** Creates the default storage, in memory. Its tokens are lost when the page or the process ends. */
+/** Creates a storage that keeps the tokens in memory. The tokens are lost when the page or the process ends. */
 export function memoryStorage(): TokenStorage {
   const values = new Map<TokenKey, string>()
   return {
@@ -32,7 +33,7 @@ export function memoryStorage(): TokenStorage {
  * Creates a storage in the browser's localStorage. All tabs of an origin share one session, and the session survives a
  * restart of the browser. If localStorage does not exist or the user has forbidden it, this function returns a storage
  * in memory.
- * @param prefix the start of the two names in localStorage
+ * @param prefix the text at the start of the names of both tokens in localStorage
  */
 export function localStorageStorage(prefix = 'courtside.'): TokenStorage {
   let local: Storage | undefined

@@ -1,7 +1,10 @@
 import type { Notification } from './api.ts'
 import type { NotificationPage } from './endpoints.ts'
 
-/** The state of the inbox after a gap. If the app does not know the id `latest_id`, the app must fetch the list. */
+/**
+ * The state of the inbox after the start of a watch or after a gap in the stream. If the app does not know the id
+ * `latest_id`, the app must fetch the list.
+ */
 export type Sync = { unread_count: number; latest_id: number | null }
 
 /**
@@ -11,14 +14,17 @@ export type Sync = { unread_count: number; latest_id: number | null }
 export type WatchState = 'connecting' | 'live' | 'polling' | 'waiting' | 'stopped'
 
 export type Watcher = {
-  /** Called first, and again after every gap in the stream. */
+  /** The watch calls this listener once after its start, and once after every gap in the stream. */
   onSync?: (sync: Sync) => void
-  /** Called for each new notification. A notification may come twice, and ids may come in any order, so compare ids. */
+  /**
+   * The watch calls this listener for each new notification. A notification may come twice, so ignore an id that you
+   * already have. The ids may come in any order.
+   */
   onNotification?: (notification: Notification) => void
-  /** Called when the unread count may have changed, and after each call of `onSync`. */
+  /** The watch calls this listener when the unread count may have changed, and after each call of `onSync`. */
   onUnreadCount?: (unreadCount: number) => void
   onState?: (state: WatchState) => void
-  /** Stops the watch when the signal is aborted. */
+  /** If this signal is aborted, the watch stops. */
   signal?: AbortSignal
 }
 
@@ -42,15 +48,15 @@ export type NotificationSource = {
 
 export type Timing = {
   /**
-   * How long to wait for the HTTP headers of the answer. A proxy may hold back the headers until the answer is
+   * How long the watch waits for the HTTP headers of the answer. A proxy may hold back the headers until the answer is
    * complete.
    */
   headMs: number
-  /** How long a stream may be silent before the watch closes it. */
+  /** How long a stream may be silent before the watch closes the stream. */
   idleMs: number
   /** A stream that lasts for less time than this counts as a failure. */
   minStreamMs: number
-  /** After this number of consecutive failures the watch polls. */
+  /** After this number of consecutive failures the watch polls the list instead. */
   maxFailures: number
   pollMs: number
   /** After this number of polls the watch tries the stream again. */
@@ -65,7 +71,7 @@ export type Watch = {
   source: NotificationSource
   timing: Timing
   notifier: WatcherNotifier
-  /** Aborted when the watch stops. */
+  /** This signal is aborted when the watch stops. */
   signal: AbortSignal
   /** Waits until the time has passed, the network comes back or the watch stops. */
   pause: (milliseconds: number) => Promise<void>

@@ -9,8 +9,8 @@ const TIMING: Timing = {
   headMs: 15_000,
   // The service sends a heartbeat every 20 s, so a stream that is silent for 45 s has missed two heartbeats.
   idleMs: 45_000,
-  // If a user opens a sixth stream, the service ends the oldest one. Without this minimum, six tabs would end each
-  // other's streams forever.
+  // If a user opens a sixth stream, the service ends the oldest one. Without this minimum, six open tabs would
+  // reconnect and end each other's streams forever.
   minStreamMs: 30_000,
   maxFailures: 3,
   pollMs: 30_000,

@@ -1,7 +1,9 @@
 import { callListener } from './listener.ts'
 import type { Watcher, WatcherNotifier, WatchState } from './watch-types.ts'
 
-/** Calls the watcher's listeners until the signal is aborted. */
+/**
+ * Creates a notifier, which calls the watcher's listeners. After the signal is aborted, the notifier calls no listener.
+ */
 export function createNotifier(watcher: Watcher, signal: AbortSignal): WatcherNotifier {
   let current: WatchState | undefined
 

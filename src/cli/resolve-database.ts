@@ -30,7 +30,7 @@ export async function resolveDatabase(
 
 /**
  * Runs a command's work on the external database, or on the embedded database if DATABASE_URL is empty. If the embedded
- * database is not running, this function starts it for the work and then stops it.
+ * database is not running, this function starts it before the work and stops it afterwards.
  */
 export async function withDatabaseUrl<T>(work: (url: string, config: Config) => Promise<T>): Promise<T> {
   const config = readConfig(process.env)
@@ -57,8 +57,8 @@ export async function withDatabase<T>(work: (sql: Database, config: Config) => P
 }
 
 /**
- * Returns the secrets in the settings. If a setting is empty, returns the secret in the data folder instead. Creates
- * that secret on first use.
+ * Returns the secrets in the settings. If a setting is empty, returns the secret in the data folder instead. If the
+ * data folder does not contain this secret, creates it.
  * @returns the secrets, and the path of the intake key if it is in the data folder
  */
 export async function resolveSecrets({ jwtSecrets, intakeKeys, dataDir }: Config) {

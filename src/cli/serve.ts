@@ -5,9 +5,7 @@ import { resolveDatabase } from './resolve-database.ts'
 import { showAddresses } from './show-addresses.ts'
 import { readArguments } from './usage.ts'
 
-/**
- * "SIGTERM: stop accepting, finish what runs, close, within 10 s." This limit leaves one second for the exit itself.
- */
+/** The service must stop within 10 s after SIGTERM. A limit of 9 s leaves one second for the exit itself. */
 const CLOSE_TIMEOUT_MS = 9_000
 
 /** `courtside serve`: runs until SIGTERM or SIGINT. */
@@ -16,11 +14,12 @@ export async function run(args: string[]): Promise<void> {
   const config = readConfig(process.env)
   const log = await createLog(config.logLevel)
   const stopRequested = waitForStopSignal()
-  // The functions to call at the end, in reverse order. Each step of the startup adds the functions that undo it.
+  // The functions that the `finally` block below calls in reverse order. Each step of the startup adds the functions
+  // that undo this step.
   const closers: (() => Promise<unknown>)[] = []
   try {
-    // Loading the service's code blocks the event loop. So the loading begins only when this process has nothing to do
-    // but wait for the database.
+    // Loading the service's code blocks the event loop. So the loading begins only when this process does nothing
+    // except wait for the database.
     const waiting = Promise.withResolvers<void>()
     const [{ intakeKeyPath, ...bootstrap }, { openService }] = await Promise.all([
       resolveDatabase(config, log, closers, waiting.resolve),
@@ -44,9 +43,9 @@ function exitAfterTimeout(): NodeJS.Timeout {
 }
 
 /**
- * Resolves at the first SIGTERM or SIGINT. A second signal ends the process at once. The time limit starts with the
- * first signal. So it also ends a process that is still starting, for example a process that waits for a database or
- * for another process's migration.
+ * Resolves at the first SIGTERM or SIGINT. A second signal ends the process at once. The first signal also starts the
+ * time limit of `exitAfterTimeout`. This limit ends even a process that is still starting, for example a process that
+ * waits for a database or for another process's migration.
  */
 function waitForStopSignal(): Promise<unknown> {
   const first = Promise.race(['SIGTERM', 'SIGINT'].map(signal => once(process, signal)))

@@ -1,7 +1,8 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 
 /**
- * Reports a wrong command line. The message contains the usage. The exit code is 64, which is EX_USAGE in sysexits.h.
+ * An error for a wrong command line. Its message contains the usage. The process then exits with the code 64, which is
+ * EX_USAGE in sysexits.h.
  */
 export class UsageError extends Error {}
 

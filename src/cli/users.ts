@@ -32,8 +32,8 @@ const ACTIONS: Record<string, { description: string; run: Action }> = {
   },
   unlock: {
     description:
-      'Clears the wrong guesses and waits of an e-mail address, so a code can be requested at once. The address does ' +
-      'not need an account.',
+      'Clears the wrong guesses and the waiting times of an e-mail address, so a code can be requested at once. The ' +
+      'address does not need an account.',
     run: async (sql, email) => {
       const isKnown = (await codes.unlock(sql, email)) || (await users.findByEmail(sql, email)) !== undefined
       if (!isKnown) throw new Error(`There is no account with the e-mail ${email}, and no code was requested for it.`)

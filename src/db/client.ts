@@ -7,13 +7,13 @@ const PROBE_TIMEOUT_MS = 2_000
 
 export type ConnectionConfig = pg.ClientConfig & {
   /**
-   * How many milliseconds to wait for a reply before the connection is closed. A machine that loses power does not
-   * close its connections, and TCP itself would wait for a quarter of an hour.
+   * How many milliseconds the client waits for a reply before it closes the connection. A machine that loses power does
+   * not close its connections, and TCP itself would wait for a quarter of an hour.
    */
   maxSilenceMs?: number
   /**
    * The time zone in which PostgreSQL writes instants. The client sets the zone with a statement instead of the
-   * parameter `options`. The URL may contain other `options`, and a pooler may ignore `options`.
+   * parameter `options`, because the URL may contain other `options`, and a pooler may ignore `options`.
    */
   timeZone?: 'UTC'
 }
@@ -21,7 +21,7 @@ export type ConnectionConfig = pg.ClientConfig & {
 /**
  * Extends pg's client to URLs that name several hosts: `postgres://user:password@one:5432,two/db`. The client connects
  * to the first host that answers and is not in recovery. So after a failover, new connections find the new primary.
- * With one host, the client behaves like pg's client. The pools, the queue and the migrations all use this class.
+ * With one host, the client behaves like pg's client. The pools, the job queue and the migrations all use this class.
  */
 export class Client extends pg.Client {
   readonly #hosts: Host[]
@@ -48,16 +48,16 @@ export class Client extends pg.Client {
     await super.connect()
     const { maxSilenceMs, timeZone } = this.#config
     if (maxSilenceMs !== undefined) this.#destroyWhenSilent(maxSilenceMs)
-    // PostgreSQL runs this statement before all later statements, so no caller has to wait for its reply. If it fails
-    // because the connection is lost, the later statements fail too.
+    // PostgreSQL runs this statement before all later statements, so no caller has to wait for its reply. If this
+    // statement fails because the connection is lost, the later statements fail too.
     if (timeZone) sendQuery(this, { text: `set time zone '${timeZone}'` }).catch(() => {})
     return this
   }
 
   /**
-   * Destroys the socket if a reply is due and the server sends nothing for `ms` milliseconds. pg's `query_timeout`
-   * would do the same, but it needs a timer for each statement (see `sendQuery`). The socket's own timeout does not
-   * help, because each statement that we send restarts that timeout.
+   * Destroys the socket if a reply is due and the server sends nothing for `ms` milliseconds. The option
+   * `query_timeout` of pg would have the same effect, but it needs a timer for each statement (see `sendQuery`). The
+   * socket's own timeout does not help, because each statement that we send restarts that timeout.
    */
   #destroyWhenSilent(ms: number): void {
     const socket = this.connection.stream as Socket
@@ -97,9 +97,9 @@ export class Client extends pg.Client {
 }
 
 /**
- * Runs a statement with pg's callback interface. With pg's promises or its `query_timeout`, each statement and its rows
- * survive V8's young generation. A garbage collection under load then takes about 20 ms. With callbacks it takes half a
- * millisecond (measured with `--trace-gc`).
+ * Runs a statement with pg's callback interface. With pg's promises or pg's `query_timeout`, each statement and its
+ * rows survive V8's young generation. A garbage collection under load then takes about 20 ms. With callbacks, a garbage
+ * collection takes half a millisecond (measured with `--trace-gc`).
  */
 export async function sendQuery(client: pg.ClientBase, statement: pg.QueryConfig): Promise<pg.QueryResult> {
   try {

@@ -2,15 +2,15 @@ import pg from 'pg'
 import type { ConnectionConfig } from './client.ts'
 
 /**
- * The planner options for statements that read a few rows by an index. PostgreSQL's default costs suit a spinning disk.
- * With these defaults PostgreSQL would scan a whole table of some thousand games. If the URL contains `options`, those
- * options replace ours.
+ * The planner options for statements that read a few rows by an index. PostgreSQL's default cost settings suit a
+ * spinning disk. With these defaults, PostgreSQL would scan a whole table of some thousand games. If the URL contains
+ * `options`, they replace these planner options.
  */
 export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
 
 /**
- * The planner options for connections on which every statement looks up rows by key. PostgreSQL then plans each
- * statement only once, for any values, and uses indexes even while a table is small.
+ * The planner options for connections on which every statement looks up rows by key. With these options, PostgreSQL
+ * plans each statement only once, for all values, and uses indexes even while a table is small.
  *
  * By default, PostgreSQL plans some statements again at every execution, although the planning takes longer than the
  * execution. For other statements it keeps plans that were the best ones while the tables were empty.
@@ -18,8 +18,8 @@ export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
 export const KEY_LOOKUPS = [
   PLANNER_OPTIONS,
   ...['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'],
-  // PostgreSQL gives disabled plan nodes a huge cost. If a plan needs such a node, its cost would trigger JIT
-  // compilation.
+  // PostgreSQL gives disabled plan nodes a huge cost. If a plan needed such a node, the cost of the node would trigger
+  // JIT compilation.
   'jit=off',
 ].join(' -c ')
 
@@ -29,15 +29,15 @@ export type ConnectionOptions = {
   /** The planner options: PLANNER_OPTIONS or KEY_LOOKUPS. */
   planner?: string
   /**
-   * How many milliseconds to wait for a reply. The wait must be longer than `statement_timeout`, which the server
-   * enforces.
+   * How many milliseconds the client waits for a reply before it closes the connection. This time must be longer than
+   * `statement_timeout`, which the server enforces.
    */
   maxSilenceMs?: number
 }
 
 /**
- * Returns the settings of a connection for statements.
- * @param url a PostgreSQL URL. If it names several hosts, they are tried in order
+ * Returns the settings of a connection on which the service runs statements.
+ * @param url a PostgreSQL URL. If the URL names several hosts, the client tries them in order
  */
 export function connectionConfig(
   url: string,
@@ -50,7 +50,8 @@ export function connectionConfig(
     connectionTimeoutMillis: 5_000,
     options: planner,
     timeZone: 'UTC',
-    // After this time the HTTP client has given up. Without the timeout, the statement would still keep its locks.
+    // After 30 s the HTTP client has given up. Without this timeout, the statement would continue to run and keep its
+    // locks.
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,
     maxSilenceMs,
@@ -62,7 +63,8 @@ export function connectionConfig(
 
 const INT8_ARRAY = 1016
 
-// An int8 becomes a number. If a number cannot hold the value exactly, the parser throws instead of rounding.
+// The parser turns an int8 into a number. If a number cannot hold the value exactly, the parser throws instead of
+// rounding.
 const types = {
   getTypeParser(oid: number, format?: string): (value: string) => unknown {
     if (oid === pg.types.builtins.INT8 && format !== 'binary') return safeInteger

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { unavailable } from '../errors.ts'
 
-/** Rethrows a database error. If a second try may succeed, the error becomes `unavailable` (503). */
+/** Rethrows a database error. If a second try may succeed, throws `unavailable` (503) instead. */
 export function rethrowAsUnavailable(error: unknown): never {
   throw isUnreachable(error) || isTransient(error) || isStale(error) ? unavailable(error) : error
 }

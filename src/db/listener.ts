@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { Client } from './client.ts'
 
-// A connection that dies without an error is detected within CHECK_INTERVAL_MS + REPLY_TIMEOUT_MS, 3.5 s.
+// If a connection dies without an error, the listener detects it within CHECK_INTERVAL_MS + REPLY_TIMEOUT_MS = 3.5 s.
 const CHECK_INTERVAL_MS = 1_500
 const REPLY_TIMEOUT_MS = 2_000
 const CONNECT_TIMEOUT_MS = 3_000
@@ -14,10 +14,11 @@ const RECONNECT_DELAYS_MS = [50, 100, 250, 500, 1_000]
 export type Listener = ReturnType<typeof createListener>
 
 /**
- * Creates the only connection on which a process receives NOTIFY messages from PostgreSQL. The listener reconnects by
- * itself. Messages that are sent while the listener is disconnected are lost, so read the state again in `onUp`. If a
- * transaction commits before `onUp`, its changes are visible in `onUp`. If it commits later, its NOTIFY message
- * arrives.
+ * Creates the listener of a process. The listener has the only connection on which the process receives NOTIFY messages
+ * from PostgreSQL. The listener reconnects by itself. It loses the messages that are sent while it is disconnected, so
+ * each handler of `onUp` must read the state again. If a transaction commits before the listener calls this handler,
+ * the handler can read the changes of the transaction. If the transaction commits later, the listener receives the
+ * NOTIFY message of the transaction.
  */
 export function createListener(url: string, log: FastifyBaseLogger) {
   const handlers = new Map<string, ((payload: string) => void)[]>()
@@ -25,7 +26,7 @@ export function createListener(url: string, log: FastifyBaseLogger) {
   const downHandlers: (() => void)[] = []
   const stopping = new AbortController()
   let up = false
-  /** The number of failed or lost connections since the last successful one. */
+  /** The number of connections that have failed or been lost since `listen` last succeeded. */
   let failures = 0
   let finished: Promise<void> | undefined
 
@@ -52,12 +53,12 @@ export function createListener(url: string, log: FastifyBaseLogger) {
         for (const handle of handlers.get(channel) ?? []) handle(payload)
       })
       try {
-        // If a client ends while it connects, pg never settles the promise of `connect`. So an abort of `lost` also
-        // ends the wait.
+        // If a client ends while it connects, pg never settles the promise of `connect`. In this case, the client's
+        // `end` handler aborts `lost`, and this abort ends the race below.
         await Promise.race([client.connect(), once(stopping.signal, 'abort', { signal: lost.signal })])
         if (!stopping.signal.aborted) await listen(client, AbortSignal.any([lost.signal, stopping.signal]))
       } catch (error) {
-        // Logs one warning per outage, not one per attempt.
+        // The listener logs one warning per outage instead of one per attempt.
         if (!stopping.signal.aborted && failures === 0) log.warn({ err: error }, 'the listening connection is lost')
       }
       setIsUp(false)
@@ -69,7 +70,7 @@ export function createListener(url: string, log: FastifyBaseLogger) {
   }
 
   return {
-    /** Adds a handler for a channel. Call this before `start`. The handler must not throw. */
+    /** Adds a handler for a channel. Call this method before `start`. The handler must not throw. */
     on(channel: string, handler: (payload: string) => void): void {
       handlers.set(channel, [...(handlers.get(channel) ?? []), handler])
     },

@@ -13,22 +13,23 @@ const LOCK_KEY = 4_217_336_001
 const MIN_MAJOR = 15
 
 // While a migration waits for the lock on a table, later statements on this table wait behind the migration. So the
-// migration stops waiting after LOCK_TIMEOUT_MS. It retries for a minute. The timeout must be shorter than PostgreSQL's
-// `deadlock_timeout` of 1 s. Otherwise the deadlock check could cancel a statement of a process that serves requests.
+// migration stops waiting after LOCK_TIMEOUT_MS and tries again, for up to a minute. The timeout must be shorter than
+// PostgreSQL's `deadlock_timeout` of 1 s. Otherwise the deadlock check could cancel a statement of a process that
+// serves requests.
 const LOCK_TIMEOUT_MS = 500
 const RETRY_DELAY_MS = 1_000
 const MAX_ATTEMPTS = 40
 
 /**
  * The name under which the `migration` table records the schema of the queue library. The library creates and migrates
- * its own schema. The name contains the library's version from package.json.
+ * its own schema. The name contains the version of the library in package.json.
  */
 export const QUEUE_MIGRATION = 'graphile-worker@0.18.0'
 
 /**
  * Migrates a database to the newest schema: first our files in their order, each in its own transaction, then the
  * schema of the queue library. Several processes may call this function at the same time. An advisory lock makes the
- * later processes wait for the first process. Then they find no pending migrations.
+ * later processes wait for the first process. When a later process gets the lock, it finds no pending migrations.
  * @returns the names of the files that this call applied
  * @throws if PostgreSQL is too old
  * @throws if the database has a migration that this program does not have
@@ -67,7 +68,8 @@ async function requireSupportedVersion(client: pg.Client): Promise<void> {
 }
 
 async function migrateQueue(url: string): Promise<void> {
-  // The library is loaded only when it is needed, so a service with a current schema starts faster.
+  // This function loads the library only when the queue needs a migration, so a service with a current schema starts
+  // faster.
   const { Logger, runMigrations } = await import('graphile-worker')
   const quiet = new Logger(() => () => {})
   const pool = new pg.Pool({ connectionString: url, Client: Client as unknown as typeof pg.Client, max: 1 })
@@ -76,7 +78,10 @@ async function migrateQueue(url: string): Promise<void> {
   await runMigrations({ pgPool: pool, logger: quiet }).finally(() => pool.end())
 }
 
-/** Returns whether the database has every migration of this program. Runs one statement, for `/readyz`. */
+/**
+ * Returns whether the database has every migration file of this program. `/readyz` calls this function, which runs only
+ * one statement.
+ */
 export async function isMigrated(sql: Query): Promise<boolean> {
   const { files } = compareMigrations(await readApplied(sql), await listFiles())
   return files.length === 0
@@ -92,7 +97,7 @@ async function readApplied(sql: Query): Promise<string[]> {
   try {
     return (await sql<{ name: string }>`select name from migration`).map(row => row.name)
   } catch (error) {
-    // The error undefined_table means that no migration has run yet.
+    // 42P01 is the error undefined_table. It means that no migration has run yet.
     if ((error as { code?: string }).code === '42P01') return []
     throw error
   }
@@ -110,7 +115,7 @@ async function readPending(client: pg.Client): Promise<{ files: string[]; queue:
   return rest
 }
 
-/** Returns the migrations that are still to be applied, and the applied migrations that this program does not have. */
+/** Returns the pending migrations, and the applied migrations that this program does not have. */
 function compareMigrations(applied: string[], files: string[]) {
   const appliedNames = new Set(applied)
   return {
@@ -121,8 +126,8 @@ function compareMigrations(applied: string[], files: string[]) {
 }
 
 /**
- * Returns whether a recorded version of the queue is later than ours. The table keeps the records of earlier versions,
- * which do no harm.
+ * Returns whether the version in a recorded name is later than the version in QUEUE_MIGRATION. The table keeps the
+ * records of earlier versions, which do no harm.
  */
 function isNewerQueueMigration(name: string): boolean {
   return name.localeCompare(QUEUE_MIGRATION, 'en', { numeric: true }) > 0

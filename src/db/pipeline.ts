@@ -4,8 +4,8 @@ import { Client, type ConnectionConfig, sendQuery } from './client.ts'
 import { isStale, unreachableError } from './errors.ts'
 
 /**
- * A connection that has waited this long for a reply gets no more statements. A transaction waits for a free connection
- * for the same time.
+ * A connection that has waited 5 s for a reply gets no more statements. A transaction waits at most 5 s for a free
+ * connection (`connectionTimeoutMillis` in connection-config.ts).
  */
 const STUCK_MS = 5_000
 
@@ -13,25 +13,28 @@ type Connection = {
   client: Client | undefined
   connected: Promise<unknown>
   statementsInFlight: number
-  /** When the wait for the next reply began, by `performance.now()`. Meaningless while no statement is in flight. */
+  /**
+   * The time, by `performance.now()`, at which the wait for the next reply began. It is meaningless while no statement
+   * is in flight.
+   */
   waitingSinceMs: number
 }
 
 /**
- * Counts for a set of connections: `total` open connections, of which `idle` run no statement, and `waiting` statements
- * behind other statements.
+ * The load of a set of connections. `total` counts the open connections. `idle` counts the open connections that run no
+ * statement. `waiting` counts the statements that wait behind another statement on their connection.
  */
 export type PoolStats = { total: number; idle: number; waiting: number }
 
 /**
  * Runs single statements on a few connections. Each statement is its own transaction. Statements do not queue for a
  * free connection. Each statement goes to the connection with the fewest statements in flight. The statements from one
- * turn of the event loop are sent together, and PostgreSQL reads them together. This about halves the cost for this
- * process and for PostgreSQL.
+ * turn of the event loop are sent together, and PostgreSQL reads them together. Sending statements together about
+ * halves their cost, both in this process and in PostgreSQL.
  *
  * Replies arrive in the order of the statements. So a statement that waits for a lock delays the statements behind it.
- * Therefore a connection that has waited 5 s for a reply gets no more statements. If all connections have waited so
- * long, `query` throws.
+ * Therefore a connection that has waited 5 s for a reply gets no more statements. If every connection has waited 5 s,
+ * `query` throws.
  *
  * Emits `connect` with each new client, as pg's pool does.
  */
@@ -63,7 +66,7 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   /**
    * Runs a statement.
    * @throws the errors of `pg.Client#query`
-   * @throws an unreachable error if all connections are stuck
+   * @throws an error that `isUnreachable` recognizes, if every connection has waited 5 s for a reply
    */
   async query(statement: pg.QueryConfig): Promise<pg.QueryResult> {
     if (this.#isEnded) throw unreachableError('the pipeline has ended', 'ECONNABORTED')
@@ -91,7 +94,9 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
     await Promise.allSettled(this.#connections.map(({ client, connected }) => connected.then(() => client?.end())))
   }
 
-  /** Returns the connection with the fewest statements in flight among those that are not stuck. */
+  /**
+   * Returns the connection with the fewest statements in flight. Ignores connections that have waited 5 s for a reply.
+   */
   #choose(): Connection {
     const stuckBefore = performance.now() - STUCK_MS
     const usable = this.#connections.filter(
@@ -102,8 +107,8 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   }
 
   /**
-   * Opens a client for a connection. If the client cannot connect or loses its connection, it is retired, and the next
-   * statement opens another client.
+   * Opens a client for a connection. If the client cannot connect or loses its connection, this method retires the
+   * client. The next statement then opens another client.
    */
   #open(connection: Connection): Client {
     const client = new Client(this.#config)
@@ -117,7 +122,10 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   }
 }
 
-/** Stops using a client. The client ends when it has the replies to all statements that were sent. */
+/**
+ * Stops using a client. The client closes its connection after it has received the replies to all statements that it
+ * has sent.
+ */
 function retire(connection: Connection, client: Client): void {
   if (connection.client !== client) return
   connection.client = undefined

@@ -19,22 +19,22 @@ export type Query = <Row = Record<string, unknown>>(
 
 export interface Sql extends Query {
   /**
-   * Runs `work` in a transaction. Inside a transaction, runs `work` in a savepoint. If `work` throws, only this
-   * transaction or savepoint is rolled back. Independent statements may be sent together with `Promise.all`. PostgreSQL
-   * runs them in the order in which they were sent.
+   * Runs `work` in a transaction. If `begin` is called inside a transaction, it runs `work` in a savepoint. If `work`
+   * throws, only this transaction or savepoint is rolled back. Independent statements may be sent together with
+   * `Promise.all`. PostgreSQL runs them in the order in which they were sent.
    */
   begin<T>(work: (sql: Sql) => Promise<T>): Promise<T>
 }
 
 /** Runs single statements, each in its own transaction. */
 export interface Statements extends Query {
-  /** For the rate limiter library of the throttle, which writes its own statements. */
+  /** The rate limiter library of the throttle uses this pipeline, because the library writes its own statements. */
   pipeline: Pipeline
   close(): Promise<void>
 }
 
 export interface Database extends Sql, Statements {
-  /** For transactions, and for the queue library, which writes its own statements. */
+  /** Transactions use this pool. The queue library uses it too, because the library writes its own statements. */
   pool: pg.Pool
 }
 
@@ -49,8 +49,9 @@ type Queryable = { query(statement: pg.QueryConfig): Promise<pg.QueryResult> }
 
 /**
  * Creates connections for statements that only read and therefore never wait for a lock.
- * @param url a PostgreSQL URL. If it names several hosts, they are tried in order
- * @param options.connections 2 by default, so a slow statement delays at most half of the other statements
+ * @param url a PostgreSQL URL. If the URL names several hosts, the client tries them in order
+ * @param options.connections the number of connections. The default is 2, so a slow statement delays at most half of
+ * the other statements
  */
 export function connectReads(url: string, options: Options = {}): Statements {
   return createStatements(
@@ -59,9 +60,11 @@ export function connectReads(url: string, options: Options = {}): Statements {
 }
 
 /**
- * Creates connections for all other statements and for transactions. A connection opens when it is first needed.
- * @param url a PostgreSQL URL. If it names several hosts, they are tried in order
- * @param options.connections 5 by default. On two cores, 5 connections give a steadier p99 latency than 10
+ * Creates connections for transactions, and for statements that write or may wait for a lock. A connection opens when
+ * it is first needed.
+ * @param url a PostgreSQL URL. If the URL names several hosts, the client tries them in order
+ * @param options.connections the number of connections for single statements. The default is 5. On two cores, 5
+ * connections give a steadier p99 latency than 10
  */
 export function connect(url: string, options: Options = {}): Database {
   const config = connectionConfig(url, options)
@@ -100,8 +103,8 @@ async function runTransaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>):
     await query({ text: 'commit' }).catch(rethrowAsUnavailable)
     return result
   } catch (error) {
-    // The connection may be lost, or its server may no longer be the primary. So the pool closes the connection, which
-    // also ends the transaction.
+    // The error `unavailable` may mean that the connection is lost, or that its server is no longer the primary. So the
+    // pool closes the connection. The transaction ends with the connection.
     if (error instanceof AppError && error.code === 'unavailable') connectionError = error
     else {
       await query({ text: 'rollback' }).catch((rollbackError: Error) => {
@@ -116,8 +119,8 @@ async function runTransaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>):
 
 /**
  * Runs the work of a transaction or savepoint. If one of several concurrent statements fails, other parts of the work
- * may still be running after the rollback. If these parts send a statement, it throws, because it would run outside the
- * transaction or in another transaction.
+ * may still be running after the rollback. If these parts then send a statement, `query` throws, because the statement
+ * would run outside the transaction or in another transaction.
  */
 async function runWork<T>(connection: Queryable, work: (sql: Sql) => Promise<T>, depth = 1): Promise<T> {
   let isOver = false

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** A part of an SQL statement, with its values. */
+/** A part of an SQL statement, and the values in this part. */
 export class Fragment {
   readonly strings: TemplateStringsArray
   readonly values: readonly unknown[]
@@ -27,10 +27,10 @@ type Named = { name: string; text: string }
 /** A node in the tree of known statements. `named` is the statement that ends at this node. */
 type TreeNode = { named?: Named; afterValue?: TreeNode; afterFragment: WeakMap<TemplateStringsArray, TreeNode> }
 
-// JavaScript creates one frozen array of strings for each template literal in the source. So two things identify a
-// statement: the array of its template, and the sequence of its values and of the arrays of its fragments. Together
-// they are the path to the statement's node in the tree. So each SQL text is joined, hashed and named only once per
-// process.
+// JavaScript creates one frozen array of strings for each template literal in the source. Two things identify a
+// statement: the array of its template, and the order of its values and fragments. The array selects the root of a
+// tree. Each value and each fragment then selects the next node. The last node stores the name and the SQL text of the
+// statement, so each SQL text is joined, hashed and named only once per process.
 const roots = new WeakMap<TemplateStringsArray, TreeNode>()
 
 /**

@@ -10,8 +10,8 @@ export const SUPERUSER = 'courtside'
 const PASSWORD_FILE = 'courtside-password'
 
 /**
- * Creates a cluster (a PostgreSQL data folder) at this path, unless the folder exists. The cluster is created in a
- * draft folder and then renamed, so an interruption leaves no incomplete cluster.
+ * Creates a cluster (a PostgreSQL data folder) at this path, unless the folder exists. initdb writes the cluster to a
+ * draft folder. Then this function renames the draft, so an interruption leaves no incomplete cluster.
  * @param locale initdb's options for the locale
  * @param onWaiting is called while initdb runs
  * @throws if a cluster of another major PostgreSQL version exists
@@ -49,9 +49,9 @@ export async function createCluster(
   }
 }
 
-/** Checks the version, because PostgreSQL reports an unsuitable version only in its log. */
+/** Checks the version of an existing cluster, because PostgreSQL reports an unsuitable version only in its log. */
 async function requireSameMajor({ major }: Programs, cluster: string): Promise<void> {
-  // If the file is missing, PostgreSQL itself reports an error.
+  // If the file PG_VERSION is missing, PostgreSQL itself reports an error.
   const version = await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(() => undefined)
   if (version === undefined || Number(version) === major) return
   throw new Error(
@@ -75,8 +75,8 @@ async function removeStaleDrafts(cluster: string): Promise<void> {
   const prefix = basename(draftPrefix(cluster))
   for (const name of await readdir(dirname(cluster))) {
     if (!name.startsWith(prefix) || (await isAlive(Number.parseInt(name.slice(prefix.length), 10)))) continue
-    // An initdb process that outlived its parent may still write to the draft. The next startup removes the remaining
-    // files.
+    // An initdb process that outlived its parent may still write to the draft, so the removal may fail. The next
+    // startup removes the remaining files.
     await rm(join(dirname(cluster), name), { recursive: true, force: true }).catch(() => {})
   }
 }

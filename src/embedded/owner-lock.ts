@@ -12,16 +12,16 @@ const OWNER_EXIT_MS = 5_000
 /** The right to stop the embedded database. Only one process has this right. */
 export type OwnerLock = {
   /**
-   * Marks the lock as released: if the lock is lost from now on, it is not taken again. PostgreSQL frees the lock when
-   * the server stops.
+   * Marks the lock as released. If this process loses the lock after this call, it does not take the lock again.
+   * PostgreSQL frees the lock when the server stops.
    * @returns whether this process still owns the server
    */
   release(): boolean
 }
 
 /**
- * Takes the advisory lock that makes this process the owner of an embedded database. Also creates the database
- * `courtside` if it is missing. The lock belongs to a database session, so PostgreSQL frees the lock when the process
+ * Takes the advisory lock that makes this process the owner of an embedded database. If the database `courtside` is
+ * missing, creates it first. The lock belongs to a database session, so PostgreSQL frees the lock when the process
  * ends, even after SIGKILL.
  * @throws if another running process holds the lock
  */
@@ -34,7 +34,8 @@ export async function acquireOwnerLock(url: string, folder: string, log: Fastify
   }
 
   /**
-   * Takes the lock again after its database session has ended, for example because the server recovers from a crash.
+   * Takes the lock again after the database session of the lock has ended, for example because the server recovers from
+   * a crash.
    */
   async function reacquire(): Promise<void> {
     for (let attempt = 1; !isReleased; attempt += 1) {
@@ -118,7 +119,7 @@ async function openSession(url: string): Promise<pg.Client> {
 
 async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url, application_name: `${APPLICATION_NAME_PREFIX}${process.pid}` })
-  // Without this listener an error would end the process. An `end` event follows each error.
+  // Without this listener an error would end the process. After each error, the client emits the event `end`.
   client.on('error', () => {})
   await client.connect()
   return client

@@ -13,21 +13,23 @@ const lockFile = (cluster: string) => join(cluster, 'postmaster.pid')
 export async function findPostmaster(cluster: string): Promise<Postmaster | undefined> {
   const text = await readFile(lockFile(cluster), 'utf8').catch(() => undefined)
   if (!text || !(await runsOnFolder(cluster, text))) return undefined
-  // Since PostgreSQL 10 the eight lines are: pid, folder, start time, port, socket folder, address, shared memory,
-  // status.
+  // Since PostgreSQL 10, the eight lines of the lock file are: pid, folder, start time, port, socket folder, address,
+  // shared memory, status.
   const lines = text.split('\n').map(line => line.trim())
   return { pid: Number(lines[0]), port: Number(lines[3]), status: lines[7] ?? 'starting' }
 }
 
 /**
- * Removes a lock file if its process is not a server on this folder. PostgreSQL itself ignores the file if no process
- * has the pid in the file. But if an unrelated process or a zombie has this pid, PostgreSQL refuses to start.
+ * Removes the lock file of a cluster if the process in the file is not a server on this folder. PostgreSQL itself
+ * ignores the file if no process has the pid in the file. But if an unrelated process or a zombie has this pid,
+ * PostgreSQL refuses to start.
  */
 export async function removeStaleLockFile(cluster: string): Promise<void> {
   const path = lockFile(cluster)
   const text = await readFile(path, 'utf8').catch(() => undefined)
   if (!text || (await runsOnFolder(cluster, text))) return
-  // Renames the file before removing it. If a new server has replaced the file in the meantime, the file is moved back.
+  // Renames the file before removing it. If a new server has replaced the file in the meantime, this function moves the
+  // new file back.
   const renamedPath = `${path}.${process.pid}`
   await rename(path, renamedPath).catch(() => {})
   const renamedText = await readFile(renamedPath, 'utf8').catch(() => text)
@@ -39,8 +41,8 @@ export async function stopPostmaster(cluster: string, { pid }: Postmaster): Prom
   const steps = [
     // Fast shutdown: ends all database sessions and loses no data.
     { signal: 'SIGINT', waitMs: 3_000 },
-    // Immediate shutdown: the next startup recovers as after a crash. After 5 s the server kills its remaining
-    // children.
+    // Immediate shutdown: the next startup recovers the data as after a crash. The server kills its remaining children
+    // 5 s after the signal.
     { signal: 'SIGQUIT', waitMs: 5_500 },
     { signal: 'SIGKILL', waitMs: 500 },
   ] as const
@@ -70,7 +72,8 @@ async function runsOnFolder(cluster: string, lockText: string): Promise<boolean>
   const folderArgument = / -D (.+?) -p \d/.exec(await readCommandLine(Number(pid)))?.[1]
   if (folderArgument === undefined) return false
   const folderStats = await stat(folderArgument).catch(() => undefined)
-  // The folder has been moved since the server started. The lock file still contains the old path.
+  // The path in the argument does not exist, so the folder has been moved since the server started. The lock file
+  // contains the old path.
   if (!folderStats) return folderArgument === folderAtStart
   // Compares inodes instead of paths, because a symbolic link may lead to the folder.
   const clusterStats = await stat(cluster)
@@ -78,7 +81,8 @@ async function runsOnFolder(cluster: string, lockText: string): Promise<boolean>
 }
 
 /**
- * Returns the program and arguments of a process, separated by spaces. Returns an empty text if no such process runs.
+ * Returns the program and arguments of a process, separated by spaces. Returns an empty text if no running process has
+ * this pid.
  */
 async function readCommandLine(pid: number): Promise<string> {
   if (!(pid > 0)) return ''

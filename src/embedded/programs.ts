@@ -16,8 +16,8 @@ export type Programs = {
   major: number
   /**
    * Runs a program until it ends.
-   * @returns its standard output
-   * @throws an error with its standard error
+   * @returns the program's standard output
+   * @throws an error that contains the program's standard error
    */
   run(name: 'initdb', args: string[]): Promise<string>
   spawn(name: 'postgres', args: string[], options: SpawnOptions): ChildProcess
@@ -45,8 +45,8 @@ export function findEmbeddedPrograms(): string {
 
 /**
  * Finds a way to run the programs. PostgreSQL refuses to run as root. So root runs the programs in a user namespace
- * that maps root to `nobody`. In this namespace root still owns the files, so the checkout may be in a folder that
- * other users cannot enter. If the system refuses namespaces, the programs run as the real user `nobody`.
+ * that maps root to `nobody`. In this namespace root remains the owner of the files, so the checkout may be in a folder
+ * that other users cannot enter. If the system refuses namespaces, the programs run as the real user `nobody`.
  * @param bin the folder of the programs
  * @throws if the programs cannot run. The message tells the operator what to do
  */
@@ -78,14 +78,15 @@ async function verifyPrograms(candidate: Omit<Programs, 'major'>, bin: string): 
       { cause },
     )
   })
-  // "initdb (PostgreSQL) 18.4"
+  // The output has the form "initdb (PostgreSQL) 18.4".
   return { ...candidate, major: Number.parseInt(printed.split(' ').at(-1)!, 10) }
 }
 
 /**
- * Returns functions that run the programs.
+ * Creates functions that run the programs.
  * @param wrapper a command that runs each program, or an empty array
- * @param uid the user under whom the programs run and who owns their files. If undefined, this is the current user
+ * @param uid the user under whom the programs run and who owns their files. If `uid` is undefined, the programs run as
+ * the current user
  */
 function createPrograms(bin: string, wrapper: string[], uid: number | undefined): Omit<Programs, 'major'> {
   const buildCommand = (name: string, args: string[]): [string, string[]] => {
@@ -106,8 +107,9 @@ function createPrograms(bin: string, wrapper: string[], uid: number | undefined)
     async giveToDatabaseUser(folder) {
       if (uid === undefined) return
       if (uid === NOBODY_UID) await allowTraversal(dirname(folder))
-      // The previous startup may have used another user. The owner of the folder itself changes last. So if this change
-      // is interrupted, the next startup repeats it.
+      // The previous startup may have run the programs as another user. The loop below changes the owner of the folder
+      // itself last. If the loop is interrupted, the folder still has its old owner, so the next startup runs the loop
+      // again.
       if ((await stat(folder)).uid === uid) return
       const inside = await readdir(folder, { recursive: true })
       for (const path of [...inside.map(name => join(folder, name)), folder]) await chown(path, uid, uid)

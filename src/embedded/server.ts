@@ -13,8 +13,8 @@ const MAX_LOG_BYTES = 5_000_000
 const LOG_CHECK_INTERVAL_MS = 10 * 60_000
 
 // Durability settings keep PostgreSQL's defaults. The server gets little memory, because it shares the machine with
-// this process. The log reports the state of the server. It contains no failed statements and no values, because values
-// may be e-mail addresses.
+// this process. The server's log reports the state of the server. The log contains no failed statements and no values,
+// because values may be e-mail addresses.
 const SERVER_SETTINGS = {
   listen_addresses: '127.0.0.1',
   // No Unix socket: the path of a socket is limited to 107 bytes, and the path of the data folder may be longer.
@@ -36,14 +36,17 @@ const SERVER_SETTINGS = {
 // With this locale, upper and lower case follow Unicode, and strings are sorted by code point. Since version 17 the
 // locale is built into PostgreSQL, so it is the same on every platform.
 const LOCALE = ['--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8', '--locale', 'C']
-// The locale for programs of an older PostgreSQL.
+// The locale for the programs of another PostgreSQL, which may be older than version 17.
 const PORTABLE_LOCALE = ['--locale', 'C.UTF-8']
 
 type Options = {
   /** The folder with the programs of another PostgreSQL. By default, the programs that npm installed are used. */
   bin?: string | undefined
   settings?: Record<string, string>
-  /** Called while this process only waits for the server or for initdb. The caller can use this time for other work. */
+  /**
+   * `startEmbedded` calls this function while it only waits for the server or for initdb. The caller can use this time
+   * for other work.
+   */
   onWaiting?: () => void
 }
 
@@ -120,8 +123,8 @@ async function becomeOwner(
     try {
       return { postmaster, url, ownerLock: await acquireOwnerLock(url, dirname(cluster), log) }
     } catch (error) {
-      // The owner may have stopped the server. In this case, the next attempt waits until the server is gone, and
-      // starts another server.
+      // The previous owner may have stopped the server meanwhile. In this case, the next attempt waits until the server
+      // is gone, and starts another server.
       const current = await findPostmaster(cluster)
       if ((current?.pid === postmaster.pid && current.status === 'ready') || attempt === 5) throw error
     }
@@ -145,8 +148,9 @@ async function findOrStart(
       return postmaster
     }
     if (!postmaster && !isStartedServerRunning?.()) {
-      // Another program may have taken the free port, or children of a killed server may still run. Five attempts are
-      // enough for these cases. More attempts would hide another error.
+      // Another program may have taken the port that `freePort` found, or children of a killed server may still run.
+      // Five attempts are enough for these two cases. With more attempts, the operator would learn of any other error
+      // later.
       if (starts === 5) throw new Error(`The embedded database does not start. See ${cluster}.log for the reason.`)
       await delay(starts * 200)
       starts += 1
@@ -183,8 +187,8 @@ async function startPostmaster(
 }
 
 /**
- * If a log file is too long, copies it to `<path>.1` and truncates it. The file is not replaced, because the server
- * keeps appending to it.
+ * If a log file is too long, copies it to `<path>.1` and truncates it. This function does not replace the file, because
+ * the server keeps appending to the open file.
  */
 async function rotateLog(path: string): Promise<void> {
   const stats = await stat(path).catch(() => undefined)

@@ -11,10 +11,10 @@ const Base = (globalThis.HTMLElement ?? class {}) as typeof HTMLElement
 
 /**
  * The element `<courtside-inbox>`: a bell with the number of unread notifications, and a list of all notifications. The
- * element shows the notifications of the user who is signed in with `client`. It updates them live until the session
- * ends. After the next sign-in the app must set `client` again. `lang` is `fr` or `en`. The default is the browser's
- * language. A click on a notification marks it as read and dispatches the event `notification-open`, whose `detail` is
- * the notification.
+ * element shows the notifications of the user who is signed in with `client`. It updates the notifications live until
+ * the session ends. After the next sign-in the app must set `client` again. `lang` is `fr` or `en`. The default is the
+ * browser's language. A click on a notification marks it as read and dispatches the event `notification-open`, whose
+ * `detail` is the notification.
  */
 export class CourtsideInbox extends Base {
   static observedAttributes = ['lang']
@@ -84,7 +84,7 @@ export class CourtsideInbox extends Base {
     return view
   }
 
-  /** Starts again with an empty list, so no notification of a previous user stays visible. */
+  /** Stops the previous watch and starts with an empty list, so no notification of a previous user stays visible. */
   #start(): void {
     this.#disconnect()
     const client = this.#client
@@ -100,7 +100,7 @@ export class CourtsideInbox extends Base {
       isOpen: () => this.#isOpen,
       onArrival: ({ title, message }) => this.#announce(this.#texts.arrived(title, message)),
     })
-    // Relative times, such as "2 minutes ago", change every minute.
+    // Relative times, such as "2 minutes ago", change every minute, so the element renders an open list every minute.
     const refreshTimer = setInterval(() => this.#isOpen && this.#render(), 60_000)
     const onPress = (event: Event) => this.#isOpen && !event.composedPath().includes(this) && this.#toggle(false)
     document.addEventListener('pointerdown', onPress, { signal: listening.signal })
@@ -152,8 +152,8 @@ export class CourtsideInbox extends Base {
   async #remove(id: number): Promise<void> {
     const index = this.#list!.items.findIndex(item => item.id === id)
     if (!(await this.#attempt(list => list.delete(id)))) return
-    // The focus was on the removed row. Move it to the next row. If there is no next row, move it to the last row, and
-    // in an empty list to the heading.
+    // The removed row had the focus. The focus moves to the next row. If there is no next row, the focus moves to the
+    // last row. If the list is empty, the focus moves to the heading.
     const { items } = this.#list!
     const next = items[Math.min(index, items.length - 1)]
     const target = next ? this.#rows?.get(next.id)?.remove : this.#view!.heading
@@ -162,8 +162,8 @@ export class CourtsideInbox extends Base {
   }
 
   /**
-   * Runs an action. If it fails, shows its error.
-   * @returns whether the action succeeded and the same list is still open
+   * Runs an action. If the action fails, shows the error message.
+   * @returns whether the action succeeded, and the element still shows the list of the action in the open panel
    */
   async #attempt(action: (list: InboxList) => Promise<void>): Promise<boolean> {
     const list = this.#list

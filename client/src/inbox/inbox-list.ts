@@ -30,8 +30,8 @@ export class InboxList {
   }
 
   /**
-   * Fetches as many notifications as are loaded, but at least 20 and at most 100. This method never throws. `state`
-   * shows whether the load failed.
+   * Fetches the newest notifications: as many as the list contains, but at least 20 and at most 100. This method never
+   * throws. `state` shows whether the load failed.
    */
   async load(): Promise<void> {
     this.#loads += 1
@@ -47,7 +47,7 @@ export class InboxList {
       this.hasMore = meta.total > data.length
       this.#setState('ready')
     } catch {
-      // An older list on the screen is more useful than an error.
+      // If the screen already shows a list, this list is more useful than an error.
       if (load === this.#loads && this.state !== 'ready') this.#setState('failed')
     }
   }
@@ -117,7 +117,7 @@ export class InboxList {
 
   /**
    * Runs a request that marks or deletes notifications. The unread count is lowered before the request, because the
-   * stream may report the new count before the answer arrives. If we lowered the count after the answer, we would
+   * stream may report the new count before the answer arrives. If we lowered the count after the answer, we might
    * subtract the change twice.
    */
   async #subtractUnread(ids: readonly number[], request: () => Promise<void>): Promise<void> {

@@ -9,7 +9,10 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ['minute', 60],
 ]
 
-/** Returns in words how long ago an instant was. If a clock is wrong, a future instant is shown as "just now". */
+/**
+ * Returns a text that says how long ago an instant was, such as "2 minutes ago". For a future instant, which a wrong
+ * clock may produce, the text is "just now".
+ */
 export function relativeTime(instant: Date, now: Date, language: Language): string {
   const seconds = (now.getTime() - instant.getTime()) / 1000
   const fitting = UNITS.find(([, size]) => seconds >= size)

@@ -7,7 +7,7 @@ export type Row = {
   item: HTMLLIElement
   open: HTMLButtonElement
   remove: HTMLButtonElement
-  /** Updates the row in place, so the focus stays where it is. */
+  /** Updates the elements of the row without replacing them, so a focused button keeps the focus. */
   show(notification: Notification, language: Language): void
 }
 

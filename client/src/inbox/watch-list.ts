@@ -11,7 +11,7 @@ type Panel = { isOpen(): boolean; onArrival(notification: Notification): void }
  */
 export function watchList(client: Courtside, list: InboxList, panel: Panel): () => void {
   return client.notifications.watch({
-    // The stream may have missed notifications before the sync.
+    // The stream may have missed notifications before the sync, so an open panel loads the list.
     onSync: () => void (panel.isOpen() && list.load()),
     onNotification: notification => {
       if (list.addArrived(notification)) panel.onArrival(notification)
