@@ -1,7 +1,7 @@
 // npm --prefix bench run driver [-- --rounds 8 --seconds 3] compares our driver layer with the package `postgres`. Our
-// layer is src/db, which uses `pg`. Each contender runs statements of the service on two connections. The service also
-// uses two connections for requests that only read. Other programs may use the machine at the same time, so each figure
-// is the ratio between two runs of the same round.
+// layer is src/db, which uses `pg`. Each contender runs statements of the service on two connections, because the
+// service uses two connections for requests that only read. Other programs may use the machine at the same time, so
+// each figure is the ratio between two runs of the same round.
 import assert from 'node:assert/strict'
 import { parseArgs } from 'node:util'
 import postgres from 'postgres'
@@ -38,7 +38,7 @@ try {
   const reads = connectReads(url, { connections: 2 })
   const ours = { name: 'ours', sql: reads, close: () => reads.close() }
   // If both connections are busy, the pool of `postgres` searches a list that grows with each statement. Two pools with
-  // one connection each do not have this problem, so we measure them too.
+  // one connection each do not have this problem, so we measure two such pools too.
   const theirs = [connectPostgres('one pool of two', url, [2]), connectPostgres('two pools of one', url, [1, 1])]
   console.log('postgres relative to our driver layer (= 1): median (minimum to maximum)')
   for (const [name, statement] of Object.entries(STATEMENTS)) {
@@ -55,8 +55,8 @@ try {
 }
 
 /**
- * Connects the package `postgres` with the same settings as `connectReads`. Its int8 parser does less work than our
- * parser, because it does not check the range of numbers.
+ * Connects the package `postgres` with the same settings as `connectReads`. The int8 parser here does less work than
+ * our parser, because it does not check the range of numbers.
  * @param sizes the number of connections of each pool; the pools get the statements in turn
  */
 function connectPostgres(name: string, url: string, sizes: number[]): Contender {

@@ -1,5 +1,5 @@
 // node bench/explain.ts [--data FOLDER] prints the plan of every statement in a database with 10 000 000 notifications.
-// It marks plans that read a whole table or sort too many rows. The program uses the database that `growth` created in
+// The program marks plans that read a whole table or sort too many rows. It uses the database that `growth` created in
 // FOLDER. If this database does not exist, the program creates it.
 import { parseArgs } from 'node:util'
 import { collectJourneyPlans } from './explain/journey.ts'

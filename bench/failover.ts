@@ -1,7 +1,7 @@
 // node bench/failover.ts [--asynchronous] runs a primary and a streaming standby of an installed PostgreSQL. The folder
-// of PostgreSQL's programs comes from TEST_PG_BIN, or from pg_config if TEST_PG_BIN is not set. The trial kills the
+// of PostgreSQL's programs comes from TEST_PG_BIN, or from pg_config if TEST_PG_BIN is not set. The program kills the
 // primary with SIGKILL under load, and promotes the standby one second later. It prints how long each function of the
-// service took to work again, and how many acknowledged writes were lost. It fails if a function takes more than 10 s,
+// service took to work again, and how many acknowledged writes were lost. It fails if a function needs more than 10 s,
 // or if a synchronous standby lost a write.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -56,7 +56,7 @@ try {
   const recoveries = Object.entries(all()).map(([name, times]) => {
     const before = times.filter(at => at <= killedAt).length
     // Answers that arrive in the first 100 ms after the kill may have been sent before the kill, so these answers do
-    // not count. Mails count only if they were requested after the kill.
+    // not count. A mail counts only if its code was requested after the kill.
     const since = name === 'mails' ? mailed.filter(({ to }) => !askedBefore.has(to)).map(({ at }) => at) : times
     const first = since.find(at => at > killedAt + 100) ?? Number.POSITIVE_INFINITY
     return { name, before, after: times.length - before, seconds: (first - killedAt) / 1000 }

@@ -5,11 +5,11 @@ export type Load = {
   /** The ports of the programs. The connections are divided equally among these ports. */
   ports: number[]
   connections: number
-  /** The duration of the load. By default it is not limited. */
+  /** The duration of the load. By default, the duration is not limited. */
   seconds?: number
-  /** The number of requests to send. By default it is not limited. */
+  /** The number of requests to send. By default, the number is not limited. */
   count?: number
-  /** Requests per second. Without a rate, each connection sends its next request as soon as it has an answer. */
+  /** The number of requests per second. Without a rate, each connection sends a request after each answer. */
   rate?: number
   /** Returns the next complete request: head and body. */
   next: () => string
@@ -79,8 +79,8 @@ async function runClosedLoop(pool: Connection[], exchange: Exchange, endsAt: num
 }
 
 /**
- * Sends the due requests once per millisecond, because this is the resolution of timers. The latency of a request
- * starts when this loop finds that the request is due.
+ * Sends the due requests once per millisecond, because timers have a resolution of one millisecond. The latency of a
+ * request starts when this loop finds that the request is due.
  */
 async function runAtRate(pool: Connection[], exchange: Exchange, rate: number, period: Period): Promise<void> {
   const idle = [...pool]

@@ -11,7 +11,7 @@ export type Bench = {
   seconds: number
   /** Whether to send only a few requests and check the answers, without measuring. */
   smoke: boolean
-  /** The only workload to measure in a part with several workloads. If it is undefined, all workloads are measured. */
+  /** The only workload to measure in a part with several workloads. By default, all workloads are measured. */
   just: string | undefined
   /** The folder of another checkout to compare with this checkout. */
   against: string | undefined
@@ -35,7 +35,7 @@ export type Figures = {
   cpu: number
   /** The CPU time of PostgreSQL per request, in microseconds. */
   databaseCpu: number
-  /** The latency at the common rate in milliseconds. NaN if it was not measured. */
+  /** The median latency at the common rate in milliseconds. `p50` and `p99` are NaN if no latency was measured. */
   p50: number
   p99: number
   /** The highest share of a core that the generator used in a run, from 0 to 1. */
@@ -54,10 +54,10 @@ const WARM_UP_SECONDS = 2
 const LATENCY_RUNS_FACTOR = 3
 
 /**
- * Measures contenders in turn (A B C A B C …) and returns the medians for each contender. It first measures the
- * throughput of all contenders, then their latencies at a common rate.
- * @param paceSetter the name of a contender, or 'the slowest'. The rate is half of this contender's throughput. If it
- * is undefined, no latencies are measured.
+ * Measures contenders in turn (A B C A B C …) and returns the medians for each contender. First measures the
+ * throughput of all contenders, and then the latencies of all contenders at a common rate.
+ * @param paceSetter the name of a contender, or 'the slowest'. The rate is half of this contender's throughput. If
+ * `paceSetter` is undefined, no latencies are measured.
  */
 export async function compare(bench: Bench, contenders: Contender[], paceSetter?: string): Promise<Figures[]> {
   if (bench.smoke) {
@@ -91,8 +91,8 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
   })
 
   /**
-   * Returns whether a contender can keep up with the rate. The queue of a slower contender only grows, so its
-   * percentiles would mean nothing.
+   * Returns whether a contender can keep up with the rate. The queue of a slower contender would grow during the whole
+   * run, and the percentiles of its latencies would mean nothing.
    */
   function keepsUp({ name }: Contender): boolean {
     return figures.find(each => each.name === name)!.perSecond > rate * 1.2

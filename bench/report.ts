@@ -12,8 +12,8 @@ export type Part = { rows: Row[]; comparisons?: Comparison[]; notes?: string[] }
 export type Goal = { min: number } | { max: number }
 
 /**
- * Makes a row for the table of goals. It compares the rounded figure with the goal, because the table shows the rounded
- * figure.
+ * Makes a row for the table of goals. Compares the rounded value with the goal, because the table shows the rounded
+ * value.
  */
 export function goalRow(work: string, value: number, goal: Goal, show = formatNumber): Row {
   const [sign, bound] = 'min' in goal ? ['≥', goal.min] : ['≤', goal.max]

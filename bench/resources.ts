@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 // have the unit 1/USER_HZ, which is a hundredth of a second.
 const USER_HZ = 100
 
-/** Returns the CPU time that a process has used so far, in seconds. It includes the time in the kernel. */
+/** Returns the CPU time that a process has used so far, in seconds. The time includes the work of the kernel. */
 export async function readCpuSeconds(pid: number): Promise<number> {
   const { own } = await readTimes(pid)
   return own
@@ -39,7 +39,7 @@ export async function readMemoryMegabytes(pid: number): Promise<number> {
 
 async function readTimes(pid: number): Promise<{ parent: number; own: number; waitedFor: number }> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-  // The second field is the name in parentheses, which may contain any character. The third field follows it.
+  // The second field is the name in parentheses, which may contain any character. The third field follows the `)`.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const field = (number: number) => Number(fields[number - 3])
   return { parent: field(4), own: (field(14) + field(15)) / USER_HZ, waitedFor: (field(16) + field(17)) / USER_HZ }

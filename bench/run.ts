@@ -1,7 +1,7 @@
 // npm run bench [-- --only PART] [--just WORK] [--against CHECKOUT] [--rounds N] [--seconds N] [--data FOLDER]
 //   [--write] [--smoke]
-// `growth` runs only with `--only growth`, because it creates ten million rows. This takes minutes and about 10 GB of
-// disk space. The rows stay in FOLDER.
+// Without `--smoke`, the part `growth` runs only with `--only growth`, because it creates ten million rows. The
+// creation takes minutes and about 10 GB of disk space. The rows stay in FOLDER.
 import { execFile } from 'node:child_process'
 import { totalmem } from 'node:os'
 import { parseArgs, promisify } from 'node:util'
@@ -48,7 +48,7 @@ const { values: options } = parseArgs({
 
 if (options.write && options.only !== undefined && options.only !== 'growth')
   throw new Error('--write works only with all parts, or with --only growth')
-// The manual of PostgreSQL recommends a quarter of the memory for a machine that runs only PostgreSQL.
+// If a machine runs only PostgreSQL, the manual recommends a quarter of the machine's memory for shared_buffers.
 const growthSettings = { shared_buffers: `${Math.round(totalmem() / 4 / 2 ** 20)}MB` }
 const postgres = await startPostgres(options.data, options.only === 'growth' ? growthSettings : {})
 try {
@@ -85,8 +85,8 @@ try {
 }
 
 /**
- * Generates Prisma's client from the schema. Prisma requires the path of a schema engine but does not run the engine.
- * So the path of any program works.
+ * Generates Prisma's client from the schema. Prisma requires the path of a schema engine but does not run the engine,
+ * so the path of any program works.
  */
 async function generatePrismaClient(): Promise<void> {
   const cli = new URL('./node_modules/prisma/build/index.js', import.meta.url).pathname

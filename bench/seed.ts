@@ -21,8 +21,9 @@ function notificationColumns(users: number): string {
 
 /**
  * Fills a migrated database with users and their notifications. The ids of the users start at 1. Each user has a
- * session. In each round, every user gets one notification. So the notifications of a user are far apart in the table,
- * as in production. Every fourth round is unread. There is one event and one game for every three notifications.
+ * session. The notifications are stored in rounds. In each round, every user gets one notification, so the
+ * notifications of one user are far apart in the table, as in production. The notifications of every fourth round are
+ * unread. There is one event and one game for every three notifications.
  */
 export async function seedService(url: string, { users, notifications }: Seed): Promise<void> {
   await administer(
@@ -79,7 +80,7 @@ async function seedGames(url: string, users: number, games: number): Promise<voi
       now() - interval '1 day', now() - interval '2 days', now()
     from generate_series(1, ${games}) as i`,
   )
-  // Every second game is in the future.
+  // Every second game has a scheduled game start in the future.
   await administer(
     url,
     `insert into game_schedule (game_id, starts_at, type, due_at)
@@ -112,8 +113,8 @@ async function seedCodes(url: string, addresses: number): Promise<void> {
 }
 
 /**
- * Creates the table of the inbox of `express-prisma`, as Prisma's migrations do, and fills it with the same
- * notifications.
+ * Creates the notification table of the program `express-prisma`, as Prisma's migrations do. Fills the table with the
+ * same notifications as `seedService`.
  */
 export async function seedInbox(url: string, { users, notifications }: Seed): Promise<void> {
   await administer(
@@ -134,8 +135,8 @@ export async function seedInbox(url: string, { users, notifications }: Seed): Pr
 const tokens = createTokens(deriveKeys([JWT_SECRET]))
 
 /**
- * Makes tokens like those of the service.
- * @param users the number of users, starting with the id 1, or the ids of the users
+ * Makes tokens with the same claims and the same signature as the tokens of the service.
+ * @param users the ids of the users, or a number n for the ids from 1 to n
  */
 export function callers(users: number | number[]): Caller[] {
   const iat = Math.floor(Date.now() / 1000)

@@ -7,9 +7,9 @@ const DOCUMENT = new URL('../docs/performance.md', import.meta.url)
 const CHART = new URL('../docs/performance.svg', import.meta.url)
 
 /**
- * Writes the results into `docs/performance.md`, together with the date and a description of the machine. Draws the
- * chart too, unless `place` is `growth`.
- * @param place the name in the markers around the results
+ * Writes the results into `docs/performance.md`, together with the date and a description of the machine. If `place` is
+ * `measured`, also draws the chart.
+ * @param place the name in the two HTML comments between which the results are written
  * @param method a sentence that says how the figures were measured
  */
 export async function writeDocument(place: 'measured' | 'growth', parts: Part[], method: string): Promise<void> {

@@ -8,7 +8,7 @@ import { newEmail, otherThan, profile, queuedCode, readPayload, signIn, signUp }
 const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
 const h = harness({ METRICS_TOKEN })
 
-/** Runs `work`. @returns the audit lines that `work` writes to the log, with the name of each level */
+/** Runs `work`. @returns the audit lines that the service logs during `work`; each line has the name of its level */
 async function auditTrail(work: () => Promise<unknown>) {
   const before = h.logged.length
   await work()
@@ -44,7 +44,7 @@ suite('the audit trail', () => {
     assert.deepEqual(lines, [line('sign_up', first), line('sign_in', second)])
   })
 
-  test('a wrong code writes the same audit line for an address with an account and for one without', async () => {
+  test('the audit line for a wrong code is the same whether or not the address has an account', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
     await requestCode(email)
@@ -76,7 +76,7 @@ suite('the audit trail', () => {
     assert.deepEqual(lines, [line('logout', token), line('refresh_refused', token)])
   })
 
-  test('a refresh with a dead token writes an audit warning that names the session', async () => {
+  test('after a refresh with a dead token, the service writes an audit warning that names the session', async () => {
     const { token: old } = await signUp(h)
     const renewed = await h.call('POST', '/api/v1/auth/refresh', { token: old })
     await h.call('GET', '/api/v1/auth/me', { token: renewed.body.access_token })
@@ -116,7 +116,7 @@ suite('the audit trail', () => {
     assert.doesNotMatch(JSON.stringify(h.logged), /zq-guessed-key/)
   })
 
-  test('valid reads, refreshes and code requests are not audited, and neither are malformed tokens and codes', async () => {
+  test('the service audits no valid request for a profile, token or code, and no malformed token or code', async () => {
     const { token } = await signUp(h)
     const lines = await auditTrail(async () => {
       const { body } = await h.call('POST', '/api/v1/auth/refresh', { token })

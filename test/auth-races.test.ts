@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
 import { newEmail, otherThan, profile, queuedCode, readPayload, signUp } from './support/scenario.ts'
 
-// The number of rounds of each race. The database decides each race, so every round must have the expected outcome.
+// Each race runs this many times, because a fault may show in only a few of many rounds.
 const ROUNDS = 200
 
 const h = harness()
@@ -33,7 +33,7 @@ async function repeatRace(race: () => Promise<void>): Promise<void> {
 }
 
 describe('races over a code', () => {
-  test('if five concurrent requests send the right code, exactly one of them signs in', () =>
+  test('if five concurrent requests contain the right code, the service accepts exactly one of them', () =>
     repeatRace(async () => {
       const { email, code } = await requestNewCode()
       const answers = await Promise.all(Array.from({ length: 5 }, () => verify(email, code)))
@@ -43,7 +43,7 @@ describe('races over a code', () => {
       assert.equal(sessions.length, 1)
     }))
 
-  test('the right code signs in, although four wrong guesses arrive at the same time', () =>
+  test('a request with the right code succeeds, although four wrong guesses arrive at the same time', () =>
     repeatRace(async () => {
       const { email, code } = await requestNewCode()
       const wrong = otherThan(code)
@@ -54,7 +54,7 @@ describe('races over a code', () => {
       )
     }))
 
-  test('of eight concurrent wrong guesses, exactly five count as attempts', () =>
+  test('if eight wrong guesses arrive concurrently, the service counts exactly five attempts', () =>
     repeatRace(async () => {
       const { email, code } = await requestNewCode()
       await Promise.all(Array.from({ length: 8 }, () => verify(email, otherThan(code))))
@@ -63,7 +63,7 @@ describe('races over a code', () => {
       assert.equal((await verify(email, code)).status, 422)
     }))
 
-  test('if a user requests a new code during wrong guesses, the new code signs in and the old code is refused', () =>
+  test('if a user requests a new code during wrong guesses, the service then accepts only the new code', () =>
     repeatRace(async () => {
       const { email, code: old } = await requestNewCode()
       h.clock.advance(60_000)
@@ -73,7 +73,7 @@ describe('races over a code', () => {
       assert.equal((await verify(email, fresh)).status, 200)
     }))
 
-  test('if a user sends the right code and requests a new code at the same time, one of the two codes signs in', () =>
+  test('if a user sends the right code while requesting a new code, the service accepts one of the two codes', () =>
     repeatRace(async () => {
       const { email, code } = await requestNewCode()
       h.clock.advance(60_000)
@@ -85,13 +85,14 @@ describe('races over a code', () => {
       assert.equal(users.length, 1)
     }))
 
-  test('four concurrent requests for a code to the same address send at most one mail', () =>
+  test('after four concurrent requests for a code to one address, the service mails at most one code', () =>
     repeatRace(async () => {
       const email = newEmail()
       const bodies = [profile(email), { email }, profile(email), { email }]
       const answers = await Promise.all(bodies.map(requestCode))
       const sent = answers.filter(answer => answer.status === 200)
-      // A sign-in request for an unknown address gets 200 but sends no mail. A later sign-up request may also get 200.
+      // The service answers a sign-in request for an unknown address with 200, but sends no mail. After this answer, a
+      // sign-up request for the same address may get 200 too.
       assert.ok(
         sent.length === 1 || sent.length === 2,
         JSON.stringify(countByStatus(answers.map(answer => answer.status))),

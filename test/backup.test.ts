@@ -55,7 +55,7 @@ before(async () => {
 })
 after(() => rm(folder, { recursive: true, force: true }))
 
-test('a dump that is taken under load restores all sessions, events and queued mails', {
+test('a database restored from a dump taken under load has all sessions, events and queued mails', {
   skip: skipDump,
   timeout: 120_000,
 }, async t => {

@@ -6,7 +6,7 @@ import { readEvents } from '../client/dist/event-stream.js'
 
 const SYNC = 'event: sync\ndata: {"unread_count":2,"latest_id":7}\n\n'
 
-test('the client reads the same events with every line ending and for every split of the stream into chunks', async () => {
+test('the client reads the same events whatever the line ending is and wherever the stream is split', async () => {
   const text = `:\n\n${SYNC}event: notification\ndata: {"title":"Ça · 🎾"}\n\n: beat\n\ndata:1\ndata: 2\nid: 3\n\n`
   const expected = [
     ['sync', '{"unread_count":2,"latest_id":7}'],

@@ -69,7 +69,7 @@ describe('a service that cannot be reached', () => {
     await server.close()
   })
 
-  test('if a refresh fails, the client stays signed in, and its next call tries the refresh again', async () => {
+  test('if a refresh fails, the client stays signed in and tries the refresh again during the next call', async () => {
     let refreshes = 0
     const server = await startServer((request, response) => {
       if (!request.url!.endsWith('/refresh')) return void response.writeHead(401).end(UNAUTHENTICATED)

@@ -21,7 +21,7 @@ describe('the relative time of a notification', () => {
     [800 * DAY, 'il y a 2 ans', '2 years ago'],
   ]
   for (const [seconds, fr, en] of rows) {
-    test(`a notification that was created ${seconds} s ago shows "${en}"`, () => {
+    test(`the age of a notification that was created ${seconds} s ago is shown as "${en}"`, () => {
       const instant = new Date(NOW.getTime() - seconds * 1000)
       const texts = [relativeTime(instant, NOW, 'fr'), relativeTime(instant, NOW, 'en')]
       assert.deepEqual(

@@ -45,7 +45,7 @@ describe('the package courtside-client', { timeout: 60_000 }, () => {
     }
   })
 
-  test('every module of the client package is built with its types, and the package has no dependencies', async () => {
+  test('the built client package contains every module with its types, and the package has no dependencies', async () => {
     const { exports, dependencies } = JSON.parse(await read('package.json'))
     assert.equal(dependencies, undefined)
     for (const entry of ['.', './server', './inbox']) {

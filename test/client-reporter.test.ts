@@ -117,7 +117,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
     })
   })
 
-  test('a report with a wrong intake key fails with 401, and the reporter does not send it again', async () => {
+  test('a report with a wrong intake key fails with 401, and the reporter does not repeat the request', async () => {
     let requests = 0
     const countingFetch: typeof fetch = (input, init) => {
       requests += 1
@@ -182,7 +182,7 @@ describe('the reporter', { timeout: 60_000 }, () => {
     })
   }
 
-  test('if all attempts fail, report throws an error, and the caller can report the named event again later', async t => {
+  test('if all attempts fail, report throws an error, and a later report of the same event can succeed', async t => {
     const { reporter, received } = await startIntake(t, (request, nth) =>
       nth < 5 ? { status: 503 } : accepted(request),
     )

@@ -26,7 +26,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
   })
 
   describe('a call that gets a 401', () => {
-    test('after a 401 for an expired token the client refreshes the token and repeats the call', async () => {
+    test('if a call gets a 401 because its token has expired, the client refreshes the token and repeats the call', async () => {
       const { storage, token, email } = await signIn()
       const { client, sent } = recordRequests({ url, storage })
       h.clock.advance(HOUR_MS + 1000)
@@ -66,12 +66,12 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]
       h.clock.advance(HOUR_MS + 1000)
       await Promise.all([one.client.me(), other.client.me(), one.client.me(), other.client.me()])
-      assert.ok(one.refreshes() <= 1 && other.refreshes() <= 1, 'the calls of one tab still share one refresh')
+      assert.ok(one.refreshes() <= 1 && other.refreshes() <= 1, 'the calls of one tab must share one refresh')
       await Promise.all([one.client.me(), other.client.me()])
       assert.equal(await one.client.signedIn(), true)
     })
 
-    test('if the repeated call also gets a 401, the client throws the error and does not refresh again', async () => {
+    test('if a call gets a 401 even after a refresh, the client throws the error and does not refresh twice', async () => {
       const { storage } = await signIn()
       const server = await startServer((request, response) => {
         const isRefresh = request.url!.endsWith('/refresh')
@@ -112,7 +112,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
   })
 
   describe('the end of a session', () => {
-    test('a refused refresh signs out each tab exactly once, and the next code is in the lane of the old session', async () => {
+    test('after a refused refresh, each tab is signed out once, and the next code is in the lane of the old session', async () => {
       const tab = createTabs()
       const { token, email } = await signIn(tab())
       const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]
@@ -139,7 +139,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.deepEqual([first.items.length, second.items.length], [1, 1])
     })
 
-    test('a logout signs out the other tabs, and the client sends the old token only to request a code', async () => {
+    test('after a logout, the other tabs are signed out, and the client sends the old token only to request a code', async () => {
       const tab = createTabs()
       const { token, email } = await signIn(tab())
       const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]
@@ -158,7 +158,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.equal(one.sent.filter(({ path }) => path.endsWith('/logout')).length, 1)
     })
 
-    test('a logout with an expired token still ends the session at the service', async () => {
+    test('a logout ends the session at the service even if the token has expired', async () => {
       const { storage } = await signIn()
       const { client } = recordRequests({ url, storage })
       h.clock.advance(HOUR_MS + 1000)
@@ -167,7 +167,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.equal((await h.call('POST', '/api/v1/auth/refresh', { token })).status, 401)
     })
 
-    test('if a logout happens during a refresh, the client stays signed out', async () => {
+    test('if a logout happens during a refresh, the client is signed out after the refresh', async () => {
       const { storage, token } = await signIn()
       const client = new Courtside({
         url,

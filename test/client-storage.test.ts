@@ -4,8 +4,8 @@ import { Courtside, localStorageStorage, memoryStorage, type TokenStorage } from
 
 /**
  * Adds `localStorage` and storage events to Node, as a browser page has them.
- * @returns `items`, the stored items, and `sendChange`. `sendChange` sends this tab a storage event, as if another tab
- * had changed the item with this key. The key null means that the other tab removed all items.
+ * @returns `items`, the stored items, and the function `sendChange(key)`. The function sends this tab a storage event,
+ * as if another tab had changed the item `key`, or had removed all items if `key` is null.
  */
 function installPage(t: TestContext, getLocalStorage?: () => unknown) {
   const items = new Map<string, string>()

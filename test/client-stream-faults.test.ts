@@ -230,7 +230,7 @@ describe('a watch that polls', { timeout: 60_000 }, () => {
     ],
   ]
   for (const [change, first, second, calls] of cases) {
-    test(`polling reports ${change}`, async t => {
+    test(`a watch that polls reports ${change}`, async t => {
       let polls = 0
       const w = await startWatch(t, {
         openStream: async () => ({ body: null }) as Response,

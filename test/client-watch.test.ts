@@ -19,7 +19,7 @@ async function createUserWithClient() {
 
 type Call = [listener: string, value: unknown]
 
-/** Creates a watcher. The test can wait for each call of its listeners. */
+/** Creates a watcher, and functions that wait for the calls of the watcher's listeners. */
 function createWatcher(): {
   watcher: Watcher
   next(): Promise<Call>

@@ -21,7 +21,7 @@ function readFaults(env: Record<string, string>): string[] {
 }
 
 describe('an empty environment', () => {
-  test('an empty environment gives the documented defaults', () => {
+  test('with an empty environment, readConfig returns the documented defaults', () => {
     assert.deepEqual(readConfig({}), {
       host: '127.0.0.1',
       port: 3000,

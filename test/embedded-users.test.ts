@@ -13,7 +13,7 @@ describe('the user that runs the embedded database', {
 }, () => {
   let checkout: string
   let data: string
-  // A folder whose `unshare` program always fails, as it does in a container without user namespaces.
+  // A folder with a program `unshare` that always fails, as in a container without user namespaces.
   let failingUnshare: string
 
   before(async () => {
@@ -54,12 +54,12 @@ describe('the user that runs the embedded database', {
     return execFileSync(node, ['--input-type=module', '-e', script], options)
   }
 
-  test('an ordinary user can run the database even with an empty PATH, and owns the files', async () => {
+  test('an ordinary user can run the database even with an empty PATH, and the files belong to this user', async () => {
     await chown(data, NOBODY, NOBODY)
     assert.equal(startAs(NOBODY, { path: '' }), `owner ${NOBODY}\n`)
   })
 
-  test('root can run the database in a checkout that only root can enter, and owns the files', async () => {
+  test('root can run the database in a checkout that only root can enter, and the files belong to root', async () => {
     await chmod(checkout, 0o700)
     assert.equal(startAs(ROOT), `owner ${ROOT}\n`)
   })
@@ -92,7 +92,7 @@ describe('the user that runs the embedded database', {
     assert.match(startAs(ROOT, { platform: 'sunos' }), /no embedded PostgreSQL for sunos on .* Set DATABASE_URL/)
   })
 
-  test('the database also runs with the programs of another installed PostgreSQL', {
+  test('startEmbedded can run the database with the programs of an installed PostgreSQL', {
     skip: !findInstalledPrograms() && 'no other PostgreSQL is installed',
   }, () => {
     assert.equal(startAs(ROOT, { bin: findInstalledPrograms()! }), `owner ${ROOT}\n`)

@@ -132,7 +132,7 @@ describe('a later start', () => {
     assert.equal(await service.stop(), 0)
   })
 
-  test('a second start still fails after the owner has lost its database connection and connected again', async () => {
+  test('after the owner has lost its database connection and connected again, a second start fails', async () => {
     const owner = await startEmbedded(dataDir, log)
     const session = `select pid from pg_stat_activity where application_name like 'courtside-owner-%'`
     const [lost] = await query(owner.url, `select pid, pg_terminate_backend(pid) from (${session}) as owner`)
@@ -147,7 +147,7 @@ describe('a later start', () => {
     await owner.stop()
   })
 
-  test('if the old database server is still shutting down, a start waits for its end and starts a new server', async () => {
+  test('if the old database server is shutting down, startEmbedded waits for its end and starts a new server', async () => {
     const owner = await startEmbedded(dataDir, log)
     const pid = await postmasterPid()
     // SIGSTOP freezes the server. When the second start logs that it adopts the server, `unfreeze` lets the server
@@ -162,7 +162,7 @@ describe('a later start', () => {
     await next.stop()
   })
 
-  test('a start adopts the database server of a killed service, even after the folder was moved', async () => {
+  test('startEmbedded adopts the database server of a killed service, even after the folder was moved', async () => {
     const pid = await startAndKillService()
     const moved = join(folder, 'moved')
     await rename(dataDir, moved)
@@ -173,14 +173,14 @@ describe('a later start', () => {
     assert.equal(await isAlive(pid), false)
   })
 
-  test('a start recovers the data after the service and its database server were killed', async () => {
+  test('startEmbedded recovers the data after the service and its database server were killed', async () => {
     process.kill(await startAndKillService(), 'SIGKILL')
     const recovered = await startEmbedded(dataDir, log)
     assert.deepEqual(await query(recovered.url, 'select count(*)::int as levels from game_level'), [{ levels: 8 }])
     await recovered.stop()
   })
 
-  test('a start ignores a lock file whose pid belongs to another program or to the server of another folder', async () => {
+  test('startEmbedded ignores a lock file whose pid belongs to another program or to the server of another folder', async () => {
     const neighbour = await startEmbedded(join(folder, 'neighbour'), log)
     const lock = await readFile(join(folder, 'neighbour/postgres/postmaster.pid'), 'utf8')
     const other = spawn('sleep', ['60'])
@@ -207,7 +207,7 @@ describe('a later start', () => {
   })
 })
 
-test('only the service receives the signal of Ctrl-C in a terminal, and it shuts its database down cleanly', async () => {
+test('only the service receives the signal of Ctrl-C in a terminal, and the service shuts its database down cleanly', async () => {
   await cp(template, dataDir, { recursive: true })
   const service = await startService({ DATA_DIR: dataDir })
   const pid = await postmasterPid()

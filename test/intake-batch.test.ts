@@ -22,7 +22,7 @@ function statuses(results: { status: string }[]): string[] {
 }
 
 describe('a batch of events', () => {
-  test('a batch gets 200 and one result per event in the same order, and a repeated event is a duplicate', async () => {
+  test('a batch gets 200 and one result per event, in the order of the batch, and a repeated event is a duplicate', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const items = [
       cloudEvent('game_joined', { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: bob }),
@@ -109,7 +109,7 @@ describe('a batch of events', () => {
     assert.equal(body.results[0].message, 'The specversion field is required. (and 5 more error(s))')
   })
 
-  test('if two events of a batch have the same id, the second is a duplicate, or a mismatch if it differs', async () => {
+  test('if two events of a batch have one id, the second is a duplicate, or a mismatch if its content differs', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const joined = cloudEvent('game_joined', {
       game_id: newGameId(),

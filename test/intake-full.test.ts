@@ -13,7 +13,7 @@ function countFull(typesByPlayer: string[][]): number[] {
 
 describe('game_full', () => {
   for (const type of ['game_joined', 'game_created', 'game_updated']) {
-    test(`a ${type} that adds the fourth player sends game_full exactly once`, async () => {
+    test(`if a ${type} adds the fourth player, each player gets game_full exactly once`, async () => {
       const { all, three, step, readAll } = await newStory(h)
       await step('game_created', three, 1)
       assert.equal(await step(type, all, 2, { actor_id: all[3] }), type === 'game_joined' ? 7 : 4)
@@ -21,14 +21,14 @@ describe('game_full', () => {
       assert.equal(await step('game_updated', all, 3, { place: 'Court 2' }), 0)
     })
 
-    test(`a ${type} with four players sends game_full even if it is the first event of its game`, async () => {
+    test(`if the first event of a game is a ${type} with four players, each player gets game_full`, async () => {
       const { all, step, readAll } = await newStory(h)
       await step(type, all, 1, { actor_id: all[3] })
       assert.deepEqual(countFull(await readAll()), [1, 1, 1, 1])
     })
   }
 
-  test('if the producer also reports game_full, before or after the join, each player gets game_full only once', async () => {
+  test('if the producer reports game_full before or after the fourth join, each player gets game_full only once', async () => {
     for (const [joined, full] of [
       [2, 2],
       [2, 3],
@@ -44,7 +44,7 @@ describe('game_full', () => {
     }
   })
 
-  test('if a player leaves a full game and joins again, game_full is sent again', async () => {
+  test('if a player leaves a full game and joins it again, each player gets a second game_full', async () => {
     const { all, three, step, readAll } = await newStory(h)
     await step('game_joined', all, 1, { actor_id: all[3] })
     await step('game_left', three, 2, { actor_id: all[3] })
@@ -53,7 +53,7 @@ describe('game_full', () => {
     assert.deepEqual(countFull(await readAll()), [2, 2, 2, 2])
   })
 
-  test('if a leave arrives only after the join that refills the game, game_full is still sent again', async () => {
+  test('if a leave is reported only after the join that refills the game, the players get a second game_full', async () => {
     const same = await newStory(h)
     await same.step('game_joined', same.all, 1, { actor_id: same.all[3] })
     assert.equal(await same.step('game_joined', same.all, 3, { actor_id: same.all[3] }), 3)
@@ -69,7 +69,7 @@ describe('game_full', () => {
     assert.deepEqual(countFull(await readTypes(h, ...other.all, eve)), [2, 2, 2, 1, 1])
   })
 
-  test('a late join by the fourth player sends no game_full if the game is no longer full', async () => {
+  test('if the join of the fourth player arrives when the game is no longer full, no player gets game_full', async () => {
     const { all, three, step, readAll } = await newStory(h)
     await step('game_left', three, 2, { actor_id: all[3] })
     await step('game_joined', all, 1, { actor_id: all[3] })

@@ -15,7 +15,7 @@ const h = harness()
 
 describe('game_reminder and game_started', () => {
   for (const type of ['game_reminder', 'game_started']) {
-    test(`a reported ${type} is announced once for each starts_at, even if a player deletes the notification`, async () => {
+    test(`the service announces a reported ${type} once per starts_at, even if a player deletes the notification`, async () => {
       const { all, step } = await newStory(h)
       assert.equal(await step(type, all, 1), 4)
       await h.database.sql`delete from notification where user_id = ${all[0]}`
@@ -24,7 +24,7 @@ describe('game_reminder and game_started', () => {
       assert.equal(await step(type, all, 4, { starts_at: '2027-01-17T18:00:00+01:00' }), 4)
     })
 
-    test(`a late ${type} notifies the current players, or no player if starts_at has changed`, async () => {
+    test(`on a late ${type}, the service notifies the current players, or no player if starts_at has changed`, async () => {
       const { all, step, readAll } = await newStory(h)
       await step('game_updated', all.slice(2), 5)
       assert.equal(await step(type, all, 4), 2)
@@ -46,7 +46,7 @@ describe('events that arrive late', () => {
     assert.deepEqual(await readGame(h, game_id), known)
   })
 
-  test('a late join or leave still sends notifications, with the current start and number of players', async () => {
+  test('on a late join or leave, the service sends notifications with the current start and number of players', async () => {
     const { all, step } = await newStory(h)
     await step('game_updated', all.slice(0, 2), 5, { starts_at: '2027-03-01T18:00:00Z' })
     assert.equal(await step('game_joined', all.slice(0, 3), 4, { actor_id: all[2] }), 2)
@@ -85,7 +85,7 @@ describe('events that arrive late', () => {
 })
 
 describe('the cancellation of a game', () => {
-  test('a cancellation applies even if it is older than other events', async () => {
+  test('a cancellation takes effect even if it is older than other events of the game', async () => {
     const { all, game_id, step } = await newStory(h)
     await step('game_updated', [all[0], all[1]], 5)
     assert.equal(await step('game_cancelled', [all[0], all[2]], 1, { actor_id: all[0] }), 2)
@@ -93,7 +93,7 @@ describe('the cancellation of a game', () => {
     assert.deepEqual([row!.cancelled, row!.player_ids], [true, [all[0], all[1]]])
   })
 
-  test('after a cancellation no event revives the game, and only score events send notifications', async () => {
+  test('after a cancellation no event revives the game, and only score events cause notifications', async () => {
     const { all, game_id, step, readAll } = await newStory(h)
     await step('game_cancelled', [], 1, { actor_id: all[0] })
     for (const type of [...TYPES_EXCEPT_CANCELLATION, 'game_cancelled']) {
@@ -115,13 +115,13 @@ describe('the cancellation of a game', () => {
 describe('score events', () => {
   const score = { sets: '6-4 6-3' }
 
-  test('a score event about an unknown game saves the game', async () => {
+  test('on a score event about an unknown game, the intake saves the game', async () => {
     const { all, game_id, step } = await newStory(h)
     await step('score_submitted', all, 1, { actor_id: all[1], score })
     assert.deepEqual((await readGame(h, game_id))!.player_ids, all)
   })
 
-  test('a score event does not change a game that a game event or another score event has saved', async () => {
+  test('a score event does not change a game that an earlier game event or score event has created', async () => {
     for (const type of ['game_created', 'score_submitted']) {
       const { all, game_id, step } = await newStory(h)
       await step(type, [all[0]], 1, { actor_id: all[0], score, place: 'Court 1' })
@@ -131,7 +131,7 @@ describe('score events', () => {
     }
   })
 
-  test('a game event that is older than a score event still changes the game, and can send game_full', async () => {
+  test('a game event changes the game even if a score event is newer, and it can cause game_full', async () => {
     const { all, game_id, step } = await newStory(h)
     await step('score_submitted', all, 5, { actor_id: all[1], score })
     assert.equal(await step('game_joined', all, 1, { actor_id: all[3], place: 'Court 3' }), 7)

@@ -57,7 +57,7 @@ async function countFull(userId: number): Promise<number> {
 
 /**
  * Reports the events of one game in chronological order. Then reports the same events for a second game in another
- * order, with repetitions: one event alone, the others in two batches.
+ * order and with repetitions. The second game gets its first event in one request and all other events in two batches.
  * @param order the indexes of the events that are reported first, before all events in reverse order
  * @param cut the number of events in the first of the two batches
  */
@@ -101,7 +101,7 @@ describe('events in any order, some of them repeated', () => {
     )
   })
 
-  test('events in a wrong order never send more game_full than in the right order, and a full game sends one', async () => {
+  test('in a wrong order, events cause no more game_full than in the right order, and at least one if the game is full', async () => {
     const types = ['game_created', 'game_updated', 'game_joined', 'game_left']
     await fc.assert(
       fc.asyncProperty(anySteps(types), order, cut, async (drawn, ...arrival) => {

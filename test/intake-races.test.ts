@@ -125,7 +125,7 @@ describe('concurrent events of one game', () => {
       }
     }))
 
-  test('if reminders and starts with the same starts_at arrive concurrently, each player gets one of each type', () =>
+  test('if game_reminder and game_started for one starts_at arrive several times at once, each player gets one of each', () =>
     repeatRace(async () => {
       const all = await makeFourPlayers(h)
       const state = { game_id: newGameId(), creator_id: all[0], player_ids: all }
@@ -134,7 +134,7 @@ describe('concurrent events of one game', () => {
       for (const sent of await readTypes(h, ...all)) assert.deepEqual(sent.sort(), ['game_reminder', 'game_started'])
     }))
 
-  test('if joins and a cancellation are concurrent, no join is announced after the cancellation', () =>
+  test('if joins and a cancellation arrive concurrently, no join is announced after the cancellation', () =>
     repeatRace(async () => {
       const [anna, bob] = await makeFourPlayers(h)
       const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob] }
@@ -171,7 +171,7 @@ describe('concurrent batches', () => {
 })
 
 describe('the deletion of a user during the intake', () => {
-  test('events about a user who is deleted concurrently succeed, and no notification names the user afterwards', () =>
+  test('the intake accepts events about a user who is being deleted, and no notification names the user afterwards', () =>
     repeatRace(async round => {
       const [anna, gone] = [await makePlayer(h, 'Anna'), await makePlayer(h, 'Gaspard')]
       const games = [newGameId(), newGameId(), newGameId()]

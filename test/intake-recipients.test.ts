@@ -18,7 +18,7 @@ const DATE = 'samedi 16\u00a0janvier 2027 à 18\u00a0h\u00a000'
 const STARTS_AT = '2027-01-16T17:00:00+00:00'
 
 describe('the recipients and the text of each notification type', () => {
-  test('game_joined notifies the creator and the players, except the player who joined', async () => {
+  test('on game_joined, the service notifies the creator and the players, except the player who joined', async () => {
     const [anna, bob, chloe, david] = await makeFourPlayers(h)
     const game_id = newGameId()
     const player_ids = [bob, chloe]
@@ -66,7 +66,7 @@ describe('the recipients and the text of each notification type', () => {
     )
   })
 
-  test('game_left notifies the creator and the players, except the player who left', async () => {
+  test('on game_left, the service notifies the creator and the players, except the player who left', async () => {
     const [anna, bob, chloe] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: chloe }
     assert.equal(await report(h, cloudEvent('game_left', state)), 2)
@@ -77,7 +77,7 @@ describe('the recipients and the text of each notification type', () => {
     assert.deepEqual(await readTypes(h, bob, chloe), [['game_left'], []])
   })
 
-  test('if by_id differs from actor_id, game_left notifies the user of actor_id but not the user of by_id', async () => {
+  test('on game_left with a by_id other than actor_id, the service notifies the user actor_id, but not the user by_id', async () => {
     const [anna, bob, chloe] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: chloe, by_id: anna }
     assert.equal(await report(h, cloudEvent('game_left', state)), 2)
@@ -91,7 +91,7 @@ describe('the recipients and the text of each notification type', () => {
     assert.deepEqual(await readTypes(h, anna, chloe), [['game_left'], ['game_left']])
   })
 
-  test('game_cancelled notifies the creator and the players before and after the event, except the actor', async () => {
+  test('on game_cancelled, the service notifies the creator and the old and new players, except the actor', async () => {
     const [anna, bob, chloe, david] = await makeFourPlayers(h)
     const game_id = newGameId()
     await report(h, cloudEvent('game_created', { game_id, creator_id: david, player_ids: [anna, bob] }))
@@ -108,7 +108,7 @@ describe('the recipients and the text of each notification type', () => {
     assert.equal(await report(h, mine), 1)
   })
 
-  test('game_full notifies all four players', async () => {
+  test('on game_full, the service notifies all four players', async () => {
     const all = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: all[0], player_ids: all, actor_id: all[3] }
     assert.equal(await report(h, cloudEvent('game_full', state)), 4)
@@ -118,7 +118,7 @@ describe('the recipients and the text of each notification type', () => {
     assert.equal(notification!.actor_name_length, 0)
   })
 
-  test('game_reminder and game_started notify the players', async () => {
+  test('on game_reminder and game_started, the service notifies the players', async () => {
     const [anna, bob, chloe] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: chloe, player_ids: [anna, bob] }
     assert.equal(await report(h, cloudEvent('game_reminder', state)), 2)
@@ -137,7 +137,7 @@ describe('the recipients and the text of each notification type', () => {
     ['score_contested', 'Anna conteste le score 6-4 6-3.'],
   ]
   for (const [type, message] of scores) {
-    test(`${type} notifies the players except the actor`, async () => {
+    test(`on ${type}, the service notifies the players except the actor`, async () => {
       const [anna, bob, chloe, david] = await makeFourPlayers(h)
       const score = { id: 9, sets: '6-4 6-3' }
       const state = { game_id: newGameId(), creator_id: bob, player_ids: [anna, chloe, david], actor_id: anna, score }
@@ -151,7 +151,7 @@ describe('the recipients and the text of each notification type', () => {
     })
   }
 
-  test('score_finalized notifies all players, including the actor', async () => {
+  test('on score_finalized, the service notifies all players, including the actor', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const score = { sets: '6-4 6-3' }
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob], actor_id: anna, score }
@@ -161,7 +161,7 @@ describe('the recipients and the text of each notification type', () => {
     assert.deepEqual(notification!.data, { game_id: state.game_id, actor_id: anna })
   })
 
-  test('game_created and game_updated save the game but send no notification', async () => {
+  test('on game_created and game_updated, the service saves the game but sends no notification', async () => {
     const [anna, bob] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: anna, player_ids: [anna], actor_id: anna, place: 'Court 2' }
     assert.equal(await report(h, cloudEvent('game_created', state)), 0)
@@ -180,7 +180,7 @@ describe('the recipients and the text of each notification type', () => {
 })
 
 describe('the notifications of a user', () => {
-  test('a batch stores the notifications of each user in the order of the events', async () => {
+  test('after a batch, the notifications of each user are in the order of the events', async () => {
     const [anna, bob, chloe, david] = await makeFourPlayers(h)
     const state = { game_id: newGameId(), creator_id: anna }
     await report(h, cloudEvent('game_created', { ...state, player_ids: [anna, bob, chloe] }))

@@ -171,7 +171,7 @@ describe('events that are accepted', () => {
     }
   })
 
-  test('an id and a source may have any length', async () => {
+  test('the id and the source of an event may have any length', async () => {
     const long = { id: 'x'.repeat(30_000), source: '/é'.repeat(10_000) }
     const body = cloudEvent('game_created', state(), long)
     assert.deepEqual((await send(h, body)).body, { id: long.id, status: 'accepted', notifications: 0 })

@@ -29,7 +29,10 @@ describe('docs/integrating.md', { timeout: 60_000 }, () => {
     await rm(folder, { recursive: true })
   })
 
-  /** Returns a call of bash with the commands. The address of the test's service replaces the address in the guide. */
+  /**
+   * Creates the program, arguments and options with which a test runs commands of the guide in bash. The address of the
+   * test's service replaces the address in the commands.
+   */
   function createShell(blocks: string[]): [string, string[], { cwd: string; env: NodeJS.ProcessEnv }] {
     const script = ['set -e', ...blocks].join('\n').replaceAll('http://127.0.0.1:3000', service.address)
     return ['bash', ['-c', script], { cwd: folder, env: { ...process.env, TOKEN: token } }]

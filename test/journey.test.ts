@@ -29,7 +29,7 @@ function createClient(address: string) {
   }
 }
 
-/** Does over HTTP what a user does, from the sign-up to the logout. @param readCode returns the mailed code */
+/** Sends the HTTP requests of a user, from the sign-up to the logout. @param readCode returns the mailed code */
 async function runJourney(service: Service, intakeKey: string, readCode: ReadCode): Promise<void> {
   const call = createClient(service.address)
 

@@ -48,7 +48,7 @@ describe('the listener', { timeout: 60_000 }, () => {
     assert.equal(listener.isUp(), false)
   })
 
-  test('if its connection becomes silent, the listener notices this within 5 s and reconnects', async () => {
+  test('if its connection becomes silent, the listener notices the silence within 5 s and reconnects', async () => {
     const { url, setSilent, close } = await startProxy(new URL(database.url))
     const listener = createListener(url, log)
     let up = waitForNext(listener, 'onUp')
@@ -65,7 +65,7 @@ describe('the listener', { timeout: 60_000 }, () => {
     await close()
   })
 
-  test('the listener closes within 2 s, whether it cannot connect, has just started or was never started', async () => {
+  test('the listener closes within 2 s, even if it cannot connect, has just started or was never started', async () => {
     const { url, setSilent, close } = await startProxy(new URL(database.url))
     setSilent(true)
     // The proxy at the first address never replies. No server listens at the second address.

@@ -15,7 +15,7 @@ const PROFILE = { email: EMAIL, first_name: 'Zqfirst', last_name: 'Zqlast', acce
 const PLACE = 'Zqplace'
 
 const h = harness({ METRICS_TOKEN, LOG_LEVEL: 'trace', CORS_ORIGINS: 'https://app.example.com' })
-/** Secrets that must not be in the log. Personal data in this file contains "zq", which must not be there either. */
+/** Secrets that must not be in the log. All personal data in this file contains "zq" instead of being listed here. */
 const secrets = new Set([INTAKE_KEY, JWT_SECRET, METRICS_TOKEN])
 
 /**
@@ -153,7 +153,7 @@ suite('the log at LOG_LEVEL=trace', () => {
     h.logged.length = 0
   })
 
-  test('the log of a worker contains no personal data, whether it sends a mail, the mail is rejected or sending fails', async () => {
+  test('the log of a worker contains no personal data after a sent mail, a rejected mail and a failed attempt', async () => {
     const failures = [new Error(`<${EMAIL}> 550 zq`), new MailFailure('EENVELOPE RCPT TO 550', true), undefined]
     const done = Promise.withResolvers<void>()
     const mailer = {
@@ -176,7 +176,7 @@ suite('the log at LOG_LEVEL=trace', () => {
   })
 })
 
-/** Signs the user with the address `EMAIL` in again. @returns a new token */
+/** Signs in again as the user with the address `EMAIL`. @returns a new token */
 async function signInAgain(): Promise<string> {
   await requestCode({ email: EMAIL })
   return watchFor((await verify(watchFor(await queuedCode(h, EMAIL)))).body.access_token)

@@ -93,7 +93,7 @@ describe('a clock that moves', { skip, timeout: 60_000 }, () => {
     await waitUntil(async () => (await listTypes()).length > 1)
     assert.deepEqual(await listTypes(), ['game_started', 'game_reminder'])
 
-    // The clock moves back and forward again. No reminder is sent again, because the schedule has no rows left.
+    // The clock moves back and then forward. No reminder is sent twice, because the schedule has no rows left.
     await moveTo('+0')
     await moveTo('+182m')
     const [row] = await database.sql<{ count: number }>`select count(*) from game_schedule`

@@ -57,7 +57,7 @@ export async function collectJourneyPlans(url: string, seed: Seed, mode: PlanMod
   return plans
 }
 
-/** Builds the context of the service. Its connections send the plan of each statement to the client. */
+/** Creates a context on whose connections PostgreSQL sends the plan of each statement to the client. */
 function createExplainedContext(url: string, mode: PlanMode): Context {
   const explaining = [...AUTO_EXPLAIN_SETTINGS, `plan_cache_mode=${mode}`, 'jit=off'].map(option => `-c ${option}`)
   const databaseUrl = `${url}?options=${encodeURIComponent([PLANNER_OPTIONS, ...explaining].join(' '))}`

@@ -21,19 +21,19 @@ export type Plan = {
   request: string
   statement: string
   ms: number
-  /** Pages of 8 kB that the statement read. */
+  /** The number of pages of 8 kB that the statement read. */
   pages: number
   root: Node
 }
 
-/** Settings of a connection. PostgreSQL then sends the plan of each statement to the client as a notice. */
+/** Settings of a connection on which PostgreSQL sends the plan of each statement to the client as a notice. */
 export const AUTO_EXPLAIN_SETTINGS = [
   'session_preload_libraries=auto_explain',
   'auto_explain.log_min_duration=0',
   'auto_explain.log_analyze=on',
   'auto_explain.log_buffers=on',
   'auto_explain.log_format=json',
-  // The queue runs statements inside SQL functions. These statements are nested.
+  // The queue runs statements inside SQL functions. auto_explain calls such statements nested.
   'auto_explain.log_nested_statements=on',
   'client_min_messages=log',
 ]

@@ -70,7 +70,7 @@ export function startWriting(address: string, people: Caller[], acknowledged: Ac
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      // A real client also stops waiting after some time.
+      // A real client stops waiting after some time, so the clients of this trial do the same.
       signal: AbortSignal.timeout(5_000),
     })
     await answer.arrayBuffer()

@@ -2,13 +2,13 @@ import pg from 'pg'
 import type { Sql } from '../../src/db/sql.ts'
 import { prepareStatement } from '../../src/db/statement.ts'
 
-/** Runs statements: a pool for single statements, or one connection of a pool for a transaction. */
+/** A pool for single statements, or one connection of a pool for a transaction. */
 type Target = pg.Pool | pg.PoolClient
 
 /**
- * Runs the statements of the service directly on `pg`, as named prepared statements and in plain transactions. The
- * `sql` of the service also classifies errors, sets savepoints and handles failovers. The comparison shows the cost of
- * these features.
+ * Creates an `sql` that runs the statements of the service directly on `pg`, as named prepared statements and in plain
+ * transactions. The `sql` of the service also classifies errors, sets savepoints and handles failovers. The comparison
+ * of the service with the ceiling shows the cost of these features.
  */
 export function createBareSql(databaseUrl: string, max: number, options: string): Sql {
   pg.types.setTypeParser(pg.types.builtins.INT8, Number)

@@ -1,6 +1,6 @@
 // better-auth on PostgreSQL, with its plugins for codes by mail and for bearer tokens. Its settings match the settings
 // of the service: codes have 4 digits, are valid for 15 minutes and 5 attempts, and are stored as hashes. Instead of
-// mailing a code, it stores the code in a map, which the bench reads.
+// mailing a code, the program stores the code in a map, which the bench reads.
 import { createServer } from 'node:http'
 import { betterAuth } from 'better-auth'
 import { getMigrations } from 'better-auth/db/migration'
@@ -15,7 +15,7 @@ const auth = betterAuth({
   secret: process.env.JWT_SECRET!,
   database: new pg.Pool({ connectionString: process.env.DATABASE_URL!, max: 5, idleTimeoutMillis: 0 }),
   telemetry: { enabled: false },
-  // The rate limit counts every request, but is too high to refuse one. By default, the counters are in memory.
+  // The rate limit counts every request, but is too high to refuse a request. better-auth keeps the counters in memory.
   rateLimit: { enabled: true, max: 1_000_000, customRules: { '/*': { window: 60, max: 1_000_000 } } },
   plugins: [
     bearer(),

@@ -1,5 +1,5 @@
-// A notification inbox, written in the usual way with Express and Prisma. It verifies a signed token, and runs three
-// queries per page.
+// A notification inbox, written in the usual way with Express and Prisma. The program verifies a signed token, and runs
+// three queries per page.
 import { PrismaPg } from '@prisma/adapter-pg'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import jwt from 'jsonwebtoken'

@@ -10,8 +10,7 @@ import { callers, pickNotificationId, type Seed, seedService } from '../seed.ts'
 const SMALL: Seed = { users: 1_000, notifications: 10_000 }
 export const LARGE: Seed = { users: 1_000_000, notifications: 10_000_000 }
 
-// Each service gets requests from the same number of users. Otherwise, the number of these users would affect the
-// result.
+// Each service gets requests from the same number of users, because this number affects the result.
 const CALLER_COUNT = 1_000
 // In both databases, these users have enough notifications to fill page 50.
 const HEAVY_USERS = 5

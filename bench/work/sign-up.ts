@@ -16,7 +16,7 @@ type SignUpApi = {
   /** Returns the codes that the program has made since the last call. The keys of the map are e-mail addresses. */
   takeCodes: () => Promise<Map<string, string>>
   verifyCode: (email: string, code: string) => string
-  /** Checks the second answer. @throws AssertionError unless the answer contains a new account */
+  /** Checks the answer to the second request. @throws AssertionError unless the answer contains a new account */
   check: (body: any) => void
 }
 
@@ -124,7 +124,7 @@ function summarize(name: string, runs: Run[]): Figures {
   }
 }
 
-/** Returns the requests for the service or the ceiling. Both have the same routes and the same database. */
+/** Returns the requests for the service or the ceiling, which have the same routes and the same database. */
 function courtsideSignUp(program: Program, url: string): SignUpApi {
   const keys = deriveKeys([JWT_SECRET])
   return {

@@ -25,7 +25,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     return element.getAttribute('aria-label') ?? element.textContent
   })()`)
 
-  /** Waits until an element with this name has the focus. The focus may move later than the unread count changes. */
+  /** Waits until an element with this name has the focus. The focus may move after the unread count has changed. */
   async function waitForFocus(name: RegExp): Promise<void> {
     let last = await readFocus()
     for (const until = performance.now() + 30_000; !name.test(last) && performance.now() < until; )
@@ -112,7 +112,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     s.complaints.length = 0
   })
 
-  test('the unread count is right even if the stream reports a deletion before its request is answered', async () => {
+  test('the unread count is right even if the stream reports a deletion before the deletion request is answered', async () => {
     const one = /\/api\/v1\/notifications\/\d+$/
     // The test delays the answer to the deletion until both inboxes show the count from the stream.
     const tab = await page.context().newPage()
@@ -147,12 +147,12 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     await items().nth(23).waitFor()
     await page.getByRole('button', { name: 'Tout marquer comme lu' }).click()
     await tab.getByRole('button', { name: 'Notifications, aucune non lue' }).waitFor()
-    // The first notification shows that the other tab has loaded its list again.
+    // The notification "Numéro 24" comes first in the other tab only after this tab has loaded its list again.
     await tab.locator('courtside-inbox li').first().getByText('Numéro 24').waitFor()
     await tab.close()
   })
 
-  test('if the page sets the client before the element is defined, the inbox still uses this client', async () => {
+  test('the inbox uses the client of the page even if the page sets the client before the element is defined', async () => {
     const early = await page.context().newPage()
     await early.route('**/client/inbox.js', async route => {
       const answer = await route.fetch()

@@ -17,18 +17,19 @@ async function openTwoTabs(email: string): Promise<[Page, Page]> {
 }
 
 suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
-  test('a logout in one tab also signs out the other tab', async () => {
+  test('after a logout in one tab, the other tab is signed out', async () => {
     const [one, other] = await openTwoTabs('leaving@example.com')
     await one.getByRole('button', { name: 'Se déconnecter' }).click()
     await other.getByText('Votre session est terminée.').waitFor()
     assert.equal(await other.locator('courtside-inbox').count(), 0)
-    // The other tab's stream may reconnect with the ended session before the tab learns of the logout.
+    // The other tab's stream may reconnect with the ended session before the tab learns of the logout. The browser then
+    // logs a 401.
     const complaints = s.complaints.filter(text => !text.includes('401 (Unauthorized)'))
     assert.deepEqual(complaints, [])
     s.complaints.length = 0
   })
 
-  test('a sign-in in one tab also signs in the other tab', async () => {
+  test('after a sign-in in one tab, the other tab is signed in', async () => {
     const one = await s.visit()
     const other = await one.context().newPage()
     await other.goto('/')
@@ -38,7 +39,7 @@ suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
     assert.deepEqual(s.complaints, [])
   })
 
-  test('two tabs together refresh an expired token exactly once', async () => {
+  test('if two tabs have the same expired token, only one of the tabs refreshes the token', async () => {
     const [one, other] = await openTwoTabs('refreshing@example.com')
     const token = await one.evaluate<string>('localStorage.getItem("courtside.token")')
     const context = one.context()
