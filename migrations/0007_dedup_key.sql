@@ -1,9 +1,9 @@
 -- Renames the column `fact` to `dedup_key`. The column contains the deduplication key of a notification. A user gets
 -- one notification for each key.
 --
--- The migration only renames a column and adds a nullable column. Both statements change only PostgreSQL's system
--- catalog, so their duration does not depend on the size of the table. With a million notifications the migration took
--- 7 ms. The table is locked during the migration.
+-- The statements of this migration change only PostgreSQL's system catalog. So the duration of the migration does not
+-- depend on the size of the table. With a million notifications the migration took 7 ms. The table is locked during the
+-- migration.
 --
 -- Processes of the previous version still insert into `fact`. For these processes the migration adds a new, empty
 -- column `fact`, and a trigger that moves the value of `fact` into `dedup_key`. The unique constraint keeps its name,

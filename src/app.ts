@@ -26,8 +26,8 @@ import { eraseUser } from './personal-data.ts'
 import { webRoutes } from './web/routes.ts'
 
 /**
- * Creates the HTTP app with all routes. Production and the tests both use this function. The app does not listen on a
- * port yet.
+ * Creates the HTTP app with all routes. Production and the tests both use this function. The returned app does not
+ * listen on a port yet.
  */
 export async function createApp(ctx: Context): Promise<App> {
   const app = createServer({ config: ctx.config, log: ctx.log, observer: ctx.metrics })
@@ -44,7 +44,8 @@ export async function createApp(ctx: Context): Promise<App> {
   if (ctx.config.corsOrigins.length > 0) {
     await app.register(cors, {
       origin: [...ctx.config.corsOrigins],
-      // The plugin reads this array at each preflight request. By then the array contains the methods of all routes.
+      // The plugin reads this array at each preflight request. All routes have been added before the first request, so
+      // the array contains the methods of all routes.
       methods: paths.allMethods,
       exposedHeaders: EXPOSED_HEADERS,
       maxAge: 600,
@@ -90,9 +91,9 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
     count: metrics.countStream,
   })
   onEnded(listener!, ended => streams.end(ended))
-  // The listener starts in this hook, because all handlers of the listener are registered by then.
+  // Fastify calls this hook after all handlers of the listener have been registered. So the listener can start.
   app.addHook('onReady', async () => listener!.start())
-  // `app.close()` waits until all answers have ended. A stream would not end by itself.
+  // `app.close()` waits until all answers have ended. A stream does not end by itself, so this hook ends the streams.
   app.addHook('preClose', async () => streams.close())
   return streams
 }

@@ -19,7 +19,8 @@ export type AuditEvent = keyof typeof AUDIT_EVENTS
 /**
  * Writes a line of the audit trail. The line contains the network address of the client. No other log line may contain
  * this address, and no log line at all may contain an e-mail address.
- * @param who the user and the session, if they are known; by default the caller that the guard has set
+ * @param who the user and the session of the request, if they are known. The default is the caller that the guard has
+ *   set
  */
 export function audit(
   request: FastifyRequest,

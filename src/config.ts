@@ -4,8 +4,8 @@ import { MAIL_SETTINGS, SETTINGS, type Setting } from './settings.ts'
 export type Config = Readonly<ReturnType<typeof toConfig>>
 
 /**
- * Lists all faults in the environment variables. `npm start` prints the faults and exits with 78 (EX_CONFIG in
- * sysexits.h).
+ * An error that lists all faults in the environment variables. `npm start` prints the faults and exits with the code 78
+ * (EX_CONFIG in sysexits.h).
  */
 export class ConfigError extends Error {
   readonly faults: string[]
@@ -55,7 +55,7 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
       return value === undefined ? [] : [{ setting, value }]
     })[0],
     mailFrom: read('MAIL_FROM', SETTINGS.MAIL_FROM),
-    /** The newest secret first. If empty, the process uses the generated secret in `dataDir`. */
+    /** The secrets, the newest first. If the array is empty, the process uses the generated secret in `dataDir`. */
     jwtSecrets: read('JWT_SECRET', SETTINGS.JWT_SECRET),
     intakeKeys: read('INTAKE_KEYS', SETTINGS.INTAKE_KEYS),
     trustProxy: read('TRUST_PROXY', SETTINGS.TRUST_PROXY),
@@ -81,7 +81,7 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
 
 /**
  * Finds combinations of settings that are not allowed although each value is valid.
- * @param isFaulty returns whether the value of a setting is invalid. An invalid setting counts as set
+ * @param isFaulty returns whether the value of a setting is invalid. A setting with an invalid value counts as set
  */
 function findContradictions(
   config: Config,
@@ -101,7 +101,7 @@ function findContradictions(
       }
     }
   }
-  // The mailbox shows the codes of all users, so it may exist only on a developer's own machine.
+  // The mailbox shows the codes of all users, so the mailbox may run only on a developer's own machine.
   if (!hasMailServer && !config.devMailbox && !isFaulty('DEV_MAILBOX')) {
     const reasons = [
       isLoopback(config.host) ? undefined : 'a HOST that is not a loopback address',
@@ -115,8 +115,8 @@ function findContradictions(
       )
     }
   }
-  // The development mailbox is in the memory of the process that sends mails. So the same process must answer requests
-  // for the mailbox.
+  // The development mailbox is in the memory of the process that sends mails. So this process must also answer the
+  // requests for the mailbox.
   if (!hasMailServer && !(config.serves && config.works)) {
     faults.push('SMTP_URL: required with ROLE=web or ROLE=worker; the development mailbox needs ROLE=all')
   }

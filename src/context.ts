@@ -28,7 +28,7 @@ export type Context = {
   keys: Keys
   intakeKeys: readonly string[]
   mailer: Mailer
-  /** Defined if no mail server is configured. `mailer` is then the same object. */
+  /** Defined if no mail server is configured. In this case, `mailer` and `mailbox` are the same object. */
   mailbox: Mailbox | undefined
   metrics: Metrics
   /** Defined if METRICS_TOKEN is set. */
@@ -39,7 +39,7 @@ export type Context = {
 /** The values that `createContext` needs in addition to the settings: the URL of the database, and the secrets. */
 export type Bootstrap = { databaseUrl: string; jwtSecrets: readonly string[]; intakeKeys: readonly string[] }
 
-/** For each mail setting, the function that creates its mailer. */
+/** The functions that create mailers. Each key is the mail setting that selects the function. */
 const MAILERS: Record<(typeof MAIL_SETTINGS)[number], (value: string, from: string) => Mailer> = {
   SMTP_URL: createSmtpMailer,
 }

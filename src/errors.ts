@@ -20,7 +20,7 @@ export const CODES = [
 export type Code = (typeof CODES)[number]
 
 /**
- * The error messages for each field of the input. The name `body` stands for a request body that could not be read at
+ * The error messages for each field of the input. The key `body` stands for a request body that could not be parsed at
  * all.
  */
 export type Fields = Record<string, Text[]>
@@ -52,7 +52,7 @@ export class AppError extends Error {
   }
 }
 
-/** Returns a 422 that names the invalid fields. Its message is the first message in `fields`. */
+/** Returns a 422 that names the invalid fields. The message of the error is the first message in `fields`. */
 export function invalid(fields: Fields, code: Code = 'validation_failed'): AppError {
   const first = Object.values(fields)[0]?.[0]
   if (!first) throw new Error('invalid() needs at least one message')

@@ -17,17 +17,17 @@ type Key = { id: string; signing: string; mac: KeyObject; seal: KeyObject }
 
 export type Keys = {
   /**
-   * The signing keys, the newest first. Only the newest secret is used to sign, seal and hash. With the older secrets,
-   * earlier tokens, sealed codes and hashes remain valid.
+   * The signing keys, the newest first. The service signs, seals and hashes only with the newest secret. It accepts the
+   * tokens, sealed codes and hashes that it made with the older secrets.
    */
   signing: readonly { id: string; secret: string }[]
-  /** Returns the keyed hash of a sign-in code, in 32 bytes. The hash also covers `codeId`, the id of the code's row. */
+  /** Returns the keyed hash of a sign-in code and of `codeId`, the id of the code's row. The hash has 32 bytes. */
   mac(codeId: string, code: string): Buffer
-  /** Returns whether `stored` is the hash of `code` with one of the keys. Each comparison takes constant time. */
+  /** Returns whether `stored` is the hash of the code under one of the keys. Each comparison takes constant time. */
   matches(stored: Buffer, codeId: string, code: string): boolean
-  /** Encrypts a code with AES-256-GCM and returns base64url. Decryption requires the same `codeId`. */
+  /** Encrypts a code with AES-256-GCM and returns base64url. `open` needs the same `codeId` to decrypt the code. */
   seal(codeId: string, code: string): string
-  /** Decrypts a sealed code. Returns undefined if no key can decrypt it. */
+  /** Decrypts a sealed code. Returns undefined if no key can decrypt the code. */
   open(codeId: string, sealed: string): string | undefined
 }
 
@@ -39,7 +39,7 @@ export function deriveKeys(secrets: readonly string[]): Keys {
   return {
     signing: keys.map(key => ({ id: key.id, secret: key.signing })),
     mac: (codeId, code) => macUnder(first, codeId, code),
-    // All keys are compared, even after a match, so the time does not reveal which key matched.
+    // The function tries all keys, even after a match, so its duration does not reveal which key matched.
     matches: (stored, codeId, code) =>
       keys.map(key => timingSafeEqual(macUnder(key, codeId, code), stored)).some(isEqual => isEqual),
     seal: (codeId, code) => sealUnder(first, codeId, code),
@@ -59,8 +59,8 @@ function derive(secret: string): Key {
   return {
     id: deriveBytes('key id', 6).toString('base64url'),
     signing: secret,
-    // If these keys were raw bytes, Node would create a key object for each operation. That takes longer than the
-    // operation itself.
+    // If these keys were raw bytes, Node would create a key object for each operation. The creation of a key object
+    // takes longer than the operation itself.
     mac: createSecretKey(deriveBytes('code mac', 32)),
     seal: createSecretKey(deriveBytes('code seal', 32)),
   }

@@ -2,7 +2,8 @@ import { destination, type Logger, type LoggerOptions, pino } from 'pino'
 import type { Config } from './config.ts'
 
 /**
- * Returns the options for every log. We never log requests, HTTP headers or bodies, so the options need no redaction.
+ * Returns the options that every log uses. We never log requests, HTTP headers or bodies, so the options need no
+ * redaction.
  */
 export function logOptions(level: Config['logLevel']): LoggerOptions {
   return {
@@ -10,8 +11,8 @@ export function logOptions(level: Config['logLevel']): LoggerOptions {
     base: undefined,
     serializers: { err: describeError },
     hooks: {
-      // If a call passes an error without a message, pino would log the error's message, which may contain personal
-      // data. This hook passes the message 'failed' instead.
+      // If a caller logs an error without a message of its own, pino would log the error's message, which may contain
+      // personal data. This hook adds the message 'failed' in this case.
       logMethod(args, method) {
         const [first] = args as unknown[]
         const isError = first instanceof Error || (first as { err?: unknown } | null)?.err instanceof Error
@@ -27,7 +28,7 @@ export function logOptions(level: Config['logLevel']): LoggerOptions {
  */
 export async function createLog(level: Config['logLevel']): Promise<Logger> {
   const options = logOptions(level)
-  // Pino writes the lines in batches, at most 100 ms late. This saves a system call for most lines. At exit, pino
+  // Pino writes the lines in batches, at most 100 ms late. The batches save a system call for most lines. At exit, pino
   // writes the remaining lines.
   if (!process.stdout.isTTY)
     return pino(options, destination({ fd: 1, sync: false, minLength: 12_288, periodicFlush: 100 }))
@@ -51,15 +52,15 @@ export type ErrorSummary = {
 
 /**
  * Returns the parts of an error that may be logged: its class, its error code, its stack trace, and names from the
- * schema. The result omits the message, because messages can contain personal data. It omits `detail`, because in an
- * error from PostgreSQL this field can contain whole rows. A `MailFailure` keeps its message, because that message is
- * safe to log.
+ * schema. The result omits the message, because messages can contain personal data. The result omits `detail`, because
+ * in an error from PostgreSQL this field can contain whole rows. Only for a `MailFailure` does the result contain the
+ * message, because the message of a `MailFailure` is safe to log.
  */
 export function describeError(thrown: unknown, depth = 0): ErrorSummary {
   const { name, code, message, stack, cause } = (thrown ?? {}) as Partial<Error> & { code?: unknown }
   const reason = [name ?? 'not an error', name === 'MailFailure' ? message : code].filter(part => part).join(' ')
-  // The stack trace begins with the message. The message is removed first, because a line of it may look like a line of
-  // a stack trace.
+  // The stack trace begins with the message. The message is removed first, because a line of the message may look like
+  // a line of a stack trace.
   const lines = (stack ?? '').replace(message ?? '', '').split('\n')
   const at = lines.filter(line => /^ +at /.test(line)).map(line => line.trim())
   const schemaNames = Object.entries(thrown ?? {}).filter(

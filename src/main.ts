@@ -5,7 +5,7 @@ import { ConfigError } from './config.ts'
 const BAD_CONFIG = 78
 const BAD_USAGE = 64
 
-/** The commands. The file of a command is loaded only when the command runs. */
+/** All commands. `load` loads the file of a command. `main.ts` calls `load` only for the command that it runs. */
 const COMMANDS: Record<
   string,
   { description: string; load: () => Promise<{ run: (args: string[]) => Promise<void> }> }

@@ -11,11 +11,12 @@ import * as notifications from './notifications/notifications.ts'
  */
 const PARTS: accounts.PersonalData = {
   erase: {
-    // These functions take locks in the same order as other transactions, which avoids deadlocks. The intake locks
-    // games before users, and a sign-in locks the code before the user.
+    // The intake locks games before users, and a sign-in locks the code before the user. These functions take their
+    // locks in the same order, so no deadlock occurs.
     beforeLock: [games.removePlayer, codes.removeUser],
     whileLocked: [notifications.anonymizeActor, sessions.removeAll],
     // Between `codes.removeUser` and the lock of the account, a concurrent request may have stored a new code.
+    // `codes.removeAll` deletes this code.
     afterRemoval: [codes.removeAll],
   },
   export: {

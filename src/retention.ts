@@ -17,8 +17,8 @@ const DAY_MS = 86_400_000
 const BATCH_SIZE = 1_000
 
 /**
- * How long the record of an event is kept. While the record exists, the intake recognizes a repeated event as a
- * duplicate.
+ * The age at which the record of an event is deleted. While the record exists, the intake recognizes a repeated event
+ * as a duplicate.
  */
 const EVENT_RETENTION_DAYS = 90
 
@@ -63,8 +63,8 @@ async function deleteAll(deleteBatch: () => Promise<number>): Promise<number> {
 }
 
 /**
- * Prunes five minutes after startup and then once a day while the process runs. Because of the early first pruning,
- * even a process that restarts several times a day prunes.
+ * Starts a loop that calls `prune` once a day until `stop` is called. The first call comes five minutes after startup.
+ * So old rows are deleted even if the process never runs for a whole day.
  */
 export function startPruning(
   sql: Sql,

@@ -16,8 +16,8 @@ export async function loadOrCreateSecret(dataDir: string, name: string): Promise
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const draft = `${path}.${process.pid}`
   await writeFile(draft, `${newSecret()}\n`, { mode: 0o600, flush: true })
-  // The hard link creates the file together with its content. If the file exists, `link` fails. So if two processes run
-  // concurrently, only one of them creates the file, and both read the same secret.
+  // The hard link creates the file together with its content. If the file exists, `link` fails. So only one of two
+  // concurrent processes creates the file, and both processes read the same secret.
   await link(draft, path).catch(error => {
     if (error.code !== 'EEXIST') throw error
   })

@@ -14,8 +14,10 @@ import { startPruning } from './retention.ts'
 const WORKER_START_DELAY_MS = 50
 
 /**
- * Starts a node: migrates the database and listens for requests. If `config.works` is set, also starts the workers.
- * @param closers an array to which this function adds functions that close the node; call them in reverse order
+ * Starts a node: migrates the database and listens for requests. If `config.works` is true, `openService` starts the
+ * workers of the node too.
+ * @param closers an array to which this function adds functions that close the node. The caller must call these
+ *   functions in reverse order
  * @returns the address at which the node listens
  */
 export async function openService(
@@ -26,7 +28,8 @@ export async function openService(
 ): Promise<string> {
   const ctx = createContext(config, log, bootstrap)
   closers.push(ctx.close)
-  // The workers stop after the app has closed, so a worker still runs the jobs from the last requests.
+  // The caller calls the closers in reverse order, so the workers stop after the app has closed. Until then, a worker
+  // runs the jobs from the last requests.
   const stopFunctions: (() => Promise<unknown>)[] = []
   closers.push(() => Promise.all(stopFunctions.map(stop => stop())))
   const [app] = await Promise.all([createApp(ctx), migrateWhenReachable(ctx.sql, bootstrap.databaseUrl, log)])
@@ -39,7 +42,7 @@ export async function openService(
 /** Starts the workers. Call this after the node has begun to listen. @returns the functions that stop the workers */
 async function startWorkers(ctx: Context, databaseUrl: string): Promise<(() => Promise<unknown>)[]> {
   // Loading the code of the queue blocks the event loop for about 100 ms. The delay gives the node time to answer the
-  // first readiness checks before that.
+  // first readiness checks before the event loop is blocked.
   await delay(WORKER_START_DELAY_MS)
   const { startWorker } = await import('./jobs/queue.ts')
   const { sql, config, log, now, metrics } = ctx
@@ -51,7 +54,7 @@ async function startWorkers(ctx: Context, databaseUrl: string): Promise<(() => P
   return [worker.stop, schedule.stop, startPruning(sql, config, now, log).stop]
 }
 
-/** Updates the schema of the database. If the database is still starting, waits up to 30 s for it. */
+/** Updates the schema of the database. If the database is not reachable yet, waits up to 30 s for the database. */
 async function migrateWhenReachable(sql: Database, databaseUrl: string, log: Logger): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {

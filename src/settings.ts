@@ -179,8 +179,8 @@ function duration(value: string): Duration {
 }
 
 function timeZone(value: string): string {
-  // `supportedValuesOf` lists the usual names. `DateTimeFormat` accepts other spellings too. We try it second, because
-  // its creation takes 50 ms.
+  // `supportedValuesOf` lists one spelling of each name. `DateTimeFormat` accepts other spellings too. We try
+  // `DateTimeFormat` second, because the creation of a `DateTimeFormat` takes 50 ms.
   if (Intl.supportedValuesOf('timeZone').includes(value)) return value
   try {
     new Intl.DateTimeFormat('en', { timeZone: value })

@@ -9,9 +9,9 @@ export async function list(sql: Query): Promise<Static<typeof GameLevel>[]> {
 }
 
 /**
- * Replaces all levels in one transaction. The slug identifies a level, so users keep their level if the new levels
- * include its slug.
- * @param force whether to remove levels that users have chosen. These users have no level afterwards
+ * Replaces all levels in one transaction. The slug identifies a level, so a user keeps a level if the new levels
+ * include the slug of this level.
+ * @param force whether to remove levels that users have chosen. The users of a removed level have no level afterwards
  * @returns the number of new levels, and the number of removed levels
  * @throws Error if `force` is false and a level that a user has chosen would be removed. In this case nothing is
  *   changed

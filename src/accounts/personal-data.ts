@@ -5,18 +5,24 @@ type EraseByUser = (tx: Sql, userId: number) => Promise<unknown>
 type EraseByEmail = (tx: Sql, email: string) => Promise<unknown>
 type Export = (sql: Sql, userId: number) => Promise<unknown>
 
-/** The functions with which each feature deletes or exports a user's data. `src/personal-data.ts` lists them. */
+/**
+ * The functions with which each feature deletes or exports a user's data. `src/personal-data.ts` lists these functions.
+ */
 export type PersonalData = {
   erase: {
-    /** These functions run first, in this order. They take their locks before the account is locked. */
+    /** `eraseUser` calls these functions first, in this order. It locks the account afterwards. */
     beforeLock: readonly EraseByUser[]
-    /** These functions run in this order while the account is locked. */
+    /** `eraseUser` calls these functions in this order after it has locked the account. */
     whileLocked: readonly EraseByUser[]
-    /** These functions run after the deletion of the account. They delete rows by the e-mail address of the account. */
+    /**
+     * `eraseUser` calls these functions after it has deleted the account. They delete rows by the e-mail address of the
+     * account.
+     */
     afterRemoval: readonly EraseByEmail[]
   }
   /**
-   * The functions that return the parts of the exported JSON object, by member name and in the order of the members.
+   * Each function returns one part of the exported JSON object. The key of a function is the name of the JSON member
+   * that contains this part. The JSON members have the same order as the keys.
    */
   export: Readonly<Record<string, Export>>
 }
@@ -42,8 +48,8 @@ export async function eraseUser(
 }
 
 /**
- * Returns all data of a user as plain JSON. The result contains no hashes and no secrets, because a thief of the export
- * could use them to act as the user.
+ * Returns all data of a user as plain JSON. The result contains no hashes and no secrets. A person who steals the
+ * export could otherwise use the hashes and secrets to act as the user.
  */
 export async function exportUser(
   sql: Database,

@@ -51,7 +51,7 @@ export function accountRoutes(app: App, { sql, readSql, now }: Pick<Context, 'sq
       const { userId } = request.caller
       const user = await users.chooseLevel(sql, userId, request.body.game_level_id, now())
       if (!user) {
-        // The account may have been deleted since the guard accepted the token.
+        // A concurrent request may have deleted the account after the guard accepted the token.
         if (!(await users.find(sql, userId))) throw unauthenticated(true)
         throw invalid({ game_level_id: [{ fr: 'Ce niveau n’existe pas.', en: 'There is no such level.' }] })
       }

@@ -6,7 +6,10 @@ import type { UserRow } from './schema.ts'
 /** The names that a person enters at sign-up, and the version and time of the accepted terms. */
 export type Profile = { firstName: string; lastName: string; termsVersion: string; termsAcceptedAt: Date }
 
-/** The columns of a user and of the user's level that the API shows. The statement must join both tables. */
+/**
+ * The columns of a user and of the user's level that the API shows. A statement with this fragment must join both
+ * tables.
+ */
 const USER_COLUMNS = fragment`
   app_user.id, email, first_name, last_name, locale, created_at, updated_at,
   game_level.id as level_id, slug, name, description, position`
@@ -20,7 +23,7 @@ export async function find(sql: Query, userId: number): Promise<UserRow | undefi
   return user
 }
 
-/** Returns the user whose account has this e-mail address. The address must be in its canonical spelling. */
+/** Returns the user whose account has this e-mail address. `email` must be the canonical spelling. */
 export async function findByEmail(sql: Sql, email: string): Promise<UserRow | undefined> {
   const [user] = await sql<{ id: number }>`select id from app_user where email = ${email}`
   return user && find(sql, user.id)
@@ -54,7 +57,8 @@ export async function chooseLevel(sql: Sql, userId: number, levelId: number, now
 }
 
 /**
- * Locks an account before its deletion. A concurrent `lockForShare` waits until this transaction ends.
+ * Locks an account before its deletion. A concurrent transaction that calls `lockForShare` for this account waits until
+ * this transaction ends.
  * @returns whether the account exists
  */
 export async function lock(sql: Sql, userId: number): Promise<boolean> {

@@ -13,8 +13,8 @@ type Payload = { code_id: string; sealed: string; language: Language }
 type Row = { email: string; purpose: 'sign_up' | 'sign_in' | 'decoy'; expires_at: Date; first_name: string | null }
 
 /**
- * Creates the task `send_code`, which mails one code. The task sends no mail if the code is a decoy or has expired. It
- * also sends no mail if the code was replaced or used, because then no row has the id of the code.
+ * Creates the task `send_code`, which mails one code. The task sends no mail if the code is a decoy or has expired. If
+ * the code was replaced or used, no row has the id of the code, so the task sends no mail.
  * @throws MailFailure The task rejects with this error if the worker should retry the mail.
  */
 export function sendCode({ sql, mailer, keys, now, log }: Dependencies): (payload: unknown) => Promise<void> {
@@ -59,7 +59,7 @@ const TEXTS = {
     subject: (code: string) => `Votre code Courtside\u00a0: ${code}`,
     greeting: (name: string | undefined) => (name ? `Bonjour ${name},` : 'Bonjour,'),
     intro: 'Voici votre code\u00a0:',
-    // The validity starts at the request, because a mail can arrive late.
+    // A mail can arrive late. So the text says that the 15 minutes start at the request.
     validity: 'Il est valable 15\u00a0minutes à compter de votre demande et ne sert qu’une fois.',
     secrecy: 'Ne le communiquez à personne.',
     ignore: 'Vous n’avez rien demandé\u00a0? Ignorez cet e-mail\u00a0: sans ce code, il ne se passera rien.',
@@ -76,8 +76,8 @@ const TEXTS = {
 
 /**
  * Returns the subject, the text and the HTML of the mail with a code. The subject contains the code, so users can read
- * the code on a lock screen. The code also makes each subject different. Mail programs group mails with equal subjects,
- * and in such a group users easily type the code from an older mail.
+ * the code on a lock screen. Because of the code, each subject is different. Mail programs group mails with equal
+ * subjects, and in such a group users easily type the code from an older mail.
  */
 function codeEmail(code: string, language: Language, firstName: string | null) {
   const texts = TEXTS[language]
@@ -93,7 +93,7 @@ ${texts.validity} ${texts.secrecy}
 
 ${texts.ignore}
 `
-  // The mail sets no colours, so it is readable on light and dark backgrounds. It loads no images.
+  // The mail sets no colours, so it is readable on light and dark backgrounds. The mail loads no images.
   const htmlPart = html`<!doctype html>
 <html lang="${language}">
 <head>
@@ -115,8 +115,8 @@ ${texts.ignore}
 }
 
 /**
- * Replaces line breaks and text-direction marks in a name, because these characters could change how the rest of the
- * mail looks.
+ * Replaces line breaks and text-direction marks in a name with spaces, because these characters could change how the
+ * rest of the mail looks.
  */
 function oneLine(name: string): string {
   return name.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()

@@ -1,35 +1,32 @@
-/** "A code of 4 digits is emailed and stored for 15 minutes." */
+/** A code is valid for 15 minutes after the request for the code. */
 export const CODE_LIFETIME_MS = 15 * 60_000
 
 /**
- * "At most 5 verification attempts are allowed before it expires." A check constraint of
- * `sign_in_code` enforces this limit too.
+ * Each code allows at most this number of attempts. The table `sign_in_code` has a check constraint with the same
+ * limit.
  */
 export const MAX_ATTEMPTS = 5
 
-/**
- * "A new code cannot be sent before 60 seconds have passed since the previous send." All lanes of an address share this
- * cooldown.
- */
+/** The cooldown: the minimum time between two codes to one address. All lanes of an address share the cooldown. */
 export const SEND_COOLDOWN_SECONDS = 60
 
-// The wait before the next code is 60 s. With every 5 wrong guesses after the tenth, the wait doubles: 2 min, 4 min …
-// at most 4 h (decisions.md, "waits after wrong guesses").
+// The wait before the next code is 60 s. From the tenth wrong guess on, every 5 further wrong guesses double the wait:
+// 2 min, 4 min, and so on up to 4 h (decisions.md, "waits after wrong guesses").
 export const GUESSES_BEFORE_BACKOFF = 10
 export const GUESSES_PER_DOUBLING = 5
 export const MAX_WAIT_SECONDS = 4 * 3600
 
 /**
- * The number of doublings after which the wait reaches its maximum. Without this limit, the power of 2 in `storeCode`
- * would overflow after some thousand wrong guesses.
+ * The number of doublings after which the wait reaches its maximum. `storeCode` limits the exponent of its power of 2
+ * to this number. Without this limit, the power would overflow after some thousand wrong guesses.
  */
 export const MAX_DOUBLINGS = Math.ceil(Math.log2(MAX_WAIT_SECONDS / SEND_COOLDOWN_SECONDS))
 
 /**
- * How long after its last code a request without a profile can resume a sign-up (decisions.md, "how long a sign-up
- * stays pending").
+ * A request without a profile resumes a pending sign-up if the last code of the sign-up is not older than this
+ * (decisions.md, "how long a sign-up stays pending").
  */
 export const PENDING_SIGN_UP_MS = 24 * 3_600_000
 
-/** How long the count of wrong guesses is kept if no sign-in succeeds. */
+/** If no sign-in succeeds, the service keeps the count of wrong guesses for this time after the last code. */
 export const WRONG_GUESSES_KEPT_MS = 30 * 86_400_000

@@ -2,13 +2,13 @@ import { randomInt } from 'node:crypto'
 import type { Sql } from '../db/sql.ts'
 import { MAX_ATTEMPTS, PENDING_SIGN_UP_MS, SEND_COOLDOWN_SECONDS, WRONG_GUESSES_KEPT_MS } from './code-limits.ts'
 
-// The number of rows in `missed_guess` (migrations/0001). With 64 rows, concurrent guesses rarely wait for the same
-// row.
+// The number of rows in `missed_guess` (migrations/0001_accounts.sql). `reserve` updates one of these rows at random,
+// so concurrent guesses rarely wait for each other.
 const MISSED_GUESS_SLOTS = 64
 
 /**
- * The lane of an e-mail address. A known client has its own lane, which `sessionId` names. All other clients share the
- * lane without a `sessionId`.
+ * One lane of an e-mail address. A known client has its own lane, whose `sessionId` is the id of the client's session.
+ * All other clients share one lane, whose `sessionId` is undefined.
  */
 export type Lane = { email: string; sessionId?: string | undefined }
 
@@ -16,15 +16,16 @@ export type Lane = { email: string; sessionId?: string | undefined }
 export type Attempt = { id: string; mac: Buffer }
 
 /**
- * Reserves one attempt at the lane's live code. One statement counts the attempt and commits before the codes are
- * compared. The attempt counts as a wrong guess until a correct code deletes the row with this count.
+ * Reserves one attempt at the lane's live code. One statement counts the attempt and commits. The caller compares the
+ * codes after the commit. The statement counts every attempt as a wrong guess. If the typed code is correct, the caller
+ * deletes the code's row, which contains the count.
  *
  * If there is no live code, the statement updates a row of `missed_guess` instead. Both cases take the same time, so a
  * client cannot tell whether there is a code.
  *
- * If the lane of a known client has no live code, the attempt uses the code of the shared lane. All lanes of an address
- * share one cooldown, so a stranger who requests a code every minute can block new codes for the client's lane. The
- * client then needs the code of the shared lane (decisions.md, "which code a client verifies").
+ * If the lane of a known client has no live code, `reserve` uses the code of the shared lane. All lanes of an address
+ * share one cooldown, so a stranger who requests a code every minute can block new codes for the client's lane. In this
+ * case, the client needs the code of the shared lane (decisions.md, "which code a client verifies").
  * @returns undefined if neither lane has a live code
  */
 export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): Promise<Attempt | undefined> {
@@ -47,9 +48,10 @@ export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): 
 }
 
 /**
- * Uses up a correct code that proves ownership of the account. Deletes the code's row, and with the row the count of
- * wrong guesses. If several requests with the code run concurrently, only one of them deletes the row. If a new code
- * replaced this code after the comparison, the new code stays, because it has another id.
+ * Uses up a code. The caller must have checked that the typed code is correct. `spend` deletes the code's row, which
+ * contains the count of wrong guesses. If several requests with the code run concurrently, only one of these requests
+ * deletes the row. If a new code replaced this code after the comparison, the new code stays, because the new code has
+ * another id.
  * @returns whether this request deleted the row
  */
 export async function spend(sql: Sql, attempt: Attempt): Promise<boolean> {
@@ -60,7 +62,8 @@ export async function spend(sql: Sql, attempt: Attempt): Promise<boolean> {
 /**
  * Resets the wrong guesses and the waits in all lanes of an address, for the command `users unlock`. Codes and pending
  * sign-ups remain.
- * @returns false if the address has no row, because nobody requested a code for it recently
+ * @returns false if `sign_in_address` does not contain the address, because no client requested a code for the address
+ *   recently
  */
 export async function unlock(sql: Sql, email: string): Promise<boolean> {
   const unlocked = await sql`
@@ -73,20 +76,20 @@ export async function unlock(sql: Sql, email: string): Promise<boolean> {
   return unlocked.length > 0
 }
 
-/** Deletes an address with its codes, waits and pending sign-ups. */
+/** Deletes an address and all codes, waits and pending sign-ups of the address. */
 export async function removeAll(sql: Sql, email: string): Promise<void> {
   await sql`delete from sign_in_address where email = ${email}`
 }
 
-/** Deletes the e-mail address of a user's account with its codes, waits and pending sign-ups. */
+/** Deletes the address of a user from `sign_in_address`, and all codes, waits and pending sign-ups of the address. */
 export async function removeUser(sql: Sql, userId: number): Promise<void> {
   await sql`delete from sign_in_address where email = (select email from app_user where id = ${userId})`
 }
 
 /**
- * Deletes each address whose last code was sent more than a day ago, together with its codes. An address with wrong
- * guesses stays for 30 days after its last code. Otherwise an attacker could reset the count of wrong guesses by
- * waiting for a day.
+ * Deletes each address whose last code was sent more than a day ago, and the codes of the address. An address with
+ * wrong guesses stays for 30 days after its last code. Without this exception, an attacker could reset the count of
+ * wrong guesses by waiting for a day.
  * @param limit the maximum number of addresses to delete
  * @returns the number of deleted addresses
  */

@@ -15,8 +15,8 @@ const DOMAIN = /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}
 export function canonicalEmail(input: string): string | undefined {
   const at = input.lastIndexOf('@')
   const local = input.slice(0, at)
-  // `LOCAL` is tested before the conversion to lower case. The conversion turns some other letters, such as the Kelvin
-  // sign, into ASCII letters.
+  // `LOCAL` is tested before the conversion to lower case. The conversion turns some non-ASCII letters, such as the
+  // Kelvin sign, into ASCII letters.
   if (at < 1 || local.length > MAX_LOCAL_LENGTH || !LOCAL.test(local)) return undefined
   const domain = canonicalDomain(input.slice(at + 1))
   if (domain === undefined) return undefined
@@ -25,7 +25,8 @@ export function canonicalEmail(input: string): string | undefined {
 }
 
 function canonicalDomain(input: string): string | undefined {
-  // `domainToASCII` would not refuse percent escapes, ports, brackets and spaces. It would decode them or cut them off.
+  // `domainToASCII` would not refuse percent escapes, ports, brackets and spaces. It would decode these parts or cut
+  // them off.
   if (/[\s%:/?#@[\]\\<>^|]/.test(input)) return undefined
   const domain = domainToASCII(input)
   // If the last label of a domain is numeric, URL parsers read the domain as an IPv4 address.

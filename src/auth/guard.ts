@@ -7,7 +7,9 @@ import type { Access, Caller } from '../http/route.ts'
 import type { Claims, Tokens } from './jwt.ts'
 import type { SessionCache } from './session-cache.ts'
 
-/** Returns the token from the `Authorization: Bearer` header. Ignores tokens in other parts of the request. */
+/**
+ * Returns the token from the header `Authorization: Bearer`, or undefined if the header contains no well-formed token.
+ */
 export function bearer(request: FastifyRequest): string | undefined {
   return /^Bearer +([^\s]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
 }
@@ -18,7 +20,7 @@ function sendsToken(request: FastifyRequest): boolean {
 }
 
 /**
- * Returns the claims of the request's token, which may have expired.
+ * Returns the claims of the request's token. The token may have expired.
  * @throws AppError 401 if the request has no token that this service signed
  */
 export function requireClaims(request: FastifyRequest, tokens: Tokens, now: Date): Claims {
@@ -27,7 +29,7 @@ export function requireClaims(request: FastifyRequest, tokens: Tokens, now: Date
   return claims
 }
 
-/** Creates one hook for each kind of access. `public` has no hook, because public routes accept every request. */
+/** Creates one hook for each kind of access. Public routes accept every request, so `public` has no hook. */
 export function createGuards({ now, intakeKeys, config }: Context, { authenticate }: SessionCache) {
   const intakeDigests = intakeKeys.map(digest)
   const metricsDigests = config.metricsToken === undefined ? [] : [digest(config.metricsToken)]
@@ -62,15 +64,15 @@ export function createGuards({ now, intakeKeys, config }: Context, { authenticat
 }
 
 /**
- * Compares the key in the request with every configured key. The comparison uses digests, which all have the same
- * length. So the duration reveals nothing about the configured keys.
+ * Returns whether the request contains one of the configured keys. The function compares digests, which all have the
+ * same length, with every configured key. So the duration of the comparison reveals nothing about the configured keys.
  */
 function matchesAnyKey(request: FastifyRequest, digests: readonly Buffer[]): boolean {
   const sent = digest(bearer(request) ?? '')
   return digests.map(key => timingSafeEqual(key, sent)).some(isEqual => isEqual)
 }
 
-/** Writes an audit line about a request with a rejected key. Ignores requests without a key. */
+/** Writes an audit line about a request with a rejected key. Writes nothing about a request without a key. */
 function auditRefusedKey(request: FastifyRequest, caller?: Caller): void {
   if (bearer(request) !== undefined) audit(request, 'key_refused', caller)
 }

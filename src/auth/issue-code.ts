@@ -15,8 +15,8 @@ import {
 import type { Lane } from './codes.ts'
 
 /**
- * A request for a code. It is a sign-up if `profile` is set, otherwise a sign-in. `language` is the language of the
- * mail.
+ * A request for a code. A request with a `profile` is a sign-up. A request without a `profile` is a sign-in, or it
+ * resumes a pending sign-up. `language` is the language of the mail.
  */
 export type CodeRequest = { lane: Lane; profile: Profile | undefined; language: Language }
 
@@ -29,7 +29,8 @@ export type Issued =
 
 /**
  * Issues a new code for a lane, or refuses the request. One statement replaces the old code of the lane and adds the
- * mail to the outbox. For an unknown address, the statement does the same with a decoy, and the worker sends no mail.
+ * mail to the outbox. For an unknown address, the statement stores a decoy and adds the same job, but the worker sends
+ * no mail.
  *
  * If the address has a pending sign-up, a request without a profile resumes this sign-up. Otherwise a request without a
  * profile is a sign-in.
@@ -68,7 +69,7 @@ type NewCode = Lane & {
   job: string
   now: Date
   expiresAt: Date
-  /** If the last code was sent after this time, the cooldown is not over. */
+  /** If the last code to the address was sent after this time, the cooldown is not over. */
   cooldownStart: Date
   /** A pending sign-up whose last code was sent before this time cannot be resumed. */
   pendingSince: Date
@@ -77,8 +78,8 @@ type Stored = { purpose: 'registered' | 'sign_up' | 'sign_in' | 'decoy'; is_sent
 
 /**
  * Runs the statement of `issueCode`. Concurrent requests for one address wait for the lock on the address's row in
- * `sign_in_address`. When a request gets this lock, PostgreSQL checks the condition of `on conflict … where` again. So
- * only one of these requests sends a code.
+ * `sign_in_address`. When a request gets this lock, PostgreSQL checks the condition of `on conflict … where` against
+ * the newest version of the row. So only one of these requests sends a code.
  *
  * The subquery `caller` is materialized because otherwise PostgreSQL would search for the account twice.
  */
@@ -88,7 +89,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
     with caller as materialized (
       select ${signsUp}::boolean as signs_up, exists (select from app_user where email = ${email}) as is_registered
     ), pending as (
-      -- The profile of a pending sign-up, whose code has not been used.
+      -- The profile of the address's pending sign-up. A sign-up is pending until its code is used.
       select first_name, last_name, terms_version, terms_accepted_at
       from sign_in_code
       where email = ${email} and session_id is null and purpose = 'sign_up' and sent_at > ${pendingSince}
@@ -102,8 +103,8 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
         end as purpose
       from caller
     ), lane_wait as (
-      -- The length of the wait after a code of this lane, and the end of the current wait. Wrong guesses lengthen the
-      -- wait.
+      -- The column seconds is the length of the wait between two codes of this lane. Wrong guesses lengthen the wait.
+      -- The column ends_at is the end of the wait after the last code.
       select purpose, seconds, sent_at + make_interval(secs => seconds) as ends_at
       from (
         select purpose, sent_at, least(${MAX_WAIT_SECONDS}, ${SEND_COOLDOWN_SECONDS} * 2 ^ greatest(0, least(
@@ -111,7 +112,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
         from sign_in_code
         where email = ${email} and session_id is not distinct from ${sessionId}::uuid) as lane
     ), send_slot as (
-      -- Contains one row if this request may send a code. All lanes of the address share the cooldown.
+      -- This subquery contains one row if this request may send a code. All lanes of the address share the cooldown.
       insert into sign_in_address (email, sent_at, mailed)
       select ${email}, ${now}, purpose <> 'decoy'
       from purpose
@@ -138,8 +139,8 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
         terms_version = excluded.terms_version, terms_accepted_at = excluded.terms_accepted_at
       returning id
     ), mail as (
-      -- The job key is the id of the code, so no two jobs have the same job key. For such jobs, unsafe_dedupe is
-      -- safe, and it needs half as many statements as the default mode.
+      -- The job key is the id of the code, so no two jobs have the same job key. For such jobs, the mode unsafe_dedupe
+      -- is safe. This mode needs half as many statements as the default mode.
       select graphile_worker.add_job('send_code', ${job}::json, job_key => id::text, job_key_mode => 'unsafe_dedupe')
       from code
     )
@@ -149,7 +150,8 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
           (select ends_at from lane_wait),
           (select sent_at + make_interval(secs => ${SEND_COOLDOWN_SECONDS})
             from sign_in_address where email = ${email}),
-          -- If a concurrent request has just inserted both rows, this statement's snapshot contains neither row.
+          -- If a concurrent request has just inserted the lane and the address, this statement's snapshot contains
+          -- neither row. In this case, the greatest of the three times is the current time.
           ${now}::timestamptz) - ${now}::timestamptz)))
       end::int as wait_seconds
     from purpose`

@@ -16,8 +16,8 @@ export type Claims = {
 
 const ISSUER = 'courtside'
 
-// Our tokens are much shorter than this limit. A longer token is refused before its signature is checked, because that
-// check is costly.
+// Our tokens are much shorter than this limit. `read` refuses a longer token before it checks the signature, because
+// the check of a signature is costly.
 const MAX_LENGTH = 1024
 
 // The clocks of several machines differ a little. A machine must accept a token from a machine whose clock is a few

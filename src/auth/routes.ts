@@ -23,8 +23,8 @@ type Dependencies = Pick<Context, 'sql' | 'now' | 'config' | 'metrics'> & {
 }
 
 /**
- * Adds the routes for codes and sessions, and the route that deletes an account. The deletion is part of this feature
- * because it requires a code.
+ * Adds the routes for codes and sessions, and the route that deletes an account. That route is in this feature because
+ * a deletion requires a code.
  */
 export function authRoutes(
   app: App,
@@ -57,7 +57,8 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       const { email, profile } = readCredentials(request.body, config.termsVersion, now())
       const sent = await signIn.requestCode({ email, profile, token: bearer(request), language })
       metrics.countCode(sent.outcome)
-      // The answer has this header for a decoy too (decisions.md, "what a 200 says of the next code").
+      // Even if the service stores a decoy, the answer has this header (decisions.md, "what a 200 says of the next
+      // code").
       reply.header('retry-after', sent.waitSeconds)
       return { message: CODE_SENT[language] }
     },

@@ -19,19 +19,19 @@ type Entry = { accepted: sessions.Accepted; since: number }
 export type SessionCache = ReturnType<typeof createSessionCache>
 
 /**
- * Creates a cache that keeps accepted tokens for 5 s. A request with a cached token needs no statement and no check of
- * the signature. The cache does not keep refused tokens. While the listener has no connection, the process does not
- * learn of ended sessions, so the cache stays empty.
+ * Creates a cache that keeps accepted tokens for 5 s. For a request with a cached token, the process runs no statement
+ * and checks no signature. The cache does not keep refused tokens. While the listener has no connection, the process
+ * does not learn of ended sessions, so the cache stays empty.
  *
- * A refresh removes nothing from the cache. The superseded token is still accepted for 30 s, but the cache keeps it for
- * at most 5 s.
- * @param listener if undefined, no token is cached
+ * A refresh removes nothing from the cache. The guards accept a superseded token for 30 s after the refresh, and the
+ * cache keeps a token for at most 5 s.
+ * @param listener receives the messages about ended sessions. If it is undefined, the cache keeps no tokens
  */
 export function createSessionCache(connections: sessions.Connections, tokens: Tokens, listener: Listener | undefined) {
   // The map is keyed by the complete token, so a changed token never matches. The oldest entry comes first.
   const entries = new Map<string, Entry>()
-  // The number of invalidations. If the session of a token was read before an invalidation, the token must not be
-  // cached after the invalidation.
+  // The number of calls of `clear` and `forget`. If `authenticate` reads a session before such a call, it must not
+  // cache the token after the call, because the session may have ended.
   let invalidations = 0
 
   function clear(): void {
@@ -66,10 +66,10 @@ export function createSessionCache(connections: sessions.Connections, tokens: To
   }
 
   return {
-    /** Drops the cached tokens of a session. A route that has ended a session must call this before it answers. */
+    /** Drops the cached tokens of a session. A route that ends a session must call `forget` before it answers. */
     forget,
 
-    /** Returns the caller to whom an access token belongs, or undefined if the token is refused at `now`. */
+    /** Returns the caller to whom an access token belongs, or undefined if the token is not valid at `now`. */
     async authenticate(token: string, now: Date): Promise<Caller | undefined> {
       const cached = find(token, now)
       if (cached) return cached

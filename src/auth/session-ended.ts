@@ -1,8 +1,8 @@
 import type { Listener } from '../db/listener.ts'
 
 /**
- * The NOTIFY channel on which all processes learn of ended sessions. The payload is `<user> <session>`, with the ids of
- * both. If all sessions of a user have ended, the payload is `<user>`.
+ * The NOTIFY channel on which all processes learn of ended sessions. The payload is `<user> <session>`, the ids of the
+ * user and of the session. If all sessions of a user have ended, the payload is `<user>`, the id of the user.
  */
 export const SESSION_ENDED = 'session_ended'
 
@@ -10,8 +10,8 @@ export const SESSION_ENDED = 'session_ended'
 export type EndedSession = { userId: number; sessionId?: string | undefined }
 
 /**
- * Calls `handler` whenever any process ends a session before the session expires. The call comes some milliseconds
- * after the commit.
+ * Calls `handler` whenever any process ends a session before the session expires. `handler` is called a few
+ * milliseconds after the commit of the statement that ends the session.
  */
 export function onEnded(listener: Listener, handler: (ended: EndedSession) => void): void {
   listener.on(SESSION_ENDED, payload => {

@@ -1,6 +1,7 @@
 import type { Claims, Tokens } from './jwt.ts'
 
-// "Access token lifetime: 60 minutes. Refresh lifetime: 10080 minutes (7 days)."
+// An access token is valid for 60 minutes. A session lasts 10080 minutes, which are 7 days. A client can refresh its
+// token until the session ends.
 export const TOKEN_SECONDS = 60 * 60
 const SESSION_MS = 10_080 * 60_000
 
@@ -14,12 +15,12 @@ export function firstToken(tokens: Tokens, userId: number, sessionId: string, no
   return tokens.sign(tokenClaims({ userId, sessionId, generation: 1, issuedAt: now, expiresAt: sessionEnd(now) }))
 }
 
-/** The columns of a session that determine its newest token. `expiresAt` is the end of the session. */
+/** The columns of a session that determine the newest token of the session. `expiresAt` is the end of the session. */
 type SessionRow = { userId: number; sessionId: string; generation: number; issuedAt: Date; expiresAt: Date }
 
 /**
- * Derives the claims of a session's newest token. The claims depend only on the session's row, so the same row always results
- * in the same token.
+ * Derives the claims of a session's newest token. The claims depend only on the session's row, so the same row always
+ * results in the same token.
  */
 export function tokenClaims({ userId, sessionId, generation, issuedAt, expiresAt }: SessionRow): Claims {
   const iat = Math.floor(issuedAt.getTime() / 1000)

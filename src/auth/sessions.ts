@@ -5,24 +5,27 @@ import { SESSION_ENDED } from './session-ended.ts'
 import { TOKEN_SECONDS, tokenClaims } from './session-tokens.ts'
 
 /**
- * How long the guards and `refresh` still accept a superseded token (decisions.md, "the effect of a refresh on the
- * previous token").
+ * The grace period: for this time after a refresh, the guards and `refresh` accept the superseded token (decisions.md,
+ * "the effect of a refresh on the previous token").
  */
 const GRACE_MS = 30_000
 
 /**
- * How long after its start a session selects a lane. Even an ended session may select a lane (decisions.md, "lanes").
+ * A session selects a lane for this time after its start. Even an ended session may select a lane (decisions.md,
+ * "lanes").
  */
 const LANE_MS = 90 * 86_400_000
 
 /**
- * `readSql` uses separate connections. The statements on these connections only read, so they never wait for a lock.
+ * `readSql` and `sql` use different connections. The statements on the connections of `readSql` only read, so these
+ * statements never wait for the lock on a row.
  */
 export type Connections = { sql: Sql; readSql: Query }
 
 /**
  * The caller of an accepted token, and the time until which the token is accepted: the earliest of its `exp`, the end
- * of its session and the end of its grace period. If the session is ended earlier, the token is no longer accepted.
+ * of its session and the end of its grace period. If the session is ended before this time, for example by a logout,
+ * the service refuses the token from then on.
  */
 export type Accepted = { caller: Caller; until: Date }
 
@@ -30,8 +33,8 @@ export type Accepted = { caller: Caller; until: Date }
  * Checks a token against its session. Accepts the newest token of a running session, and a token that was superseded
  * less than 30 s ago. In both cases, the token's own `exp` must not have passed.
  *
- * The first request with a token also stores the token's generation in `presented`. From then on, `refresh` accepts an
- * older token only during the grace period of that older token.
+ * At the first request with a token, `authenticate` stores the token's generation in the column `presented`. From then
+ * on, `refresh` accepts an older token of the session only during the grace period of the older token.
  * @returns undefined if the token is refused
  */
 export async function authenticate(
@@ -61,7 +64,10 @@ export async function authenticate(
   }
 }
 
-/** Returns the ids of those given sessions that have not been ended. Sessions past `expires_at` count as not ended. */
+/**
+ * Returns the ids of those given sessions that have not been ended. This function ignores `expires_at`, so the result
+ * may contain expired sessions.
+ */
 export async function findRunning(sql: Query, sessionIds: string[]): Promise<Set<string>> {
   const rows = await sql<{ id: string }>`
     select id from session where id = any(${sessionIds}::uuid[]) and ended_at is null`
@@ -71,7 +77,8 @@ export async function findRunning(sql: Query, sessionIds: string[]): Promise<Set
 export type Refreshed =
   | { outcome: 'renewed'; token: string; expiresInSeconds: number }
   /**
-   * A superseded token was presented after its grace period and after a later token. The statement ended the session.
+   * The request contains a superseded token whose grace period is over, and an earlier request contained a later token
+   * of the session. `refresh` has ended the session.
    */
   | { outcome: 'reuse' }
   | { outcome: 'refused' }
@@ -79,11 +86,13 @@ export type Refreshed =
 /**
  * Renews a token while its session runs. The token itself may have expired. One statement locks the session's row and
  * decides:
- * - For the newest token, it issues a new token.
- * - For a superseded token in its grace period, it returns the session's newest token.
- * - For a superseded token after its grace period, it also returns the newest token if no later token was ever
- *   presented. In this case, the client never received a later token.
+ * - For the newest token, `refresh` issues a new token.
+ * - For a superseded token in its grace period, `refresh` returns the session's newest token.
+ * - For a superseded token after its grace period, `refresh` returns the session's newest token if no request ever
+ *   contained a later token. In this case, the client never received a later token.
  * - Any other superseded token counts as stolen, and the statement ends the session.
+ *
+ * If `refresh` would return the newest token, but this token has expired, `refresh` issues a new token instead.
  */
 export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Date): Promise<Refreshed> {
   const [session] = await sql<{ verdict: string; generation: number; issued_at: Date; expires_at: Date }>`
@@ -96,7 +105,7 @@ export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Dat
               superseded_at[${claims.generation} - generation + 1 + cardinality(superseded_at)]
                 <= ${graceStart(now)}, true)
             then 'reuse'
-          -- The newest token has expired, so the client needs a new one.
+          -- The newest token has expired, so the client needs a new token.
           when issued_at <= ${new Date(now.getTime() - TOKEN_SECONDS * 1000)} then 'renew'
           else 'repeat'
         end as verdict
@@ -142,7 +151,7 @@ export async function end(sql: Sql, sessionId: string, now: Date): Promise<void>
 }
 
 /**
- * Ends every session of a user on behalf of an operator. Afterwards none of these sessions selects a lane.
+ * Ends every session of a user on behalf of an operator. After this call, none of these sessions selects a lane.
  * @returns the number of changed sessions. Sessions that an operator had ended before do not count
  */
 export async function endAll(sql: Sql, userId: number, now: Date): Promise<number> {
@@ -164,10 +173,10 @@ export async function removeAll(sql: Sql, userId: number): Promise<void> {
 }
 
 /**
- * Returns the id of the session whose lane a token selects on the two code routes. The session must belong to the
- * account with this address and be less than 90 days old. The session may have expired, or a logout may have ended it.
- * If the session ended for another reason, it selects no lane. The token may be expired or superseded.
- * @returns undefined if the session does not qualify
+ * Returns the id of the session whose lane a token selects at `request-otp` and `verify-otp`. The session must belong
+ * to the account with this address and be less than 90 days old. The session may have expired, or a logout may have
+ * ended it. If the session ended for another reason, it selects no lane. The token may be expired or superseded.
+ * @returns undefined if the session does not meet these conditions
  */
 export async function findLane(sql: Sql, claims: Claims, email: string, now: Date): Promise<string | undefined> {
   const [lane] = await sql<{ id: string }>`

@@ -13,8 +13,8 @@ import * as sessions from './sessions.ts'
 type Dependencies = { sql: Sql; keys: Keys; tokens: Tokens; now: () => Date }
 
 /**
- * A request to one of the two code routes. A usable `token`, even an expired one, selects the lane of its session.
- * `requestCode` writes the mail in `language`. `verifyCode` stores `language` in the account.
+ * A request to one of the two code routes. A usable `token` selects the lane of its session, even if the token has
+ * expired. `requestCode` writes the mail in `language`. `verifyCode` stores `language` in the account.
  */
 type CodeCall = { email: string; token: string | undefined; language: Language }
 
@@ -23,22 +23,26 @@ export type SentCode = { outcome: 'sent' | 'decoy'; waitSeconds: number }
 
 export type SignedIn = { userId: number; sessionId: string; token: string; isNewUser: boolean }
 
-// If there is no live code, `guess` compares with this hash.
+// If there is no live code, `guess` compares the typed code with this hash.
 const NO_MAC = Buffer.alloc(32)
 
 export type SignIn = ReturnType<typeof createSignIn>
 
 /** Creates the functions that request and verify sign-in codes. */
 export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
-  /** Returns the lane of the token's session. The code routes ignore an unusable token instead of answering 401. */
+  /**
+   * Returns the lane of the token's session. If there is no usable token, returns the shared lane. The code routes
+   * ignore an unusable token instead of answering 401.
+   */
   async function findLane(email: string, token: string | undefined): Promise<codes.Lane> {
     const claims = token === undefined ? undefined : tokens.read(token, now())
     return { email, sessionId: claims && (await sessions.findLane(sql, claims, email, now())) }
   }
 
   /**
-   * Reserves an attempt and compares the code. If there is no live code, it still makes a comparison, so both cases
-   * take the same time.
+   * Reserves an attempt and compares the typed code with the live code. If there is no live code, `guess` compares the
+   * typed code with `NO_MAC`, so both cases take the same time.
+   * @returns undefined if the typed code is not correct
    */
   async function guess(lane: codes.Lane, code: string): Promise<codes.Attempt | undefined> {
     const attempt = await codes.reserve(sql, lane, now())
@@ -47,8 +51,8 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
   }
 
   /**
-   * Sends a code to an address. With a profile the request is a sign-up, otherwise a sign-in. The outcome `decoy` means
-   * that no mail is sent. Only the metrics may use the outcome, because it reveals whether the address has an account.
+   * Sends a code to an address. A request with a profile is a sign-up. The outcome `decoy` means that no mail is sent.
+   * Only the metrics may use the outcome, because it reveals whether the address has an account.
    * @throws AppError 422 that names the field `email`, for a sign-up with a registered address
    * @throws AppError 429 `wait` if the wait after the previous code is not over
    */
@@ -61,8 +65,9 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
   }
 
   /**
-   * Exchanges a code for a token. If the code belongs to a sign-up, also creates the account.
-   * @returns undefined if the code is wrong, expired, used, exhausted or replaced, or if the address is unknown
+   * Exchanges a code for a token. If the code belongs to a sign-up, `verifyCode` creates the account.
+   * @returns undefined if the code is wrong, expired, used or replaced, if it has no attempts left, or if the address
+   *   is unknown
    */
   async function verifyCode(call: CodeCall & { code: string }): Promise<SignedIn | undefined> {
     const { email, token, code, language } = call
@@ -72,7 +77,7 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
     return opened && { ...opened, token: firstToken(tokens, opened.userId, opened.sessionId, instant) }
   }
 
-  /** Returns whether a code proves that the caller owns the account's address. Uses up a correct code. */
+  /** Returns whether `code` is a correct code for the address of the caller's account. Uses up a correct code. */
   async function verifyOwner({ userId, sessionId }: Caller, code: string): Promise<boolean> {
     const owner = await users.find(sql, userId)
     const attempt = owner && (await guess({ email: owner.email, sessionId }, code))
@@ -100,15 +105,17 @@ function mustWait(seconds: number): AppError {
 }
 
 /**
- * Uses up a correct code and opens a session. For a sign-up it also creates the account. For a sign-in it also updates
- * the account's language. One statement makes all these changes, so they take effect together or not at all.
+ * Uses up a correct code and opens a session. If the code belongs to a sign-up, `openSession` creates the account. If
+ * the code belongs to a sign-in, `openSession` stores the language in the account. One statement makes all these
+ * changes, so either all changes take effect or none.
  *
- * If several requests with the code run concurrently, only one of them deletes the code's row. The other requests get
- * undefined. A request also gets undefined if a new code replaced its code after the comparison, because the new code
- * has another id.
+ * If several requests with the code run concurrently, only one of these requests deletes the code's row.
  *
- * If an earlier sign-up created the account, this statement's snapshot contains the account. Reason: an address has
- * only one live code for a sign-up, so the earlier code was used up before this code was issued.
+ * If an earlier sign-up created the account, the subquery `existing` must find the account. It finds the account,
+ * because an address has only one live code for a sign-up. So the earlier code was used up before this code was issued,
+ * and this statement's snapshot contains the account.
+ * @returns undefined if another request deleted the code's row, or if a new code replaced this code after the
+ *   comparison. The new code has another id, so this statement does not delete the new code
  */
 export async function openSession(
   sql: Sql,
