@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// This file is plain JavaScript, so a Node that is too old for TypeScript can still print the message below.
+// This file is plain JavaScript, so a Node that is too old to run TypeScript can print the message below.
 import module from 'node:module'
 
 const minMajor = 24
@@ -10,6 +10,6 @@ if (Number(process.versions.node.split('.')[0]) < minMajor) {
   )
   process.exit(78)
 }
-// With this cache, later startups load the code in half the time.
+// The cache halves the time that all startups after the first need to load the code.
 module.enableCompileCache?.()
 await import('../src/main.ts')

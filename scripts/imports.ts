@@ -31,7 +31,7 @@ function refuseByRule({ imports }: Graph): string[] {
 }
 
 /**
- * Refuses imports in both directions between two folders of src/, even if no two files import each other. A file
+ * Returns an error for every two folders of src/ that import each other, even if no two files import each other. A file
  * directly in src/ counts as a folder.
  */
 function refuseTwoWays({ imports }: Graph): string[] {
@@ -47,7 +47,7 @@ function refuseTwoWays({ imports }: Graph): string[] {
   })
 }
 
-/** Refuses imports of node:http in src/. Type imports are allowed, because they do not load the module. */
+/** Returns an error for every import of node:http in src/. Type imports are allowed, because they load no module. */
 function refuseNodeHttp({ files }: Graph): string[] {
   return files
     .filter(path => path.startsWith('src/'))

@@ -1,4 +1,4 @@
-// Ends the process of a test file that runs too long. A loop or an open handle can keep such a process alive after its
+// Ends the process of a test file that runs too long. A loop or an open handle can keep the process alive after the
 // last test. `npm test` imports this file into the runner and into each test file.
 
 const minutes = Number(process.env.TEST_FILE_MINUTES)

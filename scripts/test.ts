@@ -1,9 +1,10 @@
 // `npm test [-- files] [--minutes=N] [options of node --test]` starts a temporary PostgreSQL, migrates a template
-// database, runs the tests and stops PostgreSQL. TEST_PG_BIN is the folder with the programs of another PostgreSQL. If
-// TEST_DATABASE_URL is set, the tests use the running server at this URL instead.
+// database, runs the tests and stops PostgreSQL. If TEST_PG_BIN is set, the script starts the PostgreSQL in the folder
+// TEST_PG_BIN. If TEST_DATABASE_URL is set, the script starts no PostgreSQL, and the tests use the running server at
+// this URL.
 //
-// Time limits end a test run that hangs. A test or hook fails after TEST_TIMEOUT_MS, unless it sets its own `timeout`. A test
-// file is ended after N minutes (default 10), and the whole run after six times N minutes.
+// Time limits end a test run that hangs. A test or hook fails after TEST_TIMEOUT_MS, unless it sets its own `timeout`.
+// The process of a test file is ended after N minutes (default 10), and the whole run after six times N minutes.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -50,7 +51,7 @@ async function runTests(): Promise<number> {
   const deadline = setTimeout(
     () => {
       console.error(`The tests did not end within ${6 * minutes} minutes.`)
-      // On SIGTERM the runner also stops its test files.
+      // On SIGTERM, the runner stops the processes of its test files before it ends.
       runner.kill('SIGTERM')
     },
     6 * minutes * 60_000,

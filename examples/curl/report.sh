@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Reports events about a game, as a games service does. It sends a single event, then a batch of two events.
+# Reports events about a game, as a games service does. The program sends a single event, then a batch of two events.
 #
 #   report.sh GAME_ID CREATOR_ID PLAYER_ID
 #
@@ -17,18 +17,19 @@ trap 'rm -rf "$work"' EXIT
 starts_at=$(date --utc --date '+3 days' +%FT%TZ)
 state="\"game_id\": $game, \"creator_id\": $creator, \"player_ids\": [$creator, $player], \"starts_at\": \"$starts_at\""
 
-# create_event TYPE MORE_DATA: prints an event with an id and a time. A games service creates the event in the
-# transaction that changes the game. It keeps the event in a table until the event is delivered. `source` and `id`
-# together identify the event, so they never change. `time` determines the order of the events.
+# create_event TYPE MORE_DATA: prints an event with an id and a time. A real games service creates the event in the
+# transaction that changes the game. The games service keeps the event in a table until the event is delivered. `source`
+# and `id` identify the event, so both must be the same in every attempt. Courtside applies the events of a game in the
+# order of `time`.
 create_event() {
   printf '{"specversion": "1.0", "id": "%s", "source": "/games", "type": "%s", "time": "%s", "data": {%s, %s}}' \
     "$(< /proc/sys/kernel/random/uuid)" "$1" "$(date --utc +%FT%T.%6NZ)" "$state" "$2"
 }
 
 # deliver JSON MEDIA_TYPE: sends the events, and repeats the request if another attempt may succeed. Every attempt sends
-# the same bytes. If the service accepted an event but its answer was lost, the next answer is `duplicate`. Before each
-# attempt, curl waits longer than before the previous attempt, or for the time in Retry-After. The option --fail is
-# missing, so curl does not treat a 422 as an error and does not repeat the request.
+# the same bytes. If the service accepted an event but its answer was lost, the service answers the next attempt with
+# `duplicate`. Before each attempt, curl waits longer than before the previous attempt, or for the time in Retry-After.
+# With the option --fail, curl would treat a 422 as an error and repeat the request. So the command does not use --fail.
 deliver() {
   # curl reads the key from a pipe, because every user of the machine can read the arguments of a program.
   status=$(curl --silent --show-error --max-time 10 --retry 8 --retry-all-errors --retry-max-time 120 \
@@ -39,8 +40,9 @@ deliver() {
 }
 
 failed=0
-# 202 means that the service accepted the event, and 200 means that the event was a duplicate. If the service answers
-# 422, do not send the event again. A developer must find the mistake.
+# 202 means that the service accepted the event, and 200 means that the event was a duplicate. A 422 means
+# that the event contains a mistake, so the service would refuse the event at every attempt. A developer must correct
+# the program that created the event.
 deliver "$(create_event game_joined "\"actor_id\": $player")" application/cloudevents+json
 [[ $status == 20[02] ]] || failed=1
 

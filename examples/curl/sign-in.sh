@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Signs a user in with the code from their mail, then shows their profile and notifications.
 #
-#   sign-in.sh EMAIL [FIRST_NAME LAST_NAME]      (the names are for a sign-up)
+#   sign-in.sh EMAIL [FIRST_NAME LAST_NAME]      (pass the names only to sign up)
 #
 # COURTSIDE_URL is the address of the service. COURTSIDE_TOKEN_FILE is the file in which the program stores the token,
 # so the next run needs no code. The program parses JSON with sed, so it needs only curl. Use jq instead if you have it.
@@ -42,9 +42,9 @@ keep_token() {
   sed -n 's/.*"access_token":"\([^"]*\)".*/\1/p' <<< "$answer" > "$token_file"
 }
 
-# call METHOD PATH [JSON]: sends a request with the user's token. If the token has expired, `call` refreshes it once and
-# repeats the request. If the refresh gets a 401, the session has ended, by a logout or 7 days after the sign-in. `call`
-# then returns 1. After any other error, the token is still valid.
+# call METHOD PATH [JSON]: sends a request with the user's token. If the token has expired, `call` refreshes the token
+# and repeats the request. If the refresh gets a 401, the session has ended, by a logout or 7 days after the sign-in.
+# `call` then returns 1. After any other error, the token is still valid.
 call() {
   send "$@"
   if [[ $status == 401 ]]; then
@@ -64,8 +64,9 @@ json() {
 }
 
 # sign_in EMAIL [FIRST_NAME LAST_NAME]: requests a code by mail and exchanges the code for a token. If there is an old
-# token, both requests contain it. The old token gives no access any more, but it gives this client a separate lane. So
-# a stranger who guesses codes for the same address cannot make this user wait.
+# token, both requests contain it. The old token gives no access any more, but it shows that this client has signed in
+# before. The service gives such a client a separate code and a separate wait. So a stranger who guesses codes for the
+# same address cannot make this user wait.
 sign_in() {
   local names=
   if [[ $# -gt 1 ]]; then names=", \"first_name\": $(json "$2"), \"last_name\": $(json "$3"), \"accept_cgu\": true"; fi

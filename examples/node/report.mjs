@@ -1,4 +1,4 @@
-// Reports events about a game, as a games service does. It sends a single event, then a batch of two events.
+// Reports events about a game, as a games service does. The program sends a single event, then a batch of two events.
 //
 //   node report.mjs GAME_ID CREATOR_ID PLAYER_ID
 //
@@ -30,15 +30,16 @@ const batch = await deliver([moved, cancelled], 'application/cloudevents-batch+j
 if (!batch.results) throw new Error(`the service refused the whole batch: ${batch.message}`)
 
 for (const { id, status = 'rejected', notifications, message } of [{ id: joined.id, ...single }, ...batch.results]) {
-  // If the service rejects an event, do not send it again. A developer must find the mistake.
+  // A rejected event contains a mistake, so the service would reject it at every attempt. A developer must correct the
+  // program that created the event.
   if (status === 'rejected') process.exitCode = 1
   console.log(`${id} ${status}: ${message ?? `${notifications} notification(s)`}`)
 }
 
 /**
- * Creates an event with an id and a time. A games service creates the event in the transaction that changes the game.
- * It keeps the event in a table until the event is delivered. `source` and `id` together identify the event, so they
- * never change. `time` determines the order of the events.
+ * Creates an event with an id and a time. A real games service creates the event in the transaction that changes the
+ * game. The games service keeps the event in a table until the event is delivered. `source` and `id` identify the
+ * event, so both must be the same in every attempt. Courtside applies the events of a game in the order of `time`.
  */
 function createEvent(type, data) {
   return { specversion: '1.0', id: randomUUID(), source: '/games', type, time: new Date().toISOString(), data }
@@ -46,7 +47,7 @@ function createEvent(type, data) {
 
 /**
  * Sends the events, and repeats the request if another attempt may succeed. Every attempt sends the same bytes. If
- * the service accepted an event but its answer was lost, the next answer is `duplicate`.
+ * the service accepted an event but its answer was lost, the service answers the next attempt with `duplicate`.
  */
 async function deliver(body, contentType) {
   for (let attempt = 1; attempt <= 8; attempt += 1) {

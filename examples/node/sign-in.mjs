@@ -1,6 +1,6 @@
 // Signs a user in with the code from their mail, then shows their profile and notifications.
 //
-//   node sign-in.mjs EMAIL [FIRST_NAME LAST_NAME]      (the names are for a sign-up)
+//   node sign-in.mjs EMAIL [FIRST_NAME LAST_NAME]      (pass the names only to sign up)
 //
 // COURTSIDE_URL is the address of the service. COURTSIDE_TOKEN_FILE is the file in which the program stores the token,
 // so the next run needs no code. An app would store the token in the keychain of the phone instead.
@@ -36,8 +36,9 @@ async function show() {
 /** Requests a code by mail and exchanges the code for a token. */
 async function signIn() {
   const signUp = firstName && { first_name: firstName, last_name: lastName, accept_cgu: true }
-  // If there is an old token, both requests contain it. The old token gives no access any more, but it gives this
-  // client a separate lane. So a stranger who guesses codes for the same address cannot make this user wait.
+  // If there is an old token, both requests contain it. The old token gives no access any more, but it shows that this
+  // client has signed in before. The service gives such a client a separate code and a separate wait. So a stranger who
+  // guesses codes for the same address cannot make this user wait.
   const asked = await send('POST', '/api/v1/auth/request-otp', { email, ...signUp })
   if (asked.status !== 200) refuse(asked)
   console.log(asked.body.message)
@@ -52,7 +53,7 @@ async function signIn() {
 }
 
 /**
- * Sends a request with the user's token. If the token has expired, refreshes it once and repeats the request. Returns
+ * Sends a request with the user's token. If the token has expired, refreshes the token and repeats the request. Returns
  * undefined if the session has ended.
  */
 async function call(method, path, body) {
@@ -94,7 +95,7 @@ async function keep(newest) {
  * answers 429 and 503 also have the HTTP header Retry-After.
  */
 function refuse({ status, retryAfter, body }) {
-  fail(`${status} ${body.code}: ${body.message}${retryAfter ? ` (again in ${retryAfter} s)` : ''}`)
+  fail(`${status} ${body.code}: ${body.message}${retryAfter ? ` (try again in ${retryAfter} s)` : ''}`)
 }
 
 function fail(text) {

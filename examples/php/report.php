@@ -1,5 +1,5 @@
 <?php
-// Reports events about a game, as a games service does. It sends a single event, then a batch of two events.
+// Reports events about a game, as a games service does. The program sends a single event, then a batch of two events.
 //
 //   php report.php GAME_ID CREATOR_ID PLAYER_ID
 //
@@ -35,8 +35,8 @@ if (!isset($batch['results'])) {
 $exitCode = 0;
 foreach ([$single + ['id' => $joined['id']], ...$batch['results']] as $result) {
     // If the service refuses a single event, the answer is an error without `status`. In a batch, the result of a
-    // refused event has the `status` `rejected`. In both cases, do not send the event again. A developer must find the
-    // mistake.
+    // refused event has the `status` `rejected`. In both cases, the service would refuse the event at every attempt. A
+    // developer must correct the program that created the event.
     $status = $result['status'] ?? 'rejected';
     if ($status === 'rejected') {
         $exitCode = 1;
@@ -46,9 +46,9 @@ foreach ([$single + ['id' => $joined['id']], ...$batch['results']] as $result) {
 exit($exitCode);
 
 /**
- * Creates an event with an id and a time. A games service creates the event in the transaction that changes the game.
- * It keeps the event in a table until the event is delivered. `source` and `id` together identify the event, so they
- * never change. `time` determines the order of the events.
+ * Creates an event with an id and a time. A real games service creates the event in the transaction that changes the
+ * game. The games service keeps the event in a table until the event is delivered. `source` and `id` identify the
+ * event, so both must be the same in every attempt. Courtside applies the events of a game in the order of `time`.
  */
 function createEvent(string $type, array $data): array
 {
@@ -60,7 +60,7 @@ function createEvent(string $type, array $data): array
 
 /**
  * Sends the events, and repeats the request if another attempt may succeed. Every attempt sends the same bytes. If
- * the service accepted an event but its answer was lost, the next answer is `duplicate`.
+ * the service accepted an event but its answer was lost, the service answers the next attempt with `duplicate`.
  */
 function deliver(array $body, string $contentType): array
 {

@@ -1,7 +1,7 @@
 <?php
 // Signs a user in with the code from their mail, then shows their profile and notifications.
 //
-//   php sign-in.php EMAIL [FIRST_NAME LAST_NAME]      (the names are for a sign-up)
+//   php sign-in.php EMAIL [FIRST_NAME LAST_NAME]      (pass the names only to sign up)
 //
 // COURTSIDE_URL is the address of the service. COURTSIDE_TOKEN_FILE is the file in which the program stores the token,
 // so the next run needs no code. An app would store the token in the keychain of the phone instead. The program
@@ -40,8 +40,9 @@ function show(): bool
 function signIn(string $email, array $names): void
 {
     $signUp = $names ? ['first_name' => $names[0], 'last_name' => $names[1], 'accept_cgu' => true] : [];
-    // If there is an old token, both requests contain it. The old token gives no access any more, but it gives this
-    // client a separate lane. So a stranger who guesses codes for the same address cannot make this user wait.
+    // If there is an old token, both requests contain it. The old token gives no access any more, but it shows that
+    // this client has signed in before. The service gives such a client a separate code and a separate wait. So a
+    // stranger who guesses codes for the same address cannot make this user wait.
     $asked = expectOk(send('POST', '/api/v1/auth/request-otp', ['email' => $email] + $signUp));
     echo $asked['message'], "\ncode: ";
     // The code must stay a string, because it may begin with zeros: 0042.
@@ -51,7 +52,7 @@ function signIn(string $email, array $names): void
 }
 
 /**
- * Sends a request with the user's token. If the token has expired, refreshes it once and repeats the request. Returns
+ * Sends a request with the user's token. If the token has expired, refreshes the token and repeats the request. Returns
  * null if the session has ended.
  */
 function call(string $method, string $path, ?array $body = null): ?array
@@ -70,7 +71,7 @@ function call(string $method, string $path, ?array $body = null): ?array
     return expectOk($answer);
 }
 
-/** Sends one request and parses its answer. Errors are JSON too. */
+/** Sends one request and parses the answer. The service sends errors as JSON too. */
 function send(string $method, string $path, ?array $body = null): array
 {
     global $url, $token;
@@ -113,7 +114,7 @@ function keep(string $newest): void
 function expectOk(array $answer): array
 {
     if ($answer['status'] !== 200) {
-        $again = $answer['retry_after'] === null ? '' : " (again in {$answer['retry_after']} s)";
+        $again = $answer['retry_after'] === null ? '' : " (try again in {$answer['retry_after']} s)";
         fail("{$answer['status']} {$answer['body']['code']}: {$answer['body']['message']}$again");
     }
     return $answer['body'];

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reports events about a game, as a games service does. It sends a single event, then a batch of two events.
+"""Reports events about a game, as a games service does. The program sends a single event, then a batch of two events.
 
     python3 report.py GAME_ID CREATOR_ID PLAYER_ID
 
@@ -24,9 +24,9 @@ KEY = os.environ.get("COURTSIDE_INTAKE_KEY")
 def create_event(kind, data):
     """Creates an event with an id and a time.
 
-    A games service creates the event in the transaction that changes the game. It keeps the event in a table until the
-    event is delivered. `source` and `id` together identify the event, so they never change. `time` determines the order
-    of the events.
+    A real games service creates the event in the transaction that changes the game. The games service keeps the event
+    in a table until the event is delivered. `source` and `id` identify the event, so both must be the same in every
+    attempt. Courtside applies the events of a game in the order of `time`.
     """
     now = datetime.now(timezone.utc).isoformat()
     return {"specversion": "1.0", "id": str(uuid.uuid4()), "source": "/games", "type": kind, "time": now, "data": data}
@@ -35,8 +35,8 @@ def create_event(kind, data):
 def deliver(body, content_type):
     """Sends the events, and repeats the request if another attempt may succeed.
 
-    Every attempt sends the same bytes. If the service accepted an event but its answer was lost, the next answer is
-    `duplicate`.
+    Every attempt sends the same bytes. If the service accepted an event but its answer was lost, the service answers
+    the next attempt with `duplicate`.
     """
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": content_type}
     for attempt in range(8):
@@ -80,8 +80,8 @@ def main():
     refused = False
     for result in [{"id": joined["id"], **single}, *batch["results"]]:
         # If the service refuses a single event, the answer is an error without `status`. In a batch, the result of a
-        # refused event has the `status` `rejected`. In both cases, do not send the event again. A developer must find
-        # the mistake.
+        # refused event has the `status` `rejected`. In both cases, the service would refuse the event at every attempt.
+        # A developer must correct the program that created the event.
         status = result.get("status", "rejected")
         refused |= status == "rejected"
         print(f"{result['id']} {status}: {result.get('message') or str(result['notifications']) + ' notification(s)'}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Signs a user in with the code from their mail, then shows their profile and notifications.
 
-    python3 sign_in.py EMAIL [FIRST_NAME LAST_NAME]      (the names are for a sign-up)
+    python3 sign_in.py EMAIL [FIRST_NAME LAST_NAME]      (pass the names only to sign up)
 
 COURTSIDE_URL is the address of the service. COURTSIDE_TOKEN_FILE is the file in which the program stores the token, so
 the next run needs no code. An app would store the token in the phone's keychain instead.
@@ -18,7 +18,7 @@ TOKEN_FILE = os.environ.get("COURTSIDE_TOKEN_FILE", ".courtside-token")
 
 
 class SessionOver(Exception):
-    """The session has ended, by a logout or 7 days after the sign-in."""
+    """Signals that the session has ended, by a logout or 7 days after the sign-in."""
 
 
 class Client:
@@ -31,8 +31,9 @@ class Client:
     def sign_in(self, email, names):
         """Requests a code by mail and exchanges the code for a token."""
         sign_up = {"first_name": names[0], "last_name": names[1], "accept_cgu": True} if names else {}
-        # If there is an old token, both requests contain it. The old token gives no access any more, but it gives this
-        # client a separate lane. So a stranger who guesses codes for the same address cannot make this user wait.
+        # If there is an old token, both requests contain it. The old token gives no access any more, but it shows that
+        # this client has signed in before. The service gives such a client a separate code and a separate wait. So a
+        # stranger who guesses codes for the same address cannot make this user wait.
         asked = expect_ok(*self.send("POST", "/api/v1/auth/request-otp", {"email": email, **sign_up}))
         print(asked["message"])
         # The code must stay a string, because it may begin with zeros: 0042.
@@ -41,7 +42,10 @@ class Client:
         self.keep(verified["access_token"])
 
     def call(self, method, path, body=None):
-        """Sends a request with the user's token. Refreshes an expired token once and repeats the request."""
+        """Sends a request with the user's token. If the token has expired, refreshes the token and repeats the request.
+
+        Raises SessionOver if the session has ended.
+        """
         status, headers, answer = self.send(method, path, body)
         if status == 401:
             status, headers, answer = self.send("POST", "/api/v1/auth/refresh")
@@ -53,7 +57,7 @@ class Client:
         return expect_ok(status, headers, answer)
 
     def send(self, method, path, body=None):
-        """Sends one request. Returns the status, the headers and the parsed answer. Errors are JSON too."""
+        """Sends one request. Returns the status, the headers and the answer, parsed as JSON."""
         request = urllib.request.Request(URL + path, method=method)
         if self.token:
             request.add_header("Authorization", f"Bearer {self.token}")
@@ -84,7 +88,7 @@ def expect_ok(status, headers, answer):
     """
     if status == 200:
         return answer
-    again = f" (again in {headers['Retry-After']} s)" if headers["Retry-After"] else ""
+    again = f" (try again in {headers['Retry-After']} s)" if headers["Retry-After"] else ""
     sys.exit(f"{status} {answer['code']}: {answer['message']}{again}")
 
 

@@ -44,7 +44,7 @@ function readTargets(text: string): { path: string; typeOnly: boolean }[] {
 
 /**
  * Finds files that import each other in a circle.
- * @returns the circles. The last file of each circle is the first file again
+ * @returns the circles, each as a list of files. The first file of a circle appears once more at the end of the list
  */
 export function findCircles({ files, imports }: Graph): string[][] {
   const targets = Map.groupBy(imports, ({ from }) => from)

@@ -1,6 +1,6 @@
 import type { Import } from './graph.ts'
 
-/** Refuses a kind of import. `because` completes the sentence "A must not import B: …". */
+/** A rule that refuses a kind of import. `because` is the reason in the error message "A must not import B: …". */
 type Rule = { refuses: (edge: Import) => boolean; because: string }
 
 /**

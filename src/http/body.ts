@@ -2,14 +2,17 @@ import type { FastifyRequest } from 'fastify'
 import { AppError, invalid } from '../errors.ts'
 import type { Text } from '../language.ts'
 
-/** How a route reads its body. A route that reads no body ignores both the body and its content type. */
+/**
+ * The rule by which a route reads the body of a request. A route that reads no body ignores the body and the
+ * content type of a request.
+ */
 export type BodyRule = {
   maxBytes: number
   /** The accepted media types, in lower case and without parameters. */
   types: readonly string[]
   /**
    * The media type of a list of items, if the route accepts such a list and returns a result for each item. `types`
-   * must also contain this media type. The list has its own size limit. The route itself calls
+   * must also contain this media type. `maxBytes` is the size limit of the list. The route itself calls
    * `forbiddenCharacterError` for each item, so a refused item does not affect the other items.
    */
   batch?: { type: string; maxBytes: number }
@@ -19,7 +22,7 @@ export const JSON_BODY: BodyRule = { maxBytes: 64 * 1024, types: ['application/j
 
 /**
  * Reads a JSON body. Resolves to undefined if the body is empty.
- * @throws AppError 413 if the body is too large; this check comes first
+ * @throws AppError 413 if the body is too large; `readBody` checks the size first
  * @throws AppError 415 if the media type of the body is not accepted
  * @throws AppError 422 if the body is not UTF-8 or not JSON
  * @throws AppError 422 if the body contains NUL (which PostgreSQL cannot store) or a lone surrogate (which UTF-8 cannot
@@ -37,10 +40,11 @@ export async function readBody(request: FastifyRequest, payload: NodeJS.Readable
     })
   }
   const { text, value } = parse(bytes)
-  // The decoder and the JSON parser have refused both forbidden characters, unless the body contains them as escapes.
+  // `parse` refuses NUL and lone surrogates, unless the body contains them as escapes such as `\u0000`. So only a body
+  // with such escapes needs this check.
   const error = !batch && text.includes('\\u') ? forbiddenCharacterError(value) : undefined
   if (error) throw error
-  // The validation would treat null as an absent body.
+  // The validation would treat null as an absent body. So we refuse null here.
   if (value === null && !batch) throw invalid({ body: [NOT_AN_OBJECT] })
   return value
 }
@@ -72,7 +76,7 @@ async function readBytes(request: FastifyRequest, payload: NodeJS.ReadableStream
     }
   } catch (error) {
     // The client closed the connection before the end of the body, or sent the body too slowly. The client will not
-    // read the answer. A 422 is used because a 500 would appear in the log and the metrics as a fault of the service.
+    // read the answer. We answer 422, because a 500 would appear in the log and the metrics as a fault of the service.
     throw error instanceof AppError ? error : malformed()
   }
   return Buffer.concat(chunks)
@@ -113,7 +117,7 @@ export function forbiddenCharacterError(value: unknown): AppError | undefined {
 /**
  * Finds a string or a member name that contains NUL or a lone surrogate. The search has its own stack instead of
  * recursion, because the arrays in a body can be nested more deeply than the call stack allows.
- * @returns the path of the field, such as `data.place`, or `body` for the value itself
+ * @returns the path of the field, such as `data.place`, or `body` if the value itself is such a string
  * @returns undefined if no string and no member name contains such a character
  */
 function findForbiddenCharacter(value: unknown): string | undefined {

@@ -6,14 +6,15 @@ import ipaddr from 'ipaddr.js'
 const LOG_INTERVAL_MS = 60_000
 
 /**
- * Returns the key by which the throttle counts a client. For an IPv4 client, the key is the address. For an IPv6
- * client, the key is the /64 network, because one household owns a whole /64.
+ * Returns the key under which the throttle counts the requests of a client. For an IPv4 client, the key is the address.
+ * For an IPv6 client, the key is the /64 network, because a household usually has a whole /64.
  *
- * Fastify computes `request.ip`. It reads `X-Forwarded-For` from the right and skips only trusted proxies.
+ * Fastify computes `request.ip`: it reads the addresses in `X-Forwarded-For` from right to left and skips only trusted
+ * proxies.
  */
 export function clientKey(request: FastifyRequest): string {
-  // A trusted proxy may forward a header that contains no address. In that case we use the address of the socket's
-  // peer.
+  // The `X-Forwarded-For` of a trusted proxy may contain something other than an address. In that case we use the
+  // address of the socket's peer.
   const forwarded = withoutPort(request.ip)
   const text = isIP(forwarded) ? forwarded : (request.socket.remoteAddress ?? '0.0.0.0')
   const address = ipaddr.process(text)
@@ -23,8 +24,9 @@ export function clientKey(request: FastifyRequest): string {
 }
 
 /**
- * Removes the port that some proxies add, as in `192.0.2.1:5000` and `[2001:db8::1]:443`. An address with a port would
- * be invalid. `clientKey` would then use the address of the proxy for all clients behind the proxy.
+ * Removes the port that some proxies add, as in `192.0.2.1:5000` and `[2001:db8::1]:443`. `isIP` refuses an
+ * address with a port. So without this function, `clientKey` would use the address of the proxy for all clients behind
+ * the proxy.
  */
 function withoutPort(text: string): string {
   const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? []
@@ -40,18 +42,18 @@ export function sendsForwardedHeader({ headers }: FastifyRequest): boolean {
 }
 
 /**
- * Creates an object that detects forwarded headers from peers that are not declared as proxies. The service ignores
- * such a header. If the peer is a proxy, the throttle then treats all clients behind the proxy as one client. So the
- * operator must learn of the header.
+ * Creates an object that detects forwarded headers from peers that are not declared as proxies, and reports them to the
+ * operator. The service ignores a forwarded header from such a peer. If the peer is a proxy, the throttle therefore
+ * treats all clients behind the proxy as one client.
  * @param trusted the addresses and CIDR ranges of the declared proxies
- * @param count the function that is called for each request with such a header
+ * @param count the function that is called for each request with a forwarded header from an undeclared peer
  */
 export function watchUndeclaredProxy(trusted: readonly string[], count: () => void) {
   const isTrusted = compile([...trusted])
   let total = 0
   let loggedAt = Number.NEGATIVE_INFINITY
   return {
-    /** The number of requests with such a header since the process started. */
+    /** The number of requests with a forwarded header from an undeclared peer since the process started. */
     get total() {
       return total
     },

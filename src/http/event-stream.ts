@@ -1,8 +1,8 @@
 import type { FastifyReply } from 'fastify'
 
 /**
- * The maximum time between two heartbeats. Some proxies and phones drop a connection that is silent for slightly
- * longer.
+ * The maximum time between two heartbeats. Some proxies and phones drop a connection on which no data is sent for
+ * slightly more than 20 s.
  */
 const HEARTBEAT_MS = 20_000
 
@@ -10,13 +10,16 @@ const HEARTBEAT_MS = 20_000
 const CLOSE_GRACE_MS = 5_000
 
 /**
- * The maximum number of bytes that may wait in the buffer of a response. If more bytes wait, the next write drops the
- * client.
+ * The maximum number of bytes that may wait in the buffer of a response. If more bytes wait, the next `write` closes
+ * the connection.
  */
 const MAX_BUFFERED_BYTES = 64 * 1024
 
 export type EventStream = {
-  /** Sends events that `formatEvent` has formatted. Drops a client that has more than `MAX_BUFFERED_BYTES` unread. */
+  /**
+   * Sends events that `formatEvent` has formatted. If more than `MAX_BUFFERED_BYTES` of earlier events still wait in
+   * the buffer, closes the connection instead.
+   */
   write(text: string): void
   /** Ends the stream. The client still receives the events that were written before. */
   end(): void
@@ -41,13 +44,15 @@ export function openEventStream(
 
   function write(text: string): void {
     if (response.writableEnded || response.destroyed) return
-    // The check comes before the write, because immediately after a large write even a fast client has unread bytes.
+    // We check the buffer before the write and not after it. Immediately after a large write, the buffer contains many
+    // bytes even if the client reads fast.
     if (response.writableLength > MAX_BUFFERED_BYTES) response.destroy()
     else response.write(text)
   }
 
   function sendHeartbeat(): void {
-    // The clock is read at each heartbeat, because the operator may have set it, or the machine may have slept.
+    // We compute the remaining time at each heartbeat, because the operator may have set the clock, or the machine may
+    // have slept.
     const remainingMs = until.getTime() - now().getTime()
     if (remainingMs <= 0) return void end()
     write(':\n\n')
@@ -60,7 +65,8 @@ export function openEventStream(
     setTimeout(() => response.destroy(), CLOSE_GRACE_MS).unref()
   }
 
-  // A write to a connection that the client has just closed emits an error. Without a listener the process would crash.
+  // A write to a connection that the client has just closed emits an error. Without a listener, the error
+  // would end the process.
   response.on('error', () => {})
   response.once('close', () => {
     clearTimeout(timer)
@@ -78,5 +84,8 @@ export function openEventStream(
   return { write, end }
 }
 
-/** `x-accel-buffering: no` asks nginx, and other proxies that support the header, to forward each event immediately. */
+/**
+ * The headers of every stream. `x-accel-buffering: no` asks nginx, and other proxies that support this header, to
+ * forward each event immediately.
+ */
 export const EVENT_STREAM_HEADERS = { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }

@@ -57,13 +57,14 @@ function andMore(count: number): Text {
 }
 
 /**
- * Converts a thrown value to an AppError. The errors that Fastify throws for invalid paths become a 404. All other
- * unknown errors become a 500.
+ * Converts a thrown value to an AppError. Returns an AppError unchanged. Returns a 404 for an error that Fastify throws
+ * because a path is invalid. Returns a 500 for every other value.
  */
 function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
   switch ((thrown as FastifyError).code) {
-    // A path that cannot be decoded, or an identifier that is too long, is treated as unknown.
+    // Fastify cannot decode the path, or an identifier in the path is too long. We treat such a path as an unknown
+    // path.
     case 'FST_ERR_BAD_URL':
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return notFound()

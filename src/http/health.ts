@@ -38,8 +38,8 @@ export function healthRoutes(app: App, readSql: Query, undeclaredProxy: Undeclar
 }
 
 /**
- * The cause that is logged with the 503 of `/readyz` if the database is not migrated. The answer is the same as when
- * the database is unreachable.
+ * The cause that is logged with the 503 of `/readyz` if the database is not migrated. The client gets the same answer
+ * as when the service cannot reach the database.
  */
 class NotMigrated extends Error {
   override name = 'NotMigrated'

@@ -3,7 +3,7 @@ import { isLoopback } from '../loopback.ts'
 import { sendsForwardedHeader } from './client-address.ts'
 
 /**
- * Returns whether the request comes from a browser or program on this machine:
+ * Returns whether the request comes from a browser or program on this machine. Three conditions must be true:
  * - The socket's peer has a loopback address.
  * - No header shows that a proxy forwarded the request.
  * - `Host` is `localhost` or a loopback address. Otherwise a remote web page could reach this service by a host name

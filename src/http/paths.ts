@@ -2,14 +2,17 @@ import type { RouteOptions } from 'fastify'
 import { AppError, notFound } from '../errors.ts'
 
 /**
- * Creates a table of all paths and their methods. The table decides whether a request that matches no route gets a 404
- * or a 405.
+ * Creates an empty table of paths and their methods. The table decides whether a request that matches no route gets a
+ * 404 or a 405.
  */
 export function createPathTable() {
   const entries = new Map<string, { pattern: RegExp; methods: Set<string> }>()
   const allMethods: string[] = []
   return {
-    /** The methods of all paths, for CORS. `add` appends new methods to this same array. */
+    /**
+     * The methods of all paths in the table. The CORS plugin receives this array before the routes are added. Therefore
+     * `add` changes the array and does not replace it.
+     */
     allMethods,
 
     add({ url, method, config }: Pick<RouteOptions, 'url' | 'method' | 'config'>): void {
@@ -22,7 +25,10 @@ export function createPathTable() {
       entries.set(url, entry)
     },
 
-    /** Returns a 404 for an unknown path, or a 405 with `Allow` for a known path with another method. */
+    /**
+     * Returns the error for a request that matches no route. If the table does not contain the path, the error is a
+     * 404. Otherwise the error is a 405, and its header `Allow` lists the methods of the path.
+     */
     toError(url: string): AppError {
       const path = decode(url.split('?', 1)[0]!)
       const methods = [...entries.values()]

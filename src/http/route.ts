@@ -8,7 +8,10 @@ import type {
 } from 'fastify'
 import type { BodyRule } from './body.ts'
 
-/** The type of the Fastify instance to which routes are added. The schemas of a route determine its handler's types. */
+/**
+ * The type of the Fastify instance to which routes are added. From the schemas of a route, TypeScript derives the types
+ * of the route's handler.
+ */
 export type App = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,
@@ -21,8 +24,8 @@ export type App = FastifyInstance<
 export type Caller = { userId: number; sessionId: string; expiresAt: Date }
 
 /**
- * The callers that may use a route. A route without `access` requires a user's token. `public` requires no token. A
- * `producer` must send an intake key, and an `operator` must send the metrics token.
+ * States who may use a route. The default, `user`, requires the token of a user. `public` requires no token. `producer`
+ * requires an intake key, and `operator` requires the metrics token.
  */
 export type Access = 'public' | 'user' | 'producer' | 'operator'
 
@@ -30,19 +33,20 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access
     /**
-     * Hides the route. A refused caller, or a request with another method, gets the same 404 as for an unknown path.
+     * Hides the route. If the guard refuses a caller, or if the route does not support the method of a request, the
+     * service sends the same 404 as for an unknown path.
      */
     unlisted?: boolean
     /**
-     * How the route reads its body. If a route has no such rule but its schema has a body, the route reads a JSON
-     * object.
+     * The rule by which the route reads the body of a request. If a route has no rule, but its schema has a body, the
+     * rule is `JSON_BODY`.
      */
     body?: BodyRule
     /** Whether the route has the `throttle` hook. Only the OpenAPI document uses this value. */
     throttled?: boolean
   }
   interface FastifyRequest {
-    /** The guard sets the caller on every route with the access `user`. */
+    /** The user who sent the request. The guard sets this property on every route with the access `user`. */
     caller: Caller
   }
 }

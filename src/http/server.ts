@@ -13,8 +13,8 @@ import { sendFailure, sendParserFailure } from './failure.ts'
 import type { App } from './route.ts'
 import { compileValidator } from './validation.ts'
 
-// The usual security headers for a JSON API. The page at `/` and the API reference set their own
-// Content-Security-Policy.
+// The security headers of every answer. The page at `/` and the API reference replace the Content-Security-Policy with
+// their own.
 const SECURITY_HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -27,28 +27,31 @@ const SECURITY_HEADERS = {
 }
 
 /**
- * Our compilers for schemas. They are passed to the constructor, because Fastify would otherwise load its own
+ * Our compilers for schemas. We pass them to the constructor of Fastify, because Fastify would otherwise load its own
  * compilers.
  */
 const COMPILERS = {
   compilersFactory: {
     buildValidator: () => compileValidator,
-    // By default, Fastify removes members from an answer that its schema does not contain. We do not need this filter,
-    // because `schema.ts` of each feature builds the answer, and the tests compare every answer with its schema. The
-    // filter would make a page of notifications a tenth slower.
+    // By default, Fastify filters each answer: it removes the members that the schema of the answer does not name. We
+    // do not need this filter, because `schema.ts` of each feature builds the answer, and the tests compare every
+    // answer with its schema. The filter would make a page of notifications a tenth slower.
     buildSerializer: () => () => (value: unknown) => JSON.stringify(value),
   },
 } as unknown as NonNullable<FastifyServerOptions['schemaController']>
 
-/** Counts every answer and every error. `route` is the route's pattern, or undefined for an unknown path. */
+/**
+ * The functions that count every answer and every error. `route` is the pattern of the route, or undefined for an
+ * unknown path.
+ */
 export type Observer = {
   countAnswer(method: string, route: string | undefined, status: number, seconds: number): void
   countRefusal(route: string | undefined, code: Code): void
 }
 
 /**
- * Creates the Fastify instance without routes. The instance validates input, reads bodies, answers errors, and logs and
- * counts answers.
+ * Creates the Fastify instance without routes. The instance validates input, reads bodies, sends error answers, and
+ * logs and counts all answers.
  */
 export function createServer({
   config,
@@ -81,9 +84,11 @@ export function createServer({
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 5_000, requireHostHeader: false },
-    // During shutdown, requests on open connections still get an answer, with `Connection: close`.
+    // During shutdown, the service answers requests on open connections with `Connection: close`. By default, Fastify
+    // would refuse these requests with a 503.
     return503OnClosing: false,
-    // Fastify does not call hooks for these errors, so this handler repeats the work of the hooks.
+    // Fastify calls this handler, and no hooks, if it cannot assign a request to a route, for example because it cannot
+    // decode the path. So this handler does the work of the `onRequest` hook below.
     frameworkErrors: (error, request, reply) => {
       const [typedRequest, typedReply] = [request as FastifyRequest, reply as FastifyReply]
       typedReply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
@@ -107,10 +112,10 @@ export function createServer({
     // connection.
     reply.raw.once('close', () => onAnswerEnd(request, reply))
     reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
-    // Routes that read no body ignore the content type. For other routes, `readBody` checks the content type, after the
-    // size of the body. Fastify's own check would come before both. It would refuse an empty body with a malformed
-    // type, and would answer 400 to a QUERY request without a type. With this assignment, Fastify's check always
-    // passes.
+    // Routes that read no body ignore the content type. For other routes, `readBody` checks the size of the body,
+    // and then the content type. Fastify's own check of the content type would come before these two checks. Fastify
+    // would refuse an empty body with a malformed content type, and would answer 400 to a QUERY request without a
+    // content type. With the assignment below, Fastify's check always passes.
     if (!bodyRule(request) || !isMediaType(request.headers['content-type'])) {
       request.headers['content-type'] = 'application/octet-stream'
     }

@@ -22,7 +22,7 @@ function object(properties: Record<string, Schema>, options?: Schema): Schema {
 }
 
 /**
- * Our versions of the TypeBox functions that this project uses, with TypeBox's types. At run time these functions only
+ * Our versions of the TypeBox functions that this project uses, with TypeBox's types. At run time, these functions only
  * build JSON Schema. TypeBox itself has some 370 files, which the process would read at every startup (decisions.md,
  * "words for schemas"). A test compares each function with TypeBox's function of the same name.
  */

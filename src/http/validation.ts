@@ -36,8 +36,8 @@ export const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$'
 let ajv: Ajv | undefined
 
 /**
- * Compiles a schema. Call this when the schema is used for the first time. If the process loaded Ajv and compiled all
- * schemas at startup, this would take a third of the startup time.
+ * Compiles a schema. Call this function only when the schema is used for the first time. If the process loaded Ajv and
+ * compiled all schemas at startup, this would take a third of the startup time.
  */
 function compile(schema: TSchema): ValidateFunction {
   ajv ??= createAjv()
@@ -82,11 +82,11 @@ export function compileCheck<T>(schema: TSchema): (input: unknown) => { value: T
 }
 
 /**
- * Normalizes input before the check:
- * - It copies only the members that the schema names. So it drops all other members, such as `__proto__`.
- * - It treats `null` as absent.
- * - It trims spaces and tabs from strings. It treats an empty string as absent.
- * - It converts the digits of an integer in a query or a path to a number.
+ * Normalizes input before it is checked against its schema:
+ * - Copies only the members that the schema names. All other members, such as `__proto__`, are dropped.
+ * - Treats `null` as absent.
+ * - Trims spaces and tabs from strings. Treats a string that is empty after the trimming as absent.
+ * - Converts the digits of an integer in a query or a path to a number.
  */
 function normalize(schema: Schema, input: unknown, part: Part): unknown {
   if (input === null) return undefined
@@ -103,9 +103,9 @@ function normalize(schema: Schema, input: unknown, part: Part): unknown {
     return copy
   }
   if (schema.type === 'array' && schema.items && Array.isArray(input)) {
-    // A null in a list stays and is reported as invalid. If it were dropped, the later items would change their
-    // positions. Only one item over the limit is kept. It is enough to reject the list, and the errors of all further
-    // items need no description.
+    // A null in a list stays, and the check of the schema reports it as invalid. If the null were dropped, the later
+    // items would change their positions. Of the items over the limit, only the first stays. This item is enough for
+    // the check to reject the list, and the check need not describe the errors of the other items.
     const items = input.slice(0, (schema.maxItems ?? input.length) + 1)
     return items.map(item => (item === null ? null : normalize(schema.items!, item, part)))
   }
@@ -116,10 +116,11 @@ function normalize(schema: Schema, input: unknown, part: Part): unknown {
 }
 
 /**
- * Trims only spaces and tabs. A trailing line break stays, so the check refuses it and the caller learns of the error.
+ * Trims only spaces and tabs. A trailing line break stays in the text. So the schema can refuse the text, and the
+ * caller learns of the line break.
  */
 export function trim(text: string): string {
-  // A regular expression would search for the end of the blanks again from each blank. In a body full of blanks, that
+  // A regular expression would search for the end of the text from each blank. In a body full of blanks, these searches
   // would take seconds.
   let [start, end] = [0, text.length]
   while (start < end && isBlank(text[start])) start += 1

@@ -6,7 +6,8 @@ import type { Sql, Statements } from '../db/sql.ts'
 import { AppError } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
 
-// The main file of the package would also load the code for two dozen other databases.
+// We load two files of rate-limiter-flexible directly. The main file of the package would load the code for two dozen
+// other databases too.
 const require = createRequire(import.meta.url)
 const RateLimiterPostgres: typeof Limiter = require('rate-limiter-flexible/lib/RateLimiterPostgres.js')
 const RateLimiterRes: typeof Outcome = require('rate-limiter-flexible/lib/RateLimiterRes.js')
@@ -15,12 +16,12 @@ const WINDOW_SECONDS = 60
 
 /**
  * Creates a hook that limits the requests of each client to a route. A client's window starts with the client's first
- * request and lasts 60 s. The counters are in the database, so all processes share them, and they survive restarts. The
- * hook adds the rate-limit headers to every answer of the route.
+ * request and lasts 60 s. The counters are in the database. So all processes share the counters, and a restart does not
+ * reset them. The hook adds the rate-limit headers to every answer of the route.
  * @param name the first part of a counter's key in the table `throttle`; each route needs its own name
  * @param limit the number of permitted requests per window
- * @throws AppError 429 (the hook) if the client is over the limit
- * @throws AppError 503 (the hook) if the database cannot be reached
+ * @returns the hook. It throws AppError 429 if the client is over the limit, and AppError 503 if the service cannot
+ *   reach the database
  */
 export function throttle({ pipeline }: Statements, name: string, limit: number) {
   const limiter = new RateLimiterPostgres({
@@ -32,7 +33,8 @@ export function throttle({ pipeline }: Statements, name: string, limit: number) 
     keyPrefix: name,
     points: limit,
     duration: WINDOW_SECONDS,
-    // When a client is over its limit, its further requests cause no statement until the window ends.
+    // After a client has exceeded the limit, the process refuses the client's requests without asking the database,
+    // until the window ends.
     inMemoryBlockOnConsumed: limit + 1,
   })
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
@@ -67,7 +69,7 @@ function tooManyRequests(seconds: number, endsAtMs: number): AppError {
 }
 
 /**
- * Deletes counters whose window is over.
+ * Deletes counters whose window has ended.
  * @param limit the maximum number of counters to delete
  * @returns the number of deleted counters
  */

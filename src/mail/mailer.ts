@@ -11,8 +11,8 @@ export interface Mailer {
 }
 
 /**
- * Says why a mail was not handed over. Mail servers quote the recipient in their answers. So the message of this error
- * contains no part of the mail and no part of such an answer.
+ * An error that states why a mail was not handed over. Mail servers quote the recipient in their answers. So the
+ * message of this error contains no part of the mail and no part of a mail server's answer.
  */
 export class MailFailure extends Error {
   readonly permanent: boolean
@@ -30,7 +30,7 @@ const ONE_ADDRESS = /^[^\s\x00-\x1f\x7f@<>()[\]\\,;:"]+@[^\s\x00-\x1f\x7f@<>()[\
 /**
  * Refuses a mail whose address or subject could add recipients or mail headers. Every mailer must call this function
  * before it sends a mail.
- * @throws MailFailure with `permanent` set
+ * @throws MailFailure with `permanent: true` if the mail is unsafe
  */
 export function rejectUnsafeMail({ to, subject }: Mail): void {
   if (!ONE_ADDRESS.test(to)) throw new MailFailure('the recipient is not exactly one plain address', true)

@@ -36,8 +36,8 @@ export function createSmtpMailer(url: string, from: string): Mailer {
         transport ??= load()
         await (await transport).sendMail({
           from,
-          // This is an object, because nodemailer would parse a string as a list of recipients and send the mail to
-          // each of them.
+          // `to` is an object, because nodemailer would parse a string as a list of recipients and send the mail to
+          // each recipient in the list.
           to: { name: '', address: to },
           subject,
           text,
@@ -54,8 +54,8 @@ export function createSmtpMailer(url: string, from: string): Mailer {
 }
 
 /**
- * Returns a failure that contains only the error codes and the SMTP command. The original message quotes the server's
- * answer, which can contain the recipient.
+ * Returns a failure that contains only the error codes and the SMTP command. Nodemailer's error message quotes the
+ * server's answer, which can contain the recipient.
  */
 function toMailFailure({ code, command, responseCode }: NodemailerError): MailFailure {
   const message = [code ?? 'unknown error', command, responseCode].filter(part => part).join(' ')

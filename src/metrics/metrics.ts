@@ -4,8 +4,8 @@ import type { PoolStats } from '../db/pipeline.ts'
 import type { Code } from '../errors.ts'
 
 /**
- * The functions with which a process counts. Because they are plain functions, callers do not depend on the metrics
- * library. All values of labels come from fixed lists.
+ * The functions with which a process counts answers, codes, events and other things. These functions hide the metrics
+ * library from their callers. Every label of a metric has a fixed list of possible values.
  */
 export type Metrics = {
   /** @param route the pattern of the route, or undefined for an unknown path */
@@ -16,11 +16,11 @@ export type Metrics = {
    * `spent` (the code was correct and is used up) and `failed` (the code was refused).
    */
   countCode(outcome: 'sent' | 'decoy' | 'spent' | 'failed'): void
-  /** @param type the type of an event that passed validation, otherwise undefined */
+  /** @param type the type of the event, or undefined if the event did not pass validation */
   countEvent(type: string | undefined, outcome: 'accepted' | 'duplicate' | 'mismatch' | 'rejected'): void
   countSkippedRecipients(count: number): void
   countUndeclaredProxy(): void
-  /** @param lateSeconds the seconds between the due time and the time at which a worker handled it */
+  /** @param lateSeconds the seconds from the due time until a worker announced or dropped the reminder or game start */
   countDueTime(type: 'game_reminder' | 'game_started', outcome: 'told' | 'dropped', lateSeconds: number): void
   /** @param change 1 when a stream opens, -1 when a stream ends */
   countStream(change: 1 | -1): void
@@ -59,7 +59,8 @@ const LATE_SECONDS = [0.1, 0.5, 1, 2.5, 5, 15, 60, 300, 900, 3600, 21_600]
  * @returns `metrics` with the counting functions, and `expose`, which returns all samples in Prometheus' text format
  */
 export function createMetrics() {
-  // prom-client takes long to load, and a process without METRICS_TOKEN does not need it.
+  // prom-client takes long to load, and a process without METRICS_TOKEN does not need it. So only this function loads
+  // prom-client.
   const client: typeof import('prom-client') = createRequire(import.meta.url)('prom-client')
   const registry = new client.Registry()
   client.collectDefaultMetrics({ register: registry })
@@ -156,7 +157,7 @@ function setBacklog(gauges: { waiting: Gauge; oldest: Gauge }, now: Backlog | un
     gauges.waiting.set(now.waiting)
     gauges.oldest.set(now.oldestSeconds)
   } else {
-    // If the gauges were not removed, their last values would look like current values.
+    // The database cannot be reached. If the gauges stayed, their last values would look like current values.
     gauges.waiting.remove()
     gauges.oldest.remove()
   }

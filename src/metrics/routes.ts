@@ -4,8 +4,8 @@ import type { App } from '../http/route.ts'
 import type { Backlog, Expose } from './metrics.ts'
 
 /**
- * Adds `/metrics`, which requires METRICS_TOKEN. The route also answers while the database is down, because operators
- * need the metrics then.
+ * Adds `/metrics`, which requires METRICS_TOKEN. The route answers even while the database is down, because an
+ * operator needs the metrics in this situation too.
  * @param countOverdue counts the reminders and game starts that are past their due time
  */
 export function metricsRoutes(

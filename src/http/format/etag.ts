@@ -7,8 +7,8 @@ export function computeEtag(content: string | Buffer): string {
 }
 
 /**
- * Sends content, or answers 304 if the client has a current copy. `no-cache` allows the client to keep a copy, but the
- * client must revalidate the copy before each use.
+ * Sends content, or answers 304 if the client already has this content. The header `cache-control: no-cache` allows the
+ * client to keep a copy, but the client must ask the service before each use of the copy.
  */
 export function sendWithEtag(request: FastifyRequest, reply: FastifyReply, content: string | Buffer, etag: string) {
   reply.headers({ 'cache-control': 'no-cache', etag })

@@ -19,7 +19,7 @@ function toMarkup(value: string | number | Markup | Markup[]): string {
   return String(value).replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 }
 
-/** Returns the Content-Security-Policy for a page without scripts and with no style except `style`. */
+/** Returns the Content-Security-Policy for a page that has no scripts and whose only style sheet is `style`. */
 export function pagePolicy(style: string): string {
   const hash = createHash('sha256').update(style).digest('base64')
   const otherDirectives = ["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]

@@ -8,7 +8,8 @@ const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[
 /**
  * Rewrites an RFC 3339 instant in the form `2026-01-17T14:30:00.000000Z`. Strings of this form sort by time. Digits
  * after the microseconds are cut off, because PostgreSQL does not store them.
- * @returns undefined if the text is no RFC 3339 instant, the day does not exist, or the year is not between 1 and 9999
+ * @returns undefined if the text is not an RFC 3339 instant, the day does not exist, or the year is not between 1 and
+ *   9999
  */
 export function canonicalInstant(text: string): string | undefined {
   const [, year, month, day, hour, minute, second, fraction = '', sign, offsetHours = 0, offsetMinutes = 0] =

@@ -54,8 +54,8 @@ declare module 'fastify' {
 }
 
 /**
- * Records every route for `describeRoutes`. Call this before the first route is added. Routes that were added earlier
- * are not recorded.
+ * Records every route for `describeRoutes`. Call this function before you add the first route, because it does not
+ * record routes that were added earlier.
  */
 export function recordRoutes(app: App): void {
   const routes: RouteOptions[] = []
@@ -113,8 +113,8 @@ async function describe(routes: RouteOptions[]): Promise<OpenApiDocument> {
 }
 
 /**
- * Adds the security, the media types and the error statuses to the schema of a route, because @fastify/swagger cannot
- * derive them. `completeDocument` adds the content of the error answers.
+ * Adds the security requirements, the media types and the error statuses to the schema of a route, because
+ * @fastify/swagger cannot derive them. `completeDocument` adds the content of the error answers.
  */
 function describeRoute({ schema = {}, url, route }: { schema?: FastifySchema; url: string; route: RouteOptions }) {
   const security = schema.security ?? SECURITY[route.config?.access ?? 'user']
@@ -141,8 +141,8 @@ function errorStatuses(
   const readsBody = schema.body !== undefined || config?.body !== undefined
   return [
     ...(security.length > 0 && !security.some(option => Object.keys(option).length === 0) ? [401] : []),
-    // A route for producers answers 403 to a user's token. A route for users answers 403 if the identifier in the path
-    // belongs to another user.
+    // A route for producers answers 403 to a user's token. A route for users answers 403 if the path contains the
+    // identifier of an object that belongs to another user.
     ...(access === 'producer' || (access === 'user' && schema.params) ? [403] : []),
     ...(schema.params ? [404] : []),
     ...(readsBody ? [413, 415] : []),
@@ -154,7 +154,8 @@ function errorStatuses(
 }
 
 function completeDocument(generated: object): OpenApiDocument {
-  // The routes use the same schema objects for validation, so this function changes a copy.
+  // The generated document contains the schema objects with which the routes validate input. So this function changes
+  // only a copy of the document.
   const document = JSON.parse(JSON.stringify(generated)) as OpenApiDocument
   const schemas: Schemas = { Error: ErrorSchema }
   for (const operation of Object.values(document.paths).flatMap(path => Object.values(path))) {

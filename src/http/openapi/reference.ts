@@ -18,7 +18,8 @@ const FILES = [
 ]
 
 /**
- * Swagger UI needs no inline scripts, no inline styles and no `eval`. Its style sheet contains icons as `data:` URLs.
+ * The Content-Security-Policy of the page at `/docs`. Swagger UI needs no inline scripts, no inline styles and no
+ * `eval`. The style sheet of Swagger UI contains icons as `data:` URLs.
  */
 const POLICY = [
   "default-src 'none'",
@@ -32,9 +33,9 @@ const POLICY = [
 ].join('; ')
 
 /**
- * Adds `/api/v1/openapi.json`, and the page `/docs` that shows this document. The service creates the document and
- * reads each file only when a client first requests them, which keeps startup fast. Later requests get the same
- * content.
+ * Adds `/api/v1/openapi.json`, and the page `/docs` that shows this document. To keep startup fast, the
+ * service creates the document only when a client requests it for the first time. It also reads each file of the page
+ * only at the first request for this file. Later requests get the stored content.
  */
 export function referenceRoutes(app: App): void {
   const type = 'application/json; charset=utf-8'
@@ -61,7 +62,10 @@ function serve(app: App, { path, type, policy, load }: Resource): void {
   })
 }
 
-/** Wraps `load` in a function that keeps the result of the first call. After a failure, the next call loads again. */
+/**
+ * Returns a function that calls `load` at its first call, and returns the stored result at all later calls. If `load`
+ * fails, the next call of the function calls `load` once more.
+ */
 function once<T>(load: () => Promise<T>): () => Promise<T> {
   let loaded: Promise<T> | undefined
   return () => {

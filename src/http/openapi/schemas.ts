@@ -27,8 +27,8 @@ const INTERNAL = ['verbatim', 'rule']
 const NESTED = ['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties']
 
 /**
- * Returns a copy of the schema for the document, without internal keywords. Adds each object schema that has a title to
- * `shared`. In the copy, a reference replaces such a schema.
+ * Returns a copy of the schema for the OpenAPI document, without the keywords in `INTERNAL`. Adds each object schema
+ * that has a title to `shared`. In the copy, a reference replaces each object schema that has a title.
  * @throws Error if two different schemas have the same title
  */
 export function publish(schema: Schema, shared: Schemas): Schema {

@@ -57,7 +57,7 @@ function showProblem(error, retry) {
   )
 }
 
-/** Shows the bell on the screens of a signed-in user. */
+/** Shows the bell on the screens of a signed-in user, and removes it from all other screens. */
 function showBell(name) {
   const isSignedIn = name === 'home' || name === 'level'
   if (!isSignedIn) return tools.replaceChildren()
@@ -115,13 +115,14 @@ document
     ),
   )
 courtside.onSignedOut(async () => {
-  // In another tab, another user may have signed in.
+  // Another user may have signed in on this page in another tab. `start` then shows this user's screen.
   if (await courtside.signedIn()) return start()
-  // After the deletion of an account, the sign-in screen already shows a notice about the deletion.
+  // After the deletion of an account, the sign-in screen already shows a notice about the deletion. This notice
+  // must stay.
   if (current?.name !== 'sign-in') go('sign-in', { notice: texts.signedOut })
 })
 storage.onChange?.(async () => {
-  // In another tab, the user may have signed in.
+  // The stored token has changed, possibly because the user has signed in in another tab.
   if ((current?.name === 'sign-in' || current?.name === 'code') && (await courtside.signedIn())) start()
 })
 await start()

@@ -1,9 +1,9 @@
-/** The wait before another code can be requested, if an answer has no Retry-After header. */
+/** The seconds to wait before the next request for a code, if an answer has no Retry-After header. */
 export const DEFAULT_WAIT_SECONDS = 60
 
 /**
- * Calls `show` every second with the remaining seconds, until 0. Each call computes the remaining seconds from the
- * clock, because browsers slow down the timers of a background page.
+ * Calls `show` every second with the remaining seconds. The last call passes 0. The remaining seconds are computed from
+ * the clock, because browsers slow down the timers of a background page.
  * @returns a function that stops the countdown
  */
 export function countDown(seconds, show) {

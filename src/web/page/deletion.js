@@ -2,7 +2,7 @@ import { button, h } from './dom.js'
 import { codeField, form } from './form.js'
 import { texts } from './texts.js'
 
-/** Offers to delete the account in two steps: the user requests a code, then enters the code. */
+/** Creates the controls to delete the account. The user first requests a code, then enters this code. */
 export function createDeletion({ courtside, go, user }) {
   const container = h('div', {})
 
@@ -15,7 +15,7 @@ export function createDeletion({ courtside, go, user }) {
       fields: [],
       submit: texts.sendCode,
       async work() {
-        // The error code `wait` means that the service has just sent a code, which is still valid.
+        // The error code `wait` means that the service has just sent a code. The user can enter this code.
         await courtside.requestOtp({ email: user.email }).catch(error => {
           if (error.code !== 'wait') throw error
         })

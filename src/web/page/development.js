@@ -6,7 +6,8 @@ const STORY_PAUSE_MS = 1200
 const MAX_MAILS = 3
 
 /**
- * Shows the latest mails, and buttons that play a game. Shows nothing if the service has no development mailbox.
+ * Shows the latest mails, and buttons that report the events of a game. Shows nothing if the service has no development
+ * mailbox.
  * @param readToken returns the token of the signed-in user, or null
  */
 export async function showDevelopment(panel, { courtside, readToken }) {
@@ -90,7 +91,7 @@ function createGame({ courtside, readToken }) {
   async function play(body) {
     const answer = await post(body)
     if (answer.status !== 401) return answer
-    // This call renews the expired token.
+    // The token has expired. The Courtside client renews the token during this call.
     await courtside.me().catch(() => {})
     return post(body)
   }

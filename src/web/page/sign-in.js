@@ -3,7 +3,10 @@ import { button, h } from './dom.js'
 import { field, form } from './form.js'
 import { texts } from './texts.js'
 
-/** Creates the screen that asks for the e-mail address. In sign-up mode it also asks for the name and the consent. */
+/**
+ * Creates the screen that asks for the e-mail address. In sign-up mode, the screen also asks for the name and the
+ * consent.
+ */
 export function signInScreen({ courtside, go, notice, mode = 'in', email: known = '' }) {
   const email = field('email', texts.email, { type: 'email', autocomplete: 'email', inputmode: 'email' })
   const firstName = field('first_name', texts.firstName, { autocomplete: 'given-name', maxlength: '100' })

@@ -131,7 +131,10 @@ function readChoice() {
   }
 }
 
-/** The language that the user chose on this page, otherwise the browser's language: `fr` or `en`. */
+/**
+ * The language of the page, `fr` or `en`. If the user has chosen no language on this page, the language of the browser
+ * decides.
+ */
 export const language = /^en\b/i.test(readChoice() ?? navigator.language) ? 'en' : 'fr'
 export const texts = language === 'en' ? EN : FR
 

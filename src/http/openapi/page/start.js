@@ -8,6 +8,6 @@ window.SwaggerUIBundle({
   dom_id: '#reference',
   deepLinking: true,
   defaultModelsExpandDepth: 0,
-  // By default, Swagger UI may send the URL of the document to validator.swagger.io.
+  // By default, Swagger UI may send the URL of the document to validator.swagger.io. The value null prevents this.
   validatorUrl: null,
 })
