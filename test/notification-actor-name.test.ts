@@ -28,7 +28,7 @@ const TRICKY_NAMES = [
   'a rejoint la partie',
 ]
 
-// Names are well-formed Unicode without NUL, because PostgreSQL stores no other text.
+// The generated names are well-formed Unicode without NUL, because PostgreSQL stores no other text.
 const anyName = fc.oneof(
   fc.constantFrom(...TRICKY_NAMES),
   fc.string({ minLength: 1, unit: 'binary' }).filter(name => name.isWellFormed() && !name.includes('\0')),
@@ -46,7 +46,7 @@ const anyValues: fc.Arbitrary<Omit<TextValues, 'actorName'>> = fc.record({
 
 for (const type of NOTIFICATION_TYPES) {
   for (const language of LANGUAGES) {
-    test(`\`render\` returns the position of the actor’s name, if any, in a ${type} message in ${language}`, () => {
+    test(`for a ${type} message in ${language}, \`render\` returns the position of the actor’s name, or null if the message contains no name`, () => {
       fc.assert(
         fc.property(anyName, anyValues, (name, values) => {
           const { message, actorName } = render(type, language, { ...values, actorName: name })

@@ -2,16 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { dateAndTime, relativeDateAndTime, timeOfDay } from '../src/notifications/dates.ts'
 
-// In the expected dates, \u00a0 is the no-break space. All other spaces are ordinary. The columns are now · instant ·
-// zone · French · English. The line above a row describes the case.
+// In the expected dates, \u00a0 is the no-break space. All other spaces are ordinary. Each row has five columns: the
+// current time, the instant, the time zone, the French text and the English text. The line above the rows of a case
+// describes this case.
 const RELATIVE = `
   The instant is 25 hours ahead, but its date is tomorrow, because the clocks go back on 25 October.
   2026-10-24T07:00Z · 2026-10-25T08:00Z · Europe/Paris · demain à 9\u00a0h\u00a000 · tomorrow at 09:00
-  The instant is 48 h 40 ahead but tomorrow.
+  The instant is 48 hours and 40 minutes ahead, but its date is tomorrow, because tomorrow has 25 hours.
   2026-10-23T22:10Z · 2026-10-25T22:50Z · Europe/Paris · demain à 23\u00a0h\u00a050 · tomorrow at 23:50
-  Now and the instant are the first and the last minute of a day with 25 hours.
+  The current time is in the first minute of a day with 25 hours, and the instant is in the last minute of this day.
   2026-10-24T22:00Z · 2026-10-25T22:59Z · Europe/Paris · aujourd'hui à 23\u00a0h\u00a059 · today at 23:59
-  These two instants have the same wall-clock time, because the clock change repeats the hour.
+  The instants of the next two rows have the same local time, because this hour occurs twice on the day of the clock change.
   2026-10-24T12:00Z · 2026-10-25T00:30Z · Europe/Paris · demain à 2\u00a0h\u00a030 · tomorrow at 02:30
   2026-10-24T12:00Z · 2026-10-25T01:30Z · Europe/Paris · demain à 2\u00a0h\u00a030 · tomorrow at 02:30
   The instant is 23.5 hours ahead, but its date is the day after tomorrow, because the clocks go forward on 29 March.
@@ -20,16 +21,16 @@ const RELATIVE = `
   2026-06-30T21:59Z · 2026-06-30T22:01Z · Europe/Paris · demain à 0\u00a0h\u00a001 · tomorrow at 00:01
   Tomorrow is in the next year.
   2026-12-31T11:00Z · 2026-12-31T23:00Z · Europe/Paris · demain à 0\u00a0h\u00a000 · tomorrow at 00:00
-  The current year is the year in the time zone, not in UTC.
+  The current year is the year in the time zone, not the year in UTC.
   2026-12-31T23:30Z · 2027-01-03T09:00Z · Europe/Paris · le dimanche 3\u00a0janvier à 10\u00a0h\u00a000 · on Sunday 3 January at 10:00
   A date in the next or the previous year includes the year.
   2026-12-30T11:00Z · 2027-01-01T17:00Z · Europe/Paris · le vendredi 1er\u00a0janvier 2027 à 18\u00a0h\u00a000 · on Friday 1 January 2027 at 18:00
   2027-01-01T11:00Z · 2026-12-31T20:30Z · Europe/Paris · le jeudi 31\u00a0décembre 2026 à 21\u00a0h\u00a030 · on Thursday 31 December 2026 at 21:30
-  Yesterday is written as a date.
+  If the instant is yesterday, the text contains the full date.
   2026-08-02T11:00Z · 2026-08-01T16:00Z · Europe/Paris · le samedi 1er\u00a0août à 18\u00a0h\u00a000 · on Saturday 1 August at 18:00
   The instant is on a leap day.
   2028-01-02T11:00Z · 2028-02-29T08:09Z · Europe/Paris · le mardi 29\u00a0février à 9\u00a0h\u00a009 · on Tuesday 29 February at 09:09
-  The day and the time depend on the time zone. The offset of the last zone is not a multiple of 30 minutes.
+  The day and the time depend on the time zone. The UTC offset of the last time zone is not a multiple of 30 minutes.
   2026-01-10T12:00Z · 2026-01-17T17:00Z · Asia/Tokyo · le dimanche 18\u00a0janvier à 2\u00a0h\u00a000 · on Sunday 18 January at 02:00
   2026-01-17T07:30Z · 2026-01-17T17:00Z · America/Los_Angeles · demain à 9\u00a0h\u00a000 · tomorrow at 09:00
   2026-01-17T12:00Z · 2026-01-17T17:00Z · Asia/Kathmandu · aujourd'hui à 22\u00a0h\u00a045 · today at 22:45
@@ -72,12 +73,12 @@ test('the names of weekdays and months match `Intl` on each day of a leap year',
   }
 })
 
-test('midnight is written as "0 h 00" and "00:00", never as 24', () => {
+test('midnight is written as "0 h 00" in French and "00:00" in English, never with the hour 24', () => {
   assert.equal(timeOfDay(new Date('2026-01-16T23:00Z'), 'fr', 'Europe/Paris'), '0\u00a0h\u00a000')
   assert.equal(timeOfDay(new Date('2026-01-16T23:00Z'), 'en', 'Europe/Paris'), '00:00')
 })
 
-test('an invalid date or time zone throws a RangeError', () => {
+test('`dateAndTime` throws a RangeError for an invalid date or time zone', () => {
   const clock = { now: new Date('2026-01-10T12:00Z'), timeZone: 'Europe/Paris' }
   assert.throws(() => dateAndTime(new Date(Number.NaN), 'fr', clock), RangeError)
   assert.throws(() => dateAndTime(clock.now, 'fr', { ...clock, timeZone: 'Europe/Nowhere' }), RangeError)

@@ -10,7 +10,10 @@ const h = harness()
 
 const NOW = new Date('2026-11-28T10:00:00Z')
 
-/** Makes sixty users. The first user has the oldest 2 000 notifications. The others have all newer notifications. */
+/**
+ * Inserts 60 users and 60,000 notifications. The first user gets the oldest 2,000 notifications, and the other users
+ * get all newer notifications.
+ */
 async function seed() {
   const { sql } = h.database
   await sql`
@@ -27,7 +30,10 @@ async function seed() {
   await sql`vacuum analyze`
 }
 
-/** Returns the query plan of each statement that `work` runs, with the statement's own values. */
+/**
+ * Calls `work`, and returns the query plan of each statement that `work` sends. PostgreSQL plans each statement with
+ * its actual values, but does not run it.
+ */
 async function explain(work: (sql: Sql) => Promise<unknown>): Promise<string[]> {
   const plans: string[] = []
   const explaining = async (strings: TemplateStringsArray, ...values: unknown[]) => {
@@ -67,7 +73,7 @@ describe('each statement reads only the notifications that it needs', () => {
   }
 
   for (const [name, work] of statements.slice(0, 3)) {
-    test(`${name} does not read other users’ newer notifications, even if the caller is inactive`, async () => {
+    test(`${name} does not scan newer notifications of other users, even if the caller has only old notifications`, async () => {
       for (const plan of await explain(work)) {
         assert.match(plan, /notification_pkey/)
         assert.doesNotMatch(plan, /notification_id\b/)

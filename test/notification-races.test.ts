@@ -9,7 +9,10 @@ const h = harness()
 const URL = '/api/v1/notifications'
 const ROUNDS = 200
 
-/** Opens all connections, because requests that wait for a connection do not run concurrently. */
+/**
+ * Opens all connections before the tests. Without this step, some requests would wait for a connection and would not
+ * run concurrently.
+ */
 async function openConnections() {
   const { pool } = h.database.sql
   const clients = await Promise.all(Array.from({ length: 5 }, () => pool.connect()))
@@ -19,7 +22,7 @@ async function openConnections() {
 }
 
 /**
- * Starts all racers concurrently. Each round starts with a different racer.
+ * Calls all functions in `racers` concurrently. Each round calls a different function first.
  * @returns the results, in the order of `racers`
  */
 async function race<T>(round: number, racers: (() => Promise<T>)[]): Promise<T[]> {
@@ -57,8 +60,8 @@ describe('concurrent requests about notifications', () => {
       assert.equal(read!.text, reread!.text)
       assert.deepEqual([deleted!.status, deletedAgain!.status].sort(), [200, 404])
       assert.ok([200, 404].includes(readDeleted!.status), readDeleted!.text)
-      // The read-all requests together count at least four notifications. They also count the notifications `ids[0]`
-      // and `ids[1]`, unless another request has marked or deleted these first.
+      // The sum of the counts of all three read-all requests is at least four. The sum also includes the notifications
+      // `ids[0]` and `ids[1]`, unless another request has marked or deleted these notifications first.
       const counted = all!.body.count + again!.body.count + some!.body.count
       assert.ok(counted >= 4 && counted <= 6, `${counted} counted`)
       const left = await h.database.sql`select id from notification where user_id = ${user.id} and id >= ${ids[0]}`
@@ -68,7 +71,7 @@ describe('concurrent requests about notifications', () => {
     }
   })
 
-  test('concurrent read-all requests, some with ids, together count every notification exactly once', async () => {
+  test('the counts of concurrent read-all requests, with and without ids, include every notification exactly once', async () => {
     const user = await makeUser(h)
     for (let round = 0; round < ROUNDS; round += 1) {
       const ids = await makeNotifications(h, user.id, 20)
@@ -86,7 +89,7 @@ describe('concurrent requests about notifications', () => {
     }
   })
 
-  test('the rows of a list match its counts during concurrent changes', async () => {
+  test('during concurrent changes, the total and the unread count of a list match its rows', async () => {
     const user = await makeUser(h)
     for (let round = 0; round < ROUNDS; round += 1) {
       const ids = await makeNotifications(h, user.id, 5)
@@ -106,7 +109,7 @@ describe('concurrent requests about notifications', () => {
     }
   })
 
-  test('two users whose notifications name each other can be deleted concurrently, even during a read-all', async () => {
+  test('users whose notifications name each other can be deleted concurrently, even during a read-all request', async () => {
     const { sql } = h.database
     for (let round = 0; round < 25; round += 1) {
       const reader = await makeUser(h)

@@ -31,7 +31,7 @@ const noCount = { startsAt: undefined, playerCount: undefined }
 
 type Row = { when?: Partial<TextValues>; fr: string; en: string }
 
-// The first row of each type has all values. Most other rows omit some values.
+// In the first row of each type, all values are set. In most other rows, some values are missing.
 const ROWS: Record<NotificationType, { category: string; fr: string; en: string; messages: Row[] }> = {
   game_joined: {
     category: 'Matchs',
@@ -226,7 +226,7 @@ test('a message contains the actor’s name unchanged', () => {
   )
 })
 
-test('a message is a complete sentence even if some values are unknown', () => {
+test('a message is a complete sentence even if some values are missing', () => {
   const instant = fc.date({ min: new Date('0001-01-03'), max: new Date('9999-12-30'), noInvalidDate: true })
   const maybe = <T>(known: fc.Arbitrary<T>) => fc.option(known, { nil: undefined })
   const anyValues: fc.Arbitrary<TextValues> = fc.record({
@@ -243,8 +243,9 @@ test('a message is a complete sentence even if some values are unknown', () => {
       assert.match(message, /^\p{Lu}.*[.!]$/u)
       assert.doesNotMatch(message, /undefined|null|NaN|Invalid|object/)
       assert.doesNotMatch(message, /\s\s|\s[.,)]/)
-      // French typography requires a no-break space at the places that the first pattern matches. An English message
-      // has only ordinary spaces.
+      // In a French message, the spaces around the "h" of a time and before ":" and "!" must be no-break spaces. The
+      // first pattern finds ordinary spaces at these places. The second pattern finds no-break spaces, which an English
+      // message must not contain.
       assert.doesNotMatch(message, language === 'fr' ? /\d h|h \d| [:!]/ : /[\u00a0\u202f]/)
     }),
     { numRuns: 1000 },

@@ -10,7 +10,8 @@ import { makeUser } from './support/factories.ts'
 
 const h = harness()
 
-// The insert statement of the version before migration 0007. It names the column `fact` and its unique constraint.
+// The statement with which the version before migration 0007 inserted notifications. The statement names the column
+// `fact` and the unique constraint of this column.
 const EARLIER_INSERT = `
     with stored as (
       insert into notification (user_id, type, title, message, data, fact, actor_id, locale, actor_name_length,
@@ -71,7 +72,7 @@ async function readKeys(sql: Database, userId: number): Promise<[string, string 
 }
 
 describe('a process of the version before migration 0007', () => {
-  test('the earlier insert fills `dedup_key`, and skips deduplication keys that the current version stored', async () => {
+  test('the insert from before migration 0007 fills `dedup_key`, and skips deduplication keys that the current version stored', async () => {
     const { sql } = h.database
     const { id } = await makeUser(h)
     assert.equal(await storeAsThisVersion(sql, id, ['a', 'b']), 2)
@@ -95,7 +96,7 @@ describe('a process of the version before migration 0007', () => {
     )
   })
 
-  test('a prepared insert from before migration 0007 still works after the migration', async () => {
+  test('an insert that a connection prepared before migration 0007 also works after the migration', async () => {
     const database = await testDatabase()
     const { sql } = database
     await revertMigration(sql)

@@ -46,7 +46,7 @@ describe('401: deleting a notification', () => {
 
 describe('403: deleting a notification', () => {
   for (const language of ['fr', 'en']) {
-    test(`deleting another user’s notification gets a 403 in French, even with Accept-Language ${language}`, async () => {
+    test(`a request to delete another user’s notification gets a 403 in French, even with Accept-Language ${language}`, async () => {
       const user = await makeUser(h)
       const other = await makeUser(h)
       const ids = await makeNotifications(h, other.id, 1)
@@ -59,7 +59,7 @@ describe('403: deleting a notification', () => {
 })
 
 describe('404: deleting a notification', () => {
-  test('deleting or reading a deleted notification gets 404, for its owner and for another user', async () => {
+  test('a request to delete a deleted notification or to mark it as read gets 404, from its owner and from another user', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
@@ -72,7 +72,7 @@ describe('404: deleting a notification', () => {
   })
 
   for (const id of ODD_IDS) {
-    test(`deleting a notification with the id ${id.slice(0, 40)} gets 404`, async () => {
+    test(`a request to delete a notification with the id ${id.slice(0, 40)} gets 404`, async () => {
       const user = await makeUser(h)
       const ids = await makeNotifications(h, user.id, 1)
       const answer = await remove(user.token, id)

@@ -40,7 +40,7 @@ describe('200: a list of notifications', () => {
     assert.equal((await list(user.token)).body.data[0].data, null)
   })
 
-  test('a list has only the caller’s notifications, newest first, with 20 on a page', async () => {
+  test('a list has only the caller’s notifications, newest first, with 20 notifications on a page', async () => {
     const user = await makeUser(h)
     const other = await makeUser(h)
     const ids = await makeNotifications(h, user.id, 45)
@@ -69,7 +69,7 @@ describe('200: a list of notifications', () => {
     [7, 3, 3],
   ]
   for (const [total, perPage, lastPage] of sizes) {
-    test(`${total} notifications with per_page=${perPage} fill ${lastPage} page(s) without repetition`, async () => {
+    test(`with per_page=${perPage}, ${total} notifications fill ${lastPage} page(s), and each notification is on one page`, async () => {
       const user = await makeUser(h)
       const ids = await makeNotifications(h, user.id, total)
       const walked: number[] = []
@@ -82,7 +82,7 @@ describe('200: a list of notifications', () => {
     })
   }
 
-  test('a page after the last page is empty, and its counts are right', async () => {
+  test('a page after the last page has no notifications, and its `meta` has the right counts', async () => {
     const user = await makeUser(h)
     await makeNotifications(h, user.id, 3)
     for (const page of [2, 1_000_000, Number.MAX_SAFE_INTEGER]) {
@@ -142,7 +142,7 @@ describe('200: a list of notifications', () => {
 })
 
 describe('401: a list of notifications', () => {
-  test('listing notifications without a token gets 401', async () => {
+  test('a request to list notifications without a token gets 401', async () => {
     const answer = await h.call('GET', '/api/v1/notifications')
     assert.deepEqual([answer.status, answer.body], [401, { message: 'Unauthenticated.', code: 'unauthenticated' }])
   })
@@ -163,7 +163,7 @@ describe('422: a list of notifications', () => {
     ['?before_id=3&page=1', 'before_id'],
   ]
   for (const [query, field] of bad) {
-    test(`the query ${query} gets a 422 that names ${field}`, async () => {
+    test(`a list request with the query ${query} gets a 422 that names ${field}`, async () => {
       const user = await makeUser(h)
       const answer = await list(user.token, query)
       assert.equal(answer.status, 422, answer.text)

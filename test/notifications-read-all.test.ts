@@ -19,7 +19,7 @@ describe('200: marking all notifications as read', () => {
     ['en', 'The notifications were marked as read.'],
   ] as const
   for (const [language, message] of texts) {
-    test(`read-all marks the caller’s notifications as read, and returns their number and a message in ${language}`, async () => {
+    test(`read-all marks the caller’s unread notifications as read, and returns their number and a message in ${language}`, async () => {
       const user = await makeUser(h)
       const other = await makeUser(h)
       const ids = await makeNotifications(h, user.id, 5)
@@ -48,7 +48,7 @@ describe('200: marking all notifications as read', () => {
     ['an empty body of another media type', '', { 'content-type': 'text/plain' }],
     ['an empty object', {}],
     ['null as ids', { ids: null }],
-    ['only unknown members', { id: [1] }],
+    ['only unknown members in the body', { id: [1] }],
   ]
   for (const [what, body, headers] of all) {
     test(`read-all with ${what} marks all notifications as read`, async () => {

@@ -31,7 +31,7 @@ describe('200: marking a notification as read', () => {
     assert.deepEqual(unread, [{ id: untouched }])
   })
 
-  test('marking a read notification as read again writes no row', async () => {
+  test('marking a notification as read for the second time writes no row', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     await read(user.token, id)
@@ -41,15 +41,15 @@ describe('200: marking a notification as read', () => {
     assert.deepEqual(await version(), before)
   })
 
-  test('marking a notification as read takes one statement, whether it was read or unread before', async () => {
+  test('marking a notification as read takes one statement, whether the notification was read or unread before', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
-    // After this request, the session is in the cache of the process.
+    // After this request, the session of the user is in the cache of the process.
     await h.call('GET', '/api/v1/notifications/unread-count', { token: user.token })
     for (const _ of ['unread', 'read']) assert.equal(await countStatements(h.ctx, () => read(user.token, id)), 1)
   })
 
-  test('if two concurrent requests mark a notification as read, both return the same read_at', async () => {
+  test('if two concurrent requests mark a notification as read, both answers contain the same read_at', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     const first = h.clock.now()
@@ -64,7 +64,7 @@ describe('200: marking a notification as read', () => {
     assert.deepEqual([status, body.data.is_read, body.data.read_at], [200, true, timestamp(first)])
   })
 
-  test('a request to mark a notification as read may have a body, which is ignored', async () => {
+  test('the body of a request to mark a notification as read is ignored', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     const answer = await h.call('POST', `/api/v1/notifications/${id}/read`, {
@@ -77,7 +77,7 @@ describe('200: marking a notification as read', () => {
 })
 
 describe('401: marking a notification as read', () => {
-  test('marking a notification as read without a token is refused, whether or not it exists', async () => {
+  test('a request without a token to mark a notification as read gets 401, whether or not the notification exists', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
     for (const any of [id, 999_999_999]) {
@@ -88,7 +88,7 @@ describe('401: marking a notification as read', () => {
 
 describe('403: marking a notification as read', () => {
   for (const language of ['fr', 'en', 'de', '*']) {
-    test(`marking another user’s notification as read gets a 403 in French, even with Accept-Language ${language}`, async () => {
+    test(`a request to mark another user’s notification as read gets a 403 in French, even with Accept-Language ${language}`, async () => {
       const user = await makeUser(h)
       const other = await makeUser(h)
       const [id] = await makeNotifications(h, other.id, 1)
@@ -113,7 +113,7 @@ describe('403: marking a notification as read', () => {
 
 describe('404: marking a notification as read', () => {
   for (const id of ODD_IDS) {
-    test(`marking a notification with the id ${id.slice(0, 40)} as read gets 404`, async () => {
+    test(`a request to mark a notification with the id ${id.slice(0, 40)} as read gets 404`, async () => {
       const user = await makeUser(h)
       await makeNotifications(h, user.id, 1)
       const answer = await read(user.token, id)

@@ -36,7 +36,7 @@ describe('storing notifications', () => {
     assert.equal(await storeAll([notification(user.id), notification(user.id, { dedupKey: 'game_full:y' })]), 1)
   })
 
-  test('notifications for unknown users are skipped, and all other notifications are stored', async () => {
+  test('a call with notifications for unknown users stores only the notifications for known users', async () => {
     const user = await makeUser(h)
     assert.equal(
       await storeAll([notification(999_999), notification(user.id), notification(Number.MAX_SAFE_INTEGER)]),
@@ -70,7 +70,7 @@ describe('storing notifications', () => {
 describe('deleting the account of an actor', () => {
   const names = ['Marie', 'Zoé', 'e\u0301toile', 'Ngu\u0302\u0303yen', '👩‍👩‍👧 Élo', '𝒜da', "O'Brien$&", '%s \\1']
   for (const firstName of names) {
-    test(`the deletion of the actor ${firstName} replaces the name in French and English messages`, async () => {
+    test(`the deletion of the actor ${firstName} replaces the actor’s name in French and English messages`, async () => {
       const reader = await makeUser(h)
       const actor = await makeUser(h, { firstName })
       for (const locale of ['fr', 'en'] as const) {

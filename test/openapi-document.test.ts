@@ -22,7 +22,7 @@ suite('the OpenAPI document', () => {
     )
   })
 
-  test('the document is valid OpenAPI 3.1', async () => {
+  test('the generated document is valid OpenAPI 3.1', async () => {
     const { valid, errors } = await new Validator().validate(JSON.parse(JSON.stringify(document)))
     assert.ok(valid, JSON.stringify(errors, null, 2))
     assert.match(document.openapi, /^3\.1\./)
@@ -52,7 +52,7 @@ suite('the OpenAPI document', () => {
     assert.deepEqual(document.components.schemas.Error!.properties!.code!.enum, [...CODES])
   })
 
-  test('every example matches its schema', () => {
+  test('every example in the OpenAPI document matches its schema', () => {
     const compile = schemaCompiler(document, { closed: false })
     const medias = listMedias()
     assert.ok(medias.length > 25)

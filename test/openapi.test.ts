@@ -55,7 +55,7 @@ suite('the answers match the OpenAPI document', { timeout: 60_000 }, () => {
   })
 
   test('an operation that takes no body ignores an invalid body', async () => {
-    // `streamNotifications` is left out, because its answer does not end.
+    // The test leaves out `streamNotifications`, because the answer of this operation does not end.
     const others = operations.filter(
       listed => !withBody.includes(listed) && listed.operation.operationId !== 'streamNotifications',
     )
@@ -67,7 +67,7 @@ suite('the answers match the OpenAPI document', { timeout: 60_000 }, () => {
     }
   })
 
-  test('a forbidden request gets a documented 403, and a request for an unknown notification a documented 404', async () => {
+  test('a forbidden request gets a documented 403, and a request for an unknown notification gets a documented 404', async () => {
     assert.deepEqual(getIds(withStatus('403')), ['reportEvents', 'readNotification', 'deleteNotification'])
     const { token } = await makeUser(h)
     for (const listed of withStatus('403')) {
@@ -102,14 +102,14 @@ suite('the answers match the OpenAPI document', { timeout: 60_000 }, () => {
 })
 
 suite('GET /api/v1/openapi.json', () => {
-  test('anyone can get the document, and a cache must revalidate its copy before each use', async () => {
+  test('anyone can get the OpenAPI document, and caches must revalidate their copies before each use', async () => {
     const { status, headers, body } = await h.call('GET', '/api/v1/openapi.json')
     assert.equal(status, 200)
     assert.equal(headers['cache-control'], 'no-cache')
     assert.deepEqual(body, JSON.parse(JSON.stringify(document)))
   })
 
-  test('a request with the ETag of the current document gets 304', async () => {
+  test('a request with the ETag of the current OpenAPI document gets 304', async () => {
     const { headers } = await h.call('GET', '/api/v1/openapi.json')
     const again = await h.call('GET', '/api/v1/openapi.json', { headers: { 'if-none-match': headers.etag! } })
     assert.equal(again.status, 304)

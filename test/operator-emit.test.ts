@@ -24,7 +24,7 @@ describe('courtside emit', () => {
     data: { game_id: 77, creator_id: 1, player_ids: [], starts_at: '2026-01-19T18:00:00+01:00' },
   })
 
-  test('emit accepts a file with one event, an array or one event per line, and exits with 1 if an event is rejected', async () => {
+  test('emit accepts a file with one event, with an array of events or with one event on each line, and exits with 1 if the service rejects an event', async () => {
     const emit = (path: string) => runCommand('emit', path, '--url', `${service.address}/`, '--json')
     for (const content of [
       event('1'),
@@ -51,8 +51,8 @@ describe('courtside emit', () => {
   })
 
   test('emit splits 100 events into several batches if their size exceeds the limit for one batch', async () => {
-    // The service ignores unknown members, but the bytes of these members count towards the size of a batch. "é" has
-    // two bytes.
+    // The unknown member `note` makes each event large. The service ignores this member, but its bytes count towards
+    // the size of a batch. In UTF-8, "é" has two bytes.
     const large = Array.from({ length: 100 }, (_, index) => ({ ...event(`large ${index}`), note: 'é'.repeat(10_000) }))
     const { code, output, errors } = await runCommand(
       'emit',
@@ -68,7 +68,7 @@ describe('courtside emit', () => {
     )
   })
 
-  test('emit exits with 1 and an error if no node answers', async () => {
+  test('emit prints an error and exits with 1 if no node answers', async () => {
     const { code, errors } = await runCommand(
       'emit',
       await writeInput('event', event('8')),
@@ -78,7 +78,7 @@ describe('courtside emit', () => {
     assert.deepEqual([code, errors], [1, 'No node answers at http://127.0.0.1:9.\n'])
   })
 
-  test('emit exits with 1 and an error if a proxy or another program answers', async () => {
+  test('emit prints an error and exits with 1 if a proxy or another program answers', async () => {
     for (const status of [502, 200]) {
       const other = await startServer((_, response) => response.writeHead(status).end('<h1>Hello</h1>'))
       const { code, errors } = await runCommand('emit', await writeInput('event', event('9')), '--url', other.url)
@@ -90,7 +90,7 @@ describe('courtside emit', () => {
     }
   })
 
-  test('emit exits with 1 and an error if the node refuses the key', async () => {
+  test('emit prints an error and exits with 1 if the node refuses the key', async () => {
     const env = { ...settingsFor(h.database.url), INTAKE_KEYS: JWT_SECRET }
     const { code, errors } = await courtside(
       ['emit', await writeInput('event', event('10')), '--url', service.address],

@@ -29,7 +29,7 @@ describe('every command', () => {
     })
   }
 
-  test('courtside --help lists every command, and a command without its argument exits with 64', async () => {
+  test('courtside --help lists every command, and a command without a required argument exits with 64', async () => {
     const { code, output } = await courtside(['--help'])
     assert.equal(code, 0)
     for (const name of commands) assert.ok(output.includes(`  ${name.split(' ')[0]} `))
@@ -70,7 +70,7 @@ describe('users', () => {
   const addWrongGuesses = (email: string) => h.database.sql`
     update sign_in_code set wrong_guesses = 50 where email = ${email}`
 
-  test('users unlock resets the wrong guesses and the wait for the next code', async () => {
+  test('users unlock resets the number of wrong guesses and the wait for the next code', async () => {
     const { email } = await makeUser(h)
     await requestCode({ email })
     await addWrongGuesses(email)

@@ -38,8 +38,8 @@ describe('three processes', () => {
   type CallOptions = { body?: unknown; token?: string; at?: number }
 
   /**
-   * Sends a request to the service at the index `at`. Without `at`, the requests go in turn to the two services with
-   * the role `all`.
+   * Sends a request to the service at the index `at`. Without `at`, the function sends the requests in turn to the two
+   * services with the role `all`.
    */
   async function call(method: string, path: string, { body, token, at }: CallOptions = {}) {
     turn += 1
@@ -69,7 +69,7 @@ describe('three processes', () => {
     return { email, token: body.access_token, id: me.body.data.id }
   }
 
-  test('three workers together send each mail exactly once', async () => {
+  test('if three workers run, each mail is sent exactly once', async () => {
     const emails = Array.from({ length: 10 }, newEmail)
     await Promise.all(emails.map(email => call('POST', '/api/v1/auth/request-otp', { body: profile(email) })))
     for (const email of emails) await readMailedCode(email)
@@ -91,7 +91,7 @@ describe('three processes', () => {
     }
   })
 
-  test('both processes accept a token, and concurrent refreshes at both return the same new token', async () => {
+  test('both processes accept a token, and concurrent refreshes at both processes return the same new token', async () => {
     const { token } = await signUp()
     const answers = await Promise.all([0, 1, 0, 1].map(at => call('POST', '/api/v1/auth/refresh', { token, at })))
     const tokens = new Set(answers.map(answer => answer.body.access_token))
@@ -137,7 +137,7 @@ describe('three processes', () => {
     assert.deepEqual([message.event, message.data.type], ['notification', 'game_joined'])
   })
 
-  test('if three processes poll for due times, each reminder and each start is still announced exactly once', async () => {
+  test('if three processes poll for due times, each reminder and each start is announced exactly once', async () => {
     const [creator, player] = [await signUp(), await signUp()]
     const started = Date.now()
     const event = {
@@ -157,7 +157,8 @@ describe('three processes', () => {
     const listTypes = async (token: string): Promise<string[]> =>
       (await call('GET', '/api/v1/notifications', { token })).body.data.map((item: { type: string }) => item.type)
     await waitUntil(async () => (await listTypes(creator.token)).includes('game_started'))
-    // Each process polls once a second, so all of them have polled since the start was due.
+    // Each process polls once a second. After this delay, each process has polled at least once since the start was
+    // due.
     await delay(started + 6_500 - Date.now())
     for (const { token } of [creator, player])
       assert.deepEqual(await listTypes(token), ['game_started', 'game_reminder'])

@@ -7,13 +7,13 @@ import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { signUp } from './support/scenario.ts'
 
-// Any sequence of UTF-16 code units, including NUL and lone surrogates.
+// Generates any sequence of UTF-16 code units, including NUL and lone surrogates.
 const anyText = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.string({ unit: fc.nat({ max: 0xffff }).map(unit => String.fromCharCode(unit)) }),
   fc.string(),
 )
-// The characters that Node allows in a header value.
+// Generates text that Node allows in a header value.
 const headerText = fc.oneof(
   fc.string(),
   fc.string({
@@ -66,7 +66,7 @@ describe('preferredLanguage', () => {
   const weight = fc.oneof(fc.constantFrom('', ';q=0', ';q=1', ';q=0.5', ';q=', ';q=x', ';q=9', ';Q=0.1'), headerText)
   const header = fc.array(fc.tuple(range, weight)).map(ranges => ranges.map(parts => parts.join('')).join(','))
 
-  test('`preferredLanguage` returns French or English for any header, and English only if it contains "en" or "*"', () => {
+  test('`preferredLanguage` returns French or English for any header, and English only if the header contains "en" or "*"', () => {
     fc.assert(
       fc.property(fc.oneof(header, headerText), text => {
         const language = preferredLanguage(text)
@@ -100,14 +100,14 @@ describe('arbitrary input over HTTP', () => {
     test(`${method} ${url} answers any body with 200, or with a 422 that names the invalid fields`, async () => {
       const { token } = await signUp(h)
       const body = fc.oneof(
-        // One field is arbitrary and the others are valid, so the checks of the other fields run too.
+        // One field is arbitrary and all other fields are valid, so the answer depends only on the arbitrary field.
         fc.tuple(fc.constantFrom(...names), anyValue).map(([name, value]) => ({ ...fields, [name]: value })),
         fc.record(Object.fromEntries(names.map(name => [name, anyValue])), { requiredKeys: [] }),
         anyValue,
       )
       await fc.assert(
         fc.asyncProperty(body, async value => {
-          // Without this step, most sign-ups would be refused because of the cooldown.
+          // The clock moves past the cooldown of 60 s. Otherwise the service would refuse most of the sign-ups.
           if (url.endsWith('request-otp')) h.clock.advance(60_000)
           const answer = await h.call(method, url, { token, body: JSON.stringify(value) })
           assert.ok([200, 422].includes(answer.status), `${answer.status} ${answer.text}`)
@@ -122,7 +122,7 @@ describe('arbitrary input over HTTP', () => {
     })
   }
 
-  test('any text as page, per_page or before_id gets a 200, or a 422 that names the parameter', async () => {
+  test('a list request with any text as page, per_page or before_id gets a 200, or a 422 that names the parameter', async () => {
     const { token } = await signUp(h)
     const number = fc.oneof(
       anyText.filter(isStorable),
@@ -144,7 +144,7 @@ describe('arbitrary input over HTTP', () => {
     )
   })
 
-  test('any query string gets a 200 or a 422', async () => {
+  test('a list request with any query string gets a 200 or a 422', async () => {
     const { token } = await signUp(h)
     await fc.assert(
       fc.asyncProperty(fc.webQueryParameters({ size: 'large' }), async query => {
@@ -161,7 +161,7 @@ describe('arbitrary input over HTTP', () => {
     await makeNotifications(h, mine.id, 1)
     const segment = fc
       .oneof(anyText.filter(isStorable).map(encodeURIComponent), fc.webSegment(), fc.bigInt().map(String))
-      // The HTTP client removes the segments `.` and `..` from a path.
+      // The HTTP client removes the segments `.` and `..` from a path, so the test does not send these segments.
       .filter(text => !/^(\.|%2e){1,2}$/i.test(text))
     await fc.assert(
       fc.asyncProperty(segment, async id => {

@@ -16,7 +16,7 @@ async function findPurpose(email: string): Promise<string | undefined> {
 }
 
 describe('200', () => {
-  test('a sign-up, a sign-in and a sign-in with an unknown address get the same answer', async () => {
+  test('code requests for a sign-up, for a sign-in and for an unknown address get the same answer', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
     const answers = [
@@ -32,7 +32,7 @@ describe('200', () => {
     }
   })
 
-  test('Retry-After is the wait until the next code, for known and unknown addresses alike', async () => {
+  test('the header Retry-After states the wait until the next code, for known and unknown addresses alike', async () => {
     const { email } = await signUp(h)
     h.clock.advance(60_000)
     for (const body of [profile(newEmail()), { email }, { email: newEmail() }]) {
@@ -43,7 +43,7 @@ describe('200', () => {
     }
   })
 
-  test('Retry-After grows with wrong guesses, for known and unknown addresses alike', async () => {
+  test('the header Retry-After grows with the number of wrong guesses, for known and unknown addresses alike', async () => {
     const { email } = await signUp(h)
     for (const body of [{ email }, { email: newEmail() }]) {
       for (let round = 0; round < 3; round += 1) {
@@ -227,7 +227,7 @@ describe('429 wait', () => {
     const { email } = await signUp(h)
     const waits: number[] = []
     for (let round = 0; round < 14; round += 1) {
-      // The longest wait is four hours, so the service sends a code in each round.
+      // The clock moves forward by four hours, which is the longest wait. So the service sends a code in each round.
       h.clock.advance(4 * 3_600_000)
       const sent = await requestCode({ email })
       assert.equal(sent.status, 200)

@@ -37,7 +37,7 @@ describe('notifications', () => {
 })
 
 describe('codes', () => {
-  test('prune deletes an address one day after its last code, or after 30 days if the address has wrong guesses', async () => {
+  test('prune deletes the row of an address one day after its last code, or after 30 days if the address has wrong guesses', async () => {
     const [idle, guessed] = [newEmail(), newEmail()]
     for (const email of [idle, guessed]) await h.call('POST', '/api/v1/auth/request-otp', { body: { email } })
     const wrong = otherThan(await queuedCode(h, guessed))
@@ -72,7 +72,7 @@ describe('sessions, counters and events', () => {
     )
   })
 
-  test('prune deletes throttle counters after their window, and event records after 90 days', async () => {
+  test('prune deletes throttle counters after the end of their window, and event records after 90 days', async () => {
     await h.call('POST', '/api/v1/auth/verify-otp', { body: {}, remoteAddress: '192.0.2.77' })
     await h.database.sql`
       insert into event (key, digest, type, received_at) values ('\\x01', '\\x02', 'game_full', ${h.clock.now()})`

@@ -47,7 +47,7 @@ describe('the polling loop of a worker', () => {
     assert.deepEqual(await countOverdue(h.database.sql, h.clock.now()), { waiting: 2, oldestSeconds: 45 })
   })
 
-  test('the polling loop processes a backlog without pauses, and after `stop` leaves the rest of the backlog', async () => {
+  test('the polling loop processes a backlog without pauses, and does not process the rest of the backlog after `stop`', async () => {
     const player = await makePlayer(h)
     for (let count = 0; count < 120; count += 1) await createGame(startIn(30_000), [player])
     h.clock.advance(30_000)
@@ -66,7 +66,7 @@ describe('the polling loop of a worker', () => {
 })
 
 describe('REMINDER_OFFSETS', () => {
-  test('REMINDER_OFFSETS accepts seconds, and two equal offsets give one reminder', async () => {
+  test('REMINDER_OFFSETS accepts seconds, and the equal offsets 1d and 24h give only one reminder', async () => {
     const player = await makePlayer(h)
     const gameId = await createGame(startIn(3 * DAY_MS), [player])
     assert.equal((await readSchedule(gameId)).length, 4)

@@ -48,7 +48,7 @@ async function explain(work: (sql: Sql) => Promise<unknown>): Promise<string[]> 
       const { rows } = await client.query(`explain ${text}`, bound)
       plans.push(rows.map(row => row['QUERY PLAN']).join('\n'))
     }
-    // `fireDue` sends its second statement only if the first statement returns a game.
+    // `fireDue` sends its second statement only if the first statement returns a game, so this function returns a game.
     if (/^\s*select\s+id/.test(text)) return [{ id: 7, creator_id: 1, player_ids: [1], starts_at: GAME.startsAt }]
     return /count/.test(text) ? [{ due: 0, oldest: null }] : []
   }
@@ -70,7 +70,7 @@ describe('each statement reads only the rows of the schedule that it needs', () 
       1,
       sql => planReminders(sql, new Map([[7, GAME]]), [moved], { ...CLOCK, reminderOffsets: [{ days: 1 }] }),
     ],
-    ['replacing our reminder with a producer’s reminder', 1, sql => replaceByProducerReminder(sql, [GAME], NOW)],
+    ['replacing a planned reminder with a producer’s reminder', 1, sql => replaceByProducerReminder(sql, [GAME], NOW)],
   ]
   for (const [name, count, work] of statements) {
     test(`${name} does not scan a whole table`, async () => {

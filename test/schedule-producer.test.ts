@@ -8,7 +8,7 @@ const h = harness()
 const { startIn, fireAllDue, advanceAndFire, gameEvent, createGame, changeGame, readSchedule } = schedule(h)
 
 describe('an event of a producer about a start or a reminder', () => {
-  test('if both the producer and the schedule report a start, in either order, it is announced exactly once', async () => {
+  test('if a producer reports a start before or after the schedule fires it, the start is announced exactly once', async () => {
     for (const producerFirst of [true, false]) {
       const players = [await makePlayer(h)]
       const startsAt = startIn(HOUR_MS)
@@ -21,7 +21,7 @@ describe('an event of a producer about a start or a reminder', () => {
     }
   })
 
-  test('a producer’s reminder has no effect after our own reminder for the same start, and our later reminders stay', async () => {
+  test('after the schedule fired a reminder, a producer’s reminder for the same start has no effect, and later planned reminders stay', async () => {
     const players = [await makePlayer(h)]
     const startsAt = startIn(2 * DAY_MS)
     const gameId = await createGame(startsAt, players)
@@ -31,7 +31,7 @@ describe('an event of a producer about a start or a reminder', () => {
     assert.deepEqual(await readTypes(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
   })
 
-  test('a producer’s first reminder replaces our next reminder, and the producer’s second reminder has no effect', async () => {
+  test('a producer’s first reminder replaces the next planned reminder, and the producer’s second reminder has no effect', async () => {
     const players = [await makePlayer(h)]
     const startsAt = startIn(2 * DAY_MS)
     const gameId = await createGame(startsAt, players)
@@ -45,7 +45,7 @@ describe('an event of a producer about a start or a reminder', () => {
     assert.deepEqual(await readTypes(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
   })
 
-  test('a producer’s reminder replaces all of our overdue reminders', async () => {
+  test('a producer’s reminder replaces all overdue reminders of the game', async () => {
     const players = [await makePlayer(h)]
     const startsAt = startIn(2 * DAY_MS)
     const gameId = await createGame(startsAt, players)
@@ -55,7 +55,7 @@ describe('an event of a producer about a start or a reminder', () => {
     assert.deepEqual(await readSchedule(gameId), ['game_started'])
   })
 
-  test('if a game’s first event is a producer’s reminder, it replaces our first reminder, unless the game then moves', async () => {
+  test('if a game’s first event is a producer’s reminder, this event replaces the first planned reminder, unless the game moves afterwards', async () => {
     const players = [await makePlayer(h)]
     const known = newGameId()
     const startsAt = startIn(2 * DAY_MS)

@@ -45,8 +45,8 @@ describe('two processes that fire at the same time', () => {
         isMove
           ? changeGame(gameId, startIn(2 * HOUR_MS), [player])
           : changeGame(gameId, startsAt, [player], { type: 'game_cancelled', actor_id: player })
-      // In half of the rounds, the change of the game begins before the firing. The time between the two grows from
-      // round to round.
+      // In half of the rounds, the change of the game begins before the firing. The time between the change and the
+      // firing grows from round to round.
       const early = round % 4 < 2 ? changed() : undefined
       for (let turns = 0; early && turns < round / 4; turns += 1) await new Promise(setImmediate)
       const firing = Promise.all([fireAllDue(), fireAllDue(other)])
@@ -104,7 +104,7 @@ describe('two processes that fire at the same time', () => {
     await h.database.sql.begin(async tx => {
       const settings = { now: h.clock.now(), timeZone: 'Europe/Paris', reminderOffsets: [] }
       await ingestEvents(tx, [cancelled as Exclude<typeof cancelled, Error>], settings)
-      // Meanwhile the start of the other game is announced.
+      // The open transaction does not delay the announcement of the other game's start.
       assert.equal(countAnnounced(await fireAllDue(other)), 1)
     })
     assert.deepEqual(await fireAllDue(other), [])

@@ -108,7 +108,7 @@ describe('changes of a game', () => {
     assert.equal(await advanceAndFire(2 * DAY_MS), 2)
   })
 
-  test('a player who left gets no reminder, and a player who joined gets one', async () => {
+  test('a player who left gets no reminder, and a player who joined gets a reminder', async () => {
     const [anna, bob, chloe] = await makeFourPlayers(h)
     const startsAt = startIn(3 * HOUR_MS)
     const gameId = await createGame(startsAt, [anna, bob])
@@ -119,7 +119,7 @@ describe('changes of a game', () => {
     assert.deepEqual(reminded, [true, false, true])
   })
 
-  test('after a cancellation neither reminders nor the start are announced, and a later event plans no due times', async () => {
+  test('after a cancellation neither reminders nor the start are announced, and a later event of the game plans no due times', async () => {
     const players = [await makePlayer(h)]
     const startsAt = startIn(3 * HOUR_MS)
     const gameId = await createGame(startsAt, players)
@@ -185,7 +185,7 @@ describe('events between a due time and its firing', () => {
     )
   })
 
-  test('a player who deletes their account gets no reminder, and the other players get one', async () => {
+  test('a player who deletes their account gets no reminder, and the other players get their reminders', async () => {
     const [anna, bob] = [await makePlayer(h), await makePlayer(h)]
     await createGame(startIn(3 * HOUR_MS), [anna, bob])
     assert.equal(await eraseUser(h.database.sql, anna), true)
@@ -207,7 +207,7 @@ describe('due times after an outage', () => {
     assert.match((await readNotifications(h, player))[0]!.message, /^Votre partie commence aujourd'hui à/)
   })
 
-  test('after a game’s start no reminder is sent, but the start is still announced up to 15 minutes late', async () => {
+  test('after a game’s start no overdue reminder is sent, but a start that is at most 15 minutes overdue is announced', async () => {
     for (const [lateMs, types] of [
       [15 * 60_000 - 1_000, ['game_started']],
       [15 * 60_000 + 1_000, []],

@@ -45,7 +45,7 @@ test('`migrate` refuses a database with a newer migration or a newer version of 
 
 test('`migrate` refuses a PostgreSQL server that is too old, with an error that names both versions', async () => {
   const database = await testDatabase()
-  // This function makes the server report an old version.
+  // This function replaces `current_setting` in the test database, so the server reports an old version.
   await database.sql`
     create function current_setting(name text) returns text language sql
     return case name when 'server_version' then '14.13' when 'server_version_num' then '140013' end`

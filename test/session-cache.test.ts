@@ -49,7 +49,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
 
   test('a request with a cached token skips the two statements of the session look-up, but not the route’s own statement', async () => {
     const { token } = await makeUser(h)
-    // The statements look up the session, record the first use of the token, and count the notifications.
+    // The three statements look up the session, record the first use of the token, and count the unread notifications.
     assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 3)
     assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 1)
   })
@@ -98,7 +98,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
   test('while the listener is down no session is cached, and the cache is empty when the listener is up again', async () => {
     const { token } = await makeCachedUser()
     const listener = other.ctx.listener!
-    /** Counts the statements of a request that is sent when the listener next goes up or down. */
+    /** Sends a request when the listener next goes up or down. @returns the number of statements of the request */
     const countAt = (change: 'onUp' | 'onDown') =>
       new Promise<number>(resolve => {
         let first = true
@@ -112,13 +112,14 @@ describe('the session cache', { timeout: 60_000 }, () => {
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'courtside-listener'`
     assert.equal(await whenDown, 2)
-    // The session that was looked up while the listener was down was not cached.
+    // Each of the two requests looks up the session and counts the unread notifications. If the first request had
+    // cached the session, the second request would need only one statement.
     assert.equal(await whenUp, 2)
     assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 1)
     await waitUntilUp(h.ctx.listener!)
   })
 
-  test('a cached token is refused from the end of its 30 s of grace on, and from its exp on', async () => {
+  test('a cached token is refused as soon as its grace period of 30 s has ended or its exp is reached', async () => {
     const { token } = await makeUser(h)
     await h.call('POST', '/api/v1/auth/refresh', { token })
     assert.equal(await getStatus(other, token), 200)
@@ -134,7 +135,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
     assert.equal(await getStatus(other, expiring), 401)
   })
 
-  test('the first use of a refreshed token reads the session from the database and is recorded', async () => {
+  test('the first request with a refreshed token reads the session from the database and records the use of the token', async () => {
     const { token } = await makeCachedUser()
     const next = (await h.call('POST', '/api/v1/auth/refresh', { token })).body.access_token
     assert.equal(await getStatus(other, next), 200)

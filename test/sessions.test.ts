@@ -76,7 +76,7 @@ describe('refresh', () => {
     assert.equal(await getMeStatus(next), 200)
   })
 
-  test('the grace of a refreshed token ends after 30 s, or earlier at the exp of this token', async () => {
+  test('the grace period of a refreshed token ends after 30 s, or earlier at the exp of this token', async () => {
     const { token } = await signUp(h)
     h.clock.advance(60 * MINUTES - 10 * SECONDS)
     await renew(token)
@@ -86,7 +86,7 @@ describe('refresh', () => {
     assert.equal(await getMeStatus(token), 401)
   })
 
-  test('a second refresh of a token within 30 s returns the session’s newest token, even if that is two generations newer', async () => {
+  test('a second refresh of a token within 30 s returns the session’s newest token, even if the newest token is two generations newer', async () => {
     const { token: first } = await signUp(h)
     const second = await renew(first)
     assert.equal(await renew(first), second)
@@ -132,7 +132,7 @@ describe('refresh', () => {
     }
   })
 
-  test('the grace of a token begins when its direct successor is issued, not when a later token is issued', async () => {
+  test('the grace period of a token begins when its direct successor is issued, not when a later token is issued', async () => {
     const { token: first } = await signUp(h)
     const second = await renew(first)
     h.clock.advance(20 * SECONDS)

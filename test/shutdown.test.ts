@@ -60,7 +60,7 @@ test('SIGTERM ends a starting node that waits for the migration of another proce
   const database = await testDatabase()
   await database.sql`delete from migration where name not like '%.sql'`
   await database.sql.begin(async tx => {
-    // The transaction takes the advisory lock that a migration takes.
+    // The transaction takes the advisory lock of the migrations, so the node waits for this lock.
     await tx`select pg_advisory_xact_lock(4217336001)`
     const child = run(['serve'], { PORT: '0', ...settingsFor(database.url) })
     await waitUntil(async () => {

@@ -9,7 +9,10 @@ import { waitUntil } from './support/wait-until.ts'
 
 const isUnavailable = (error: unknown) => error instanceof AppError && error.code === 'unavailable'
 
-/** Connects to a database through a proxy, with one connection of each kind and a short `maxSilenceMs`. */
+/**
+ * Connects to a database through a proxy, with a short `maxSilenceMs`. There is one connection for transactions, and
+ * one connection for all other statements.
+ */
 async function connectThroughProxy() {
   const database = await testDatabase()
   const proxy = await startProxy(new URL(database.url))
@@ -83,7 +86,7 @@ test('a transaction on a server that became read-only fails, and the next transa
   await database.drop()
 })
 
-test('a statement that a read-only server refuses retires its connection, but a division by zero does not', async () => {
+test('if a read-only server refuses a statement, the connection of the statement is retired; a division by zero retires no connection', async () => {
   const database = await testDatabase()
   const name = new URL(database.url).pathname.slice(1)
   const sql = connect(database.url, { connections: 1 })

@@ -66,7 +66,7 @@ describe('a statement that fails', () => {
     const before = await readProfile()
     await assert.rejects(update(0), { code: '22012' })
     assert.deepEqual(await readProfile(), before)
-    // After the rollback, the prepared statements of the connection still work.
+    // The rollback does not invalidate the prepared statements of the connection.
     await update(1)
     assert.deepEqual(await readProfile(), [{ locale: 'en', first_name: 'Zoé' }])
   })

@@ -133,7 +133,8 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       })
       for (const stream of streams) {
         let last = await stream.next()
-        // If the listener reconnects quickly, the stream first sends an earlier `sync` and other events.
+        // If the listener reconnects quickly, the stream sends another `sync` and other events before the expected
+        // `sync`.
         for (let events = 0; events < MAX_EVENTS && !isFinalSync(last); events += 1) last = await stream.next()
         assert.deepEqual(last.data, { unread_count: 2, latest_id: ids[1] })
       }
@@ -145,7 +146,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       }
     })
 
-    test('if a session ends while the listener has no connection, its streams end after the reconnection', async () => {
+    test('if a session ends while the listener has no connection, the streams of the session end after the reconnection', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
       const stream = await openSynced(at.there, user.token)
       const stays = await openSynced(at.there, other.token)

@@ -11,7 +11,10 @@ import { countStatements } from './support/statements.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-/** One test stores 500 notifications. The stream sends each of them, and at most one unread count for each. */
+/**
+ * The greatest number of events that a test reads. One test stores 500 notifications, and the stream sends at most one
+ * unread count for each notification.
+ */
 const MAX_EVENTS = 1_000
 
 /** If a client reads nothing, the service must close its stream before this many MiB of notifications are sent. */
@@ -67,7 +70,7 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
       await assertNext(await open(at.there, user.token), 'sync', { unread_count: 2, latest_id: last })
     })
 
-    test('streams at both processes send the notification of an event and then the count, whichever process got the event', async () => {
+    test('streams at both processes send the notification of an event and then the unread count, whichever process received the event', async () => {
       const [creator, player] = [await makeUser(h), await makeUser(h)]
       const streams = [await openSynced(at.here, creator.token), await openSynced(at.there, creator.token)]
       const players = { creator_id: creator.id, player_ids: [creator.id, player.id], actor_id: player.id }
@@ -163,7 +166,7 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
       await assertNext(stream, 'sync', { unread_count: 1, latest_id: id })
     })
 
-    test('a change in the inbox of a user without a stream causes no statement, and streams of others do not send it', async () => {
+    test('a change in the inbox of a user without a stream causes no statement, and the streams of other users do not send this change', async () => {
       const [user, other] = [await makeUser(h), await makeUser(h)]
       const stream = await openSynced(at.there, user.token)
       const statements = await countStatements(second.ctx, async () => {

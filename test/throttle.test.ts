@@ -129,7 +129,7 @@ describe('the client for which the throttle counts a request', () => {
   })
 })
 
-test('two processes share the counters of the throttle, because these are in the database', async () => {
+test('two processes share the counters of the throttle, because the counters are in the database', async () => {
   const client = newAddress()
   for (let count = 0; count < 5; count += 1) await requestCode(client)
   const other = await anotherApp(h, { THROTTLE_REQUEST_OTP: '5' })

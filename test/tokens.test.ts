@@ -61,7 +61,7 @@ describe('401', () => {
     assert.equal((await h.call('GET', '/api/v1/auth/me', { headers: { cookie: `token=${token}` } })).status, 401)
   })
 
-  test('a token without one of its claims, or with a claim of a wrong type or value, gets 401', async () => {
+  test('a token without one of its claims, or with a claim of a wrong type or value, is refused with 401', async () => {
     const { token } = await signUp(h)
     const header = readHeader(token)
     const claims = readPayload(token)
@@ -86,7 +86,7 @@ describe('401', () => {
     }
   })
 
-  test('a token whose header chooses another algorithm or key gets 401', async () => {
+  test('a token whose header names another algorithm or key is refused with 401', async () => {
     const { token } = await signUp(h)
     const header = readHeader(token)
     const claims = readPayload(token)
@@ -119,7 +119,7 @@ describe('401', () => {
     for (const bad of forged) assert.equal(await getStatus(`Bearer ${bad}`), 401, bad)
   })
 
-  test('a token that is cut, doubled, padded or has one bit flipped gets 401', async () => {
+  test('a token that is cut, doubled or padded, or that has one flipped bit, is refused with 401', async () => {
     const { token } = await signUp(h)
     const [header, claims, signature] = token.split('.') as [string, string, string]
     const flipped = Buffer.from(signature, 'base64url')
@@ -139,7 +139,7 @@ describe('401', () => {
     }
   })
 
-  test('the token of a deleted user gets 401', async () => {
+  test('the token of a deleted user is refused with 401', async () => {
     const { email, token } = await signUp(h)
     await h.database.sql`delete from app_user where email = ${email}`
     assert.equal(await getStatus(`Bearer ${token}`), 401)
@@ -168,7 +168,7 @@ describe('rotation of JWT_SECRET', () => {
     assert.equal(createTokens(newer).read(old, now), undefined)
   })
 
-  test('sign-in codes that were hashed and sealed with the old secret still work', () => {
+  test('after a rotation, the service accepts sign-in codes that were hashed and sealed with the old secret', () => {
     const id = claims.sid
     assert.equal(rotated.matches(older.mac(id, '1234'), id, '1234'), true)
     assert.equal(rotated.matches(older.mac(id, '1234'), id, '1235'), false)

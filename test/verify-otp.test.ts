@@ -51,7 +51,7 @@ describe('200', () => {
     assert.equal(user!.first_name, 'Paul')
   })
 
-  test('the right code works at the fifth attempt', async () => {
+  test('the right code is accepted at the fifth attempt', async () => {
     const email = newEmail()
     await requestCode(profile(email))
     const code = await queuedCode(h, email)
@@ -82,7 +82,7 @@ describe('200', () => {
     })
   }
 
-  test('the right code works until 15 minutes have passed, and not afterwards', async () => {
+  test('the right code is accepted until 15 minutes have passed, and not afterwards', async () => {
     const email = newEmail()
     await requestCode(profile(email))
     const code = await queuedCode(h, email)
@@ -104,7 +104,7 @@ describe('422 otp_invalid', () => {
     errors: { code: ['Ce code est incorrect ou a expiré.'] },
   }
 
-  test('a wrong, exhausted or used code, a decoy and an unknown address all get the same answer', async () => {
+  test('verify-otp gives the same answer to a wrong, exhausted or used code, to a decoy code and to an unknown address', async () => {
     const email = newEmail()
     await requestCode(profile(email))
     const code = await queuedCode(h, email)

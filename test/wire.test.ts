@@ -43,7 +43,7 @@ describe('paths and methods', () => {
 })
 
 describe('headers', () => {
-  test('every answer, including errors, has a request id, no-store and the security headers', async () => {
+  test('every answer, including errors, has a request id, the header Cache-Control: no-store, and the security headers', async () => {
     for (const url of ['/api/v1/auth/me', '/nowhere', '/%zz', '/healthz']) {
       const { headers } = await h.call('GET', url)
       assert.match(headers['x-request-id']!, /^[0-9a-f-]{36}$/)
@@ -146,7 +146,7 @@ describe('bodies', () => {
     assert.ok(performance.now() - start < 1_000)
   })
 
-  test('a body that nests deeper than the call stack is accepted', async () => {
+  test('a JSON body whose nesting is deeper than the call stack is accepted', async () => {
     const { token } = await signUp(h)
     const deep = `{"game_level_id":1,"x":${'['.repeat(30_000)}"\\u0041"${']'.repeat(30_000)}}`
     assert.equal((await assessLevel(deep, token)).status, 200)
@@ -181,7 +181,7 @@ describe('on a real socket', () => {
     }
   })
 
-  test('a chunked body over the limit gets 413', async () => {
+  test('a request whose chunked body exceeds the limit gets 413', async () => {
     const { token } = await signUp(h)
     const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
     const answer = await exchange(
@@ -202,7 +202,8 @@ describe('on a real socket', () => {
     const [, response] = await arrived
     socket.destroy()
     await once(response, 'close')
-    // If there were an error, the process would log it within a few round trips to the database.
+    // Each of these requests makes a round trip to the database. If there were an error, the process would log the
+    // error during these requests.
     for (let turn = 0; turn < 10; turn += 1) await h.call('GET', '/readyz')
     assert.deepEqual(
       h.logged.filter(line => line.level === 50),

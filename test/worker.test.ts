@@ -22,7 +22,7 @@ function slowTask() {
   }
 }
 
-/** Adds a job `witness` that the given worker has already locked. */
+/** Adds a job `witness`, and locks the job for the given worker. */
 async function addLockedJob({ sql }: Outbox, worker: string): Promise<void> {
   await sql.begin(async sql => {
     const [job] = await sql<{ id: number }>`select id from graphile_worker.add_job('witness')`
@@ -66,8 +66,8 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     await box.sql`select graphile_worker.add_job('slow')`
     await box.work({ slow: slow.task })
     await slow.begun
-    // The job `witness` is locked by a worker that does not exist, and was locked after the slow job. So if only the
-    // age of a lock decided, the slow job would be released before `witness`.
+    // The job `witness` is locked for a worker that does not exist. This lock is newer than the lock on the slow job.
+    // If only the age of a lock decided, the slow job would be released before `witness`.
     const freed = Promise.withResolvers<void>()
     await addLockedJob(box, 'gone')
     const other = await box.work({ slow: slow.task, witness: async () => freed.resolve() })
@@ -117,7 +117,7 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     assert.equal(slow.calls(), 1)
   })
 
-  test('a silent mail server does not delay other tasks of a worker, and the mails go out later', async t => {
+  test('a silent mail server does not delay other tasks of a worker, and the worker sends the mails when the server replies again', async t => {
     const box = await outbox(t, 'silent')
     await Promise.all(['a', 'b', 'c', 'd', 'e'].map(name => box.ask(`${name}@example.com`)))
     const reminded = Promise.withResolvers<void>()

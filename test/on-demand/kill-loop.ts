@@ -29,7 +29,8 @@ describe('processes that are killed with SIGKILL', () => {
       THROTTLE_REQUEST_OTP: '1000000',
     }
     const services = await Promise.all([startService(env), startService(env)])
-    // This cleanup also runs after a failure. Otherwise the remaining processes would keep the test from ending.
+    // This cleanup runs even if the test fails. Without the cleanup, the remaining processes would keep the test from
+    // ending.
     t.after(async () => {
       await Promise.all(services.map(service => service.stop('SIGKILL')))
       await smtp.close()

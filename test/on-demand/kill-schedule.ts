@@ -24,7 +24,8 @@ test(`if ${ROUNDS} processes are killed, each of ${GAMES} game starts is announc
   const database = await testDatabase()
   const env = { ...settingsFor(database.url), REMINDER_OFFSETS: '2s,4s', TZ: 'Asia/Tokyo' }
   const services = await Promise.all([startService(env), startService(env)])
-  // This cleanup also runs after a failure. Otherwise the remaining processes would keep the test from ending.
+  // This cleanup runs even if the test fails. Without the cleanup, the remaining processes would keep the test from
+  // ending.
   t.after(async () => {
     await Promise.all(services.map(service => service.stop('SIGKILL')))
     await database.drop()

@@ -1,5 +1,6 @@
-// One test for each row of the table in the specification's chapter "Endpoints", and for each sentence of this chapter
-// about accounts and levels. The throttle has its default limits, so each test starts in a new throttle window.
+// This file has one test for each row of the table in the specification's chapter "Endpoints", and for each sentence of
+// this chapter about accounts and levels. The throttle has its default limits, so each test starts in a new throttle
+// window.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
@@ -97,7 +98,7 @@ describe('Endpoints', () => {
     test('"Success: 200 with access_token and is_new_user (see Token result)."', async () => {
       const email = newEmail()
       await requestCode(profile(email))
-      // "Body: email, code."
+      // The body of a request to verify-otp has the members `email` and `code`.
       const answer = await verify({ email, code: await queuedCode(h, email) })
       assert.equal(answer.status, 200)
       assert.deepEqual(Object.keys(answer.body), ['access_token', 'is_new_user'])

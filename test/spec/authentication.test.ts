@@ -1,4 +1,4 @@
-// One test for each sentence of the specification's chapter "Authentication".
+// This file has one test for each sentence of the specification's chapter "Authentication".
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { describe, test } from 'node:test'
@@ -68,7 +68,7 @@ describe('Authentication', () => {
     for (const [method, path, auth] of ENDPOINTS) {
       if (auth === 'no') continue
       const url = path.replace('{id}', '1')
-      // "A client that receives 401 may call POST /auth/refresh", so refresh accepts an expired token.
+      // The endpoint refresh accepts an expired token, so the test does not send an expired token to refresh.
       const tokens = path.endsWith('/refresh') ? [undefined, invalid] : [undefined, expired, invalid]
       for (const sent of tokens) {
         const answer = await h.call(method, url, { token: sent })
@@ -101,13 +101,13 @@ describe('Authentication', () => {
     assert.deepEqual(publicEndpoints, ['request-otp', 'verify-otp', 'game-levels'])
   })
 
-  test('open question: "The delivery of a separate refresh token": there is none, and a refresh renews the access token', async () => {
+  test('open question: "The delivery of a separate refresh token": no refresh token exists, and a refresh renews the access token', async () => {
     const { token } = await signUp(h)
     const { body } = await refresh(token)
     assert.deepEqual(body, { access_token: body.access_token, token_type: 'bearer', expires_in: 3600 })
   })
 
-  test('open question: "the effect of a refresh on the previous token": the token is refused after 30 seconds', async () => {
+  test('open question: "the effect of a refresh on the previous token": the previous token is refused after 30 seconds', async () => {
     const { token } = await makeUser(h)
     h.clock.advance(MINUTE)
     const { access_token } = (await refresh(token)).body

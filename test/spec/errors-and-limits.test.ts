@@ -1,5 +1,5 @@
-// One test for each sentence of the specification's chapters "Errors", "Limits" and "Versioning". The throttle has its
-// default limits, so each test starts in a new throttle window.
+// This file has one test for each sentence of the specification's chapters "Errors", "Limits" and "Versioning". The
+// throttle has its default limits, so each test starts in a new throttle window.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { STATUS } from '../../src/http/failure.ts'
@@ -167,12 +167,12 @@ describe('Limits', () => {
     assert.deepEqual([data.length, meta.per_page, meta.last_page], [20, 20, 2])
   })
 
-  test('open question: "What the throttle is counted against (address, account)": the network address of the client', async () => {
+  test('open question: "What the throttle is counted against (address, account)": the throttle counts the requests of each network address', async () => {
     assert.equal(await countUntilThrottled(() => requestCode({ email: newEmail() }, '192.0.2.1')), 5)
     assert.equal((await requestCode({ email: newEmail() }, '192.0.2.2')).status, 200)
   })
 
-  test('open question: "The response when the 60-second delay has not passed": 429 with Retry-After', async () => {
+  test('open question: "The response when the 60-second delay has not passed": the request gets 429 with Retry-After', async () => {
     const { email } = await signUpCode()
     h.clock.advance(20_000)
     const answer = await requestCode({ email })

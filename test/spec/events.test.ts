@@ -1,4 +1,4 @@
-// One test for each sentence of the specification's chapter "Events".
+// This file has one test for each sentence of the specification's chapter "Events".
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { sendCode } from '../../src/auth/code-email.ts'
@@ -20,7 +20,7 @@ async function readList({ token }: User) {
   return (await h.call('GET', '/api/v1/notifications', { token })).body.data
 }
 
-/** Creates Anna, Bruno, Chloé and David, and the id of a new game. Anna is the creator of the game. */
+/** Creates the users Anna, Bruno, Chloé and David, and the id of a new game. Anna is the creator of the game. */
 async function makeGame() {
   const [anna, bruno, chloe, david] = [
     await makeUser(h, { firstName: 'Anna' }),
@@ -33,7 +33,8 @@ async function makeGame() {
 
 describe('Events', () => {
   // The columns are: type, category, trigger, number of players after the event, actor, recipients, title. The actor is
-  // Bruno (true), Anna (false) or nobody (undefined). The recipients are a 1 or a 0 for Anna, Bruno, Chloé and David.
+  // true for Bruno, false for Anna, and undefined if the event has no actor. The recipients are the numbers of
+  // notifications that Anna, Bruno, Chloé and David get.
   const rows = [
     ['game_joined', 'Matchs', 'a player joins the game', 2, true, [1, 0, 0, 0], 'Un joueur a rejoint la partie'],
     ['game_left', 'Matchs', 'a player leaves the game', 1, true, [1, 0, 0, 0], "Une place s'est libérée"],

@@ -1,4 +1,4 @@
-// One test for each sentence of the specification's chapter "Endpoints" that is about notifications.
+// This file has one test for each sentence of the specification's chapter "Endpoints" that is about notifications.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'
@@ -96,7 +96,7 @@ describe('POST /notifications/{id}/read', () => {
     assert.equal(answer.status, 403)
   })
 
-  test('open question: "Response for an identifier that does not exist": 404', async () => {
+  test('open question: "Response for an identifier that does not exist": the request gets 404', async () => {
     const { token } = await makeUser(h)
     const answer = await h.call('POST', `${URL}/999999/read`, { token })
     assert.deepEqual([answer.status, answer.body], [404, { message: 'Introuvable.', code: 'not_found' }])

@@ -1,5 +1,5 @@
-// One test for each sentence of the specification's chapter "Resources and their fields" that is about a user, a
-// notification or a list.
+// This file has one test for each sentence of the specification's chapter "Resources and their fields" that is about a
+// user, a notification or a list.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'

@@ -1,4 +1,4 @@
-// One test for each sentence of the specification's chapter "States and transitions".
+// This file has one test for each sentence of the specification's chapter "States and transitions".
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from '../support/app.ts'

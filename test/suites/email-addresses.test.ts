@@ -31,7 +31,8 @@ describe('the addresses of isemail', { skip }, () => {
   }
 
   async function requestCode(address: string) {
-    // The suite contains some addresses twice, and an address gets at most one code per minute.
+    // The suite contains some addresses twice, and the service sends at most one code per minute to an address. So the
+    // clock moves forward by a minute before each request.
     h.clock.advance(60_000)
     return h.call('POST', '/api/v1/auth/request-otp', { body: profile(address) })
   }
@@ -64,8 +65,8 @@ function trimmed(address: string): string {
 }
 
 /**
- * Returns the recipient as the mailer sent it, with its domain in punycode. The SMTP server of the tests decodes
- * punycode.
+ * Encodes the domain of a recipient in punycode, because the SMTP server of the tests decodes the punycode that the
+ * mailer sent.
  */
 function inAscii(recipient: string): string {
   const at = recipient.lastIndexOf('@') + 1

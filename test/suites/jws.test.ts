@@ -56,7 +56,7 @@ describe('the JWS examples of RFC 7520 and RFC 7797', { skip }, () => {
       }
     })
 
-    test(`no form of ${name} is accepted as a token even if its key is one of our signing keys`, () => {
+    test(`no form of ${name} is accepted as a token even if the key of this example is a signing key of the service`, () => {
       const example = read(name)
       for (const { kid = 'none', k } of [example.input.key].flat()) {
         if (k === undefined) continue

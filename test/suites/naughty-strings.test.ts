@@ -35,7 +35,7 @@ describe('the big list of naughty strings', { skip }, () => {
     assert.deepEqual(Object.keys(answer.body.errors), fields, describeAnswer(text, answer))
   }
 
-  /** Signs a user up with this name. @returns the profile of the user, or undefined if the name is refused */
+  /** Signs up a user with this name. @returns the profile of the user, or undefined if the name is refused */
   async function signUpAs(name: string) {
     const email = newEmail()
     const requested = await h.call('POST', REQUEST, { body: { ...profile(email), first_name: name, last_name: name } })
@@ -133,7 +133,7 @@ describe('the big list of naughty strings', { skip }, () => {
       ] as const) {
         const answer = await send(h, body)
         if (text === '') assertRefused(text, answer, 'id', 'source')
-        // The list contains four strings twice.
+        // The list contains four strings twice. The second event with such a string is a duplicate of the first event.
         else if (strings.indexOf(text) === strings.lastIndexOf(text)) {
           assert.equal(answer.status, status, describeAnswer(text, answer))
           assert.deepEqual(answer.body, { id: text, status: outcome, notifications: 0 })
@@ -153,7 +153,8 @@ describe('the big list of naughty strings', { skip }, () => {
         ['DELETE', path],
       ] as const) {
         const answer = await h.call(method, url, { token })
-        // The id may belong to a notification of another user. `inject` removes the segment `.` from a path.
+        // A string that is a valid id may belong to a notification of another user. The test ignores the answer for
+        // `.`, because `inject` removes this segment from a path.
         if (text !== '.')
           assert.ok(answer.status === 404 || (isId && answer.status === 403), describeAnswer(text, answer))
       }

@@ -18,12 +18,13 @@ export type Harness = {
   app: App
   database: TestDatabase
   clock: ReturnType<typeof testClock>
-  /** The comparison of every JSON answer with the schema that its route declares. */
+  /** The result of comparing every JSON answer with the schema that its route declares. */
   answers: AnswerCheck
   /** The log lines, parsed from JSON. */
   logged: Record<string, unknown>[]
   /**
-   * Sends a request through the whole HTTP stack, without a socket. `body` is sent as JSON unless it is a string.
+   * Sends a request through the whole HTTP stack, without a socket. If `body` is a string, it is sent unchanged. Any
+   * other body is sent as JSON.
    * @throws if a JSON answer does not match the schema of its route
    */
   call(method: string, url: string, options?: Call): Promise<Answer>
@@ -32,7 +33,10 @@ export type Harness = {
 type Answer = { status: number; headers: Record<string, string>; body: any; text: string }
 type Call = { token?: string | undefined; body?: unknown; headers?: Record<string, string>; remoteAddress?: string }
 
-/** Creates the app with its real options on a new database. Call this at the top of a test file or suite. */
+/**
+ * Registers hooks that create an app with its real options on a new database before the tests, and close the app after
+ * the tests. Call this function at the top of a test file or suite.
+ */
 export function harness(
   env: Record<string, string> = {},
   overrides: Parameters<typeof createContext>[3] = {},

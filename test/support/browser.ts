@@ -19,12 +19,15 @@ export type Stage = {
   service: Service
   /** Opens a page in a new browser context. Pages share cookies and storage only within the same `page.context()`. */
   visit(options?: BrowserContextOptions): Promise<Page>
-  /** The warnings and errors on the consoles of all pages, and their uncaught errors. */
+  /** The warnings and errors on the consoles of all pages, and the uncaught errors of these pages. */
   complaints: string[]
   sql: Awaited<ReturnType<typeof testDatabase>>['sql']
 }
 
-/** Starts a service with its own database, and a Chromium browser. Call this at the top of a test file. */
+/**
+ * Registers hooks that start a service with its own database and a Chromium browser before the tests, and stop both
+ * after the tests. Call this function at the top of a test file.
+ */
 export function stage(): Stage {
   const s = { complaints: [] as string[] } as Stage
   let browser: Browser
@@ -60,7 +63,7 @@ export function stage(): Stage {
 }
 
 /**
- * Signs a user up on the page, with the code that the development panel shows. Afterwards the page asks for the game
+ * Signs up a user on the page, with the code that the development panel shows. Afterwards the page asks for the game
  * level.
  */
 export async function signUp(page: Page, email: string, firstName = 'Marie'): Promise<void> {

@@ -27,8 +27,8 @@ export function recordRequests(options: CourtsideOptions): {
 }
 
 /**
- * Simulates the storage that browser tabs share. Each call of the returned function returns the storage as one tab sees
- * it. A tab's listeners are called when another tab changes the storage.
+ * Creates a storage that several simulated browser tabs share. Each call of the returned function returns the storage
+ * as one tab sees it. A tab's listeners are called when another tab changes the storage.
  */
 export function createTabs(): () => TokenStorage {
   const shared = memoryStorage()
@@ -51,7 +51,7 @@ export function createTabs(): () => TokenStorage {
   }
 }
 
-/** Starts a server on a free port. @param listener answers the requests */
+/** Starts a server on a free port. @param listener the function that answers the requests */
 export async function startServer(listener: RequestListener): Promise<{ url: string; close(): Promise<void> }> {
   const server = createServer(listener)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

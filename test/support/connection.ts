@@ -6,9 +6,9 @@ import { waitUntil } from './wait-until.ts'
 export type Exchanged = { status: number; text: string }
 
 /**
- * Sends requests one after the other on one connection. If the server closes the connection, the next request opens a
- * new connection. Each call checks that the server sent nothing after the previous answer. So if the last call of a
- * test succeeds, each earlier request got exactly one answer.
+ * Returns a client that sends requests one after the other on one connection. If the server closes the connection, the
+ * next request opens a new connection. Each call of `exchange` checks that the server sent nothing after the previous
+ * answer. So if the last call of a test succeeds, each earlier request got exactly one answer.
  */
 export function httpConnection(port: number) {
   let connection: Awaited<ReturnType<typeof open>> | undefined

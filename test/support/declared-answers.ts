@@ -25,7 +25,10 @@ const ERROR = {
 /** The OpenAPI document is not compared with a schema here, because other tests validate it. */
 const WITHOUT_SCHEMA = ['GET /api/v1/openapi.json 200']
 
-/** Compares every JSON answer of an app with its schema. Call this before `app.ready()`. */
+/**
+ * Adds a hook that compares every JSON answer of an app with the schema of the route. Call this function before
+ * `app.ready()`.
+ */
 export function checkAnswers(app: FastifyInstance<any, any, any, any, any>): AnswerCheck {
   const check: AnswerCheck = { checked: new Set(), violations: [] }
   app.addHook('onSend', (request, reply, payload, done) => {

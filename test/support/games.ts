@@ -5,7 +5,10 @@ import { makeUser } from './factories.ts'
 export const EVENTS = '/internal/v1/events'
 export const BATCH = 'application/cloudevents-batch+json'
 
-/** All types of game events except `game_cancelled`. A cancelled game never changes again. */
+/**
+ * All types of game events except `game_cancelled`. The list omits this type because a cancelled game never changes
+ * again.
+ */
 export const TYPES_EXCEPT_CANCELLATION = [
   'game_created',
   'game_updated',
@@ -47,7 +50,7 @@ export async function makeFourPlayers(h: Harness): Promise<[number, number, numb
   ]
 }
 
-/** Returns a CloudEvent with a new id. By default its `time` is one second after the previous event. */
+/** Returns a CloudEvent with a new id. By default its `time` is one second after the `time` of the previous event. */
 export function cloudEvent(type: string, data: Record<string, unknown>, envelope: Record<string, unknown> = {}) {
   eventCount += 1
   return {

@@ -5,7 +5,10 @@ import type { Service } from './service.ts'
 import type { smtpServer } from './smtp.ts'
 import { waitUntil } from './wait-until.ts'
 
-/** Sends a POST request to a randomly chosen service. @returns undefined if the service did not answer */
+/**
+ * Sends a POST request to a randomly chosen service.
+ * @returns the response, or undefined if the service did not answer
+ */
 export async function post(
   services: Service[],
   path: string,
@@ -21,7 +24,7 @@ export async function post(
   }).catch(() => undefined)
 }
 
-/** Signs a user up with the code from the mail. @returns the user's token */
+/** Signs up a user with the code from the mail. @returns the user's token */
 export async function signUpByMail(
   services: Service[],
   smtp: Awaited<ReturnType<typeof smtpServer>>,
@@ -45,7 +48,7 @@ export async function makePlayers(sql: Database): Promise<number[]> {
 
 /**
  * Requests codes and reports scores until `stop` is called, with four concurrent requests of each kind. Each score is
- * announced to three of the players.
+ * announced to three of the four players.
  * @param maxMs the load fails if `stop` is not called within this time
  * @returns the e-mail addresses and score ids of all acknowledged requests, and the statuses of all answers, as sets
  * that grow while the load runs

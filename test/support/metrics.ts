@@ -18,7 +18,7 @@ export async function scrape(h: Harness) {
   return parseSamples(answer.text)
 }
 
-/** Returns the answer to `GET /metrics` from another app with its own settings. */
+/** Creates another app with the settings `env`. @returns the answer of this app to `GET /metrics` */
 export async function scrapeOther(h: Harness, env: Record<string, string>, databaseUrl?: string) {
   const other = await anotherApp(h, env, databaseUrl)
   return other.call('GET', '/metrics', { token: METRICS_TOKEN }).finally(other.close)

@@ -8,8 +8,8 @@ import type { TestDatabase } from './database.ts'
 import { courtside } from './service.ts'
 
 /**
- * Returns functions for operator commands. They run commands on the database of a test file, and write input files to a
- * temporary folder.
+ * Returns functions for operator commands. The functions run commands on the database of a test file, and write input
+ * files to a temporary folder.
  */
 export function operatorCommands(h: { database: TestDatabase }) {
   let folder: string
@@ -27,7 +27,7 @@ export function operatorCommands(h: { database: TestDatabase }) {
       assert.equal(code, 0, errors)
       return JSON.parse(output)
     },
-    /** Writes an input file. @returns its path */
+    /** Writes an input file. @returns the path of the file */
     async writeInput(name: string, content: unknown): Promise<string> {
       const path = join(folder, name)
       await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))

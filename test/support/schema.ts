@@ -1,7 +1,7 @@
 import type { Sql } from '../../src/db/sql.ts'
 
 /**
- * Describes the database schema as text: tables with their columns, constraints and indexes, and whether they are
+ * Describes the database schema as text: tables with their columns, constraints and indexes, and whether a table is
  * unlogged. The function reads PostgreSQL's system catalog, and its result is the same on PostgreSQL 15 and 18. pg_dump
  * cannot replace this function, because the embedded PostgreSQL does not include pg_dump. The output of pg_dump also
  * differs between versions.

@@ -50,7 +50,9 @@ export async function startService(env: Record<string, string>, root?: string): 
   }
 }
 
-/** Copies the program into a folder, so a test can change its files. The copy shares the installed packages. */
+/**
+ * Copies the program into a folder, so a test can change the files of the copy. The copy shares the installed packages.
+ */
 export async function copyProgram(folder: string): Promise<void> {
   for (const part of ['bin', 'src', 'migrations', 'package.json']) {
     await cp(join(ROOT, part), join(folder, part), { recursive: true })

@@ -9,7 +9,7 @@ const folder = new URL(
 /** The option `skip` of `describe`: false, or the reason to skip the suite. */
 export const skip = existsSync(folder) ? false : 'the test data is missing (set SUITES_DIR to its folder)'
 
-/** Reads a file of the test data. Call this only in a suite that has the option `skip`. */
+/** Reads a file of the test data. Call this function only in a suite that has the option `skip`. */
 export function readSuite<T>(name: string): T {
   return JSON.parse(readFileSync(new URL(name, folder), 'utf8'))
 }
