@@ -156,8 +156,11 @@ function origin(value: string): string {
 function cidr(value: string): string {
   const [address, bits, ...rest] = value.split('/')
   const family = isIP(address ?? '')
-  if (family === 0 || rest.length > 0) throw new Error('must be addresses or CIDR ranges such as 10.0.0.0/8')
-  if (bits !== undefined) integer(1, family === 4 ? 32 : 128)(bits)
+  const maxBits = family === 4 ? 32 : 128
+  const hasValidBits = bits === undefined || (/^\d+$/.test(bits) && Number(bits) >= 1 && Number(bits) <= maxBits)
+  if (family === 0 || rest.length > 0 || !hasValidBits) {
+    throw new Error('must be addresses or CIDR ranges such as 10.0.0.0/8')
+  }
   return value
 }
 

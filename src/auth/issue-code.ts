@@ -146,13 +146,16 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
     )
     select purpose.purpose, exists (select from mail) as is_sent,
       case when exists (select from mail) then coalesce((select seconds from lane_wait), ${SEND_COOLDOWN_SECONDS})
-        else greatest(1, ceil(extract(epoch from greatest(
-          (select ends_at from lane_wait),
-          (select sent_at + make_interval(secs => ${SEND_COOLDOWN_SECONDS})
-            from sign_in_address where email = ${email}),
-          -- If a concurrent request has just inserted the lane and the address, this statement's snapshot contains
-          -- neither row. In this case, the greatest of the three times is the current time.
-          ${now}::timestamptz) - ${now}::timestamptz)))
+        else coalesce(
+          (select ceil(extract(epoch from max(ends_at) - ${now}::timestamptz))
+            from (
+              select ends_at from lane_wait
+              union all
+              select sent_at + make_interval(secs => ${SEND_COOLDOWN_SECONDS}) from sign_in_address where email = ${email}
+            ) as wait
+            where ends_at > ${now}),
+          -- A concurrent request has just sent a code. This statement's snapshot does not contain its rows.
+          ${SEND_COOLDOWN_SECONDS})
       end::int as wait_seconds
     from purpose`
   return stored!

@@ -57,8 +57,7 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       const { email, profile } = readCredentials(request.body, config.termsVersion, now())
       const sent = await signIn.requestCode({ email, profile, token: bearer(request), language })
       metrics.countCode(sent.outcome)
-      // Even if the service stores a decoy, the answer has this header (decisions.md, "what a 200 says of the next
-      // code").
+      // The answer for a decoy has this header too (decisions.md, "the wait before the next code in a 200").
       reply.header('retry-after', sent.waitSeconds)
       return { message: CODE_SENT[language] }
     },

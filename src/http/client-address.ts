@@ -64,7 +64,7 @@ export function watchUndeclaredProxy(trusted: readonly string[], count: () => vo
       if (now.getTime() - loggedAt < LOG_INTERVAL_MS) return
       loggedAt = now.getTime()
       request.log.error(
-        { total },
+        { seen: total },
         'ignored a forwarded header from a peer that is not in TRUST_PROXY; if the peer is your proxy, add it there',
       )
     },
