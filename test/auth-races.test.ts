@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
 import { newEmail, otherThan, profile, queuedCode, readPayload, signUp } from './support/scenario.ts'
 
-// Each race runs this many times, because a fault may show in only a few of many rounds.
+// The number of rounds of each race. A fault may show in only a few of many rounds.
 const ROUNDS = 200
 
 const h = harness()

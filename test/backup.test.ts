@@ -82,8 +82,8 @@ test('a database restored from a dump taken under load has all sessions, events 
   const players = await makePlayers(database.sql)
   const token = await signUpByMail(services, smtp, 'reader@example.com')
 
-  // The mail server confirms no mail, and a worker keeps its job locked until the server confirms the mail. The dump
-  // therefore contains locked jobs.
+  // A worker keeps its job locked until the mail server confirms the mail. In the mode `hold`, the mail server confirms
+  // no mail, so the dump contains locked jobs.
   smtp.mode = 'hold'
   load = startLoad(services, players)
   await smtp.until(() => smtp.held.length > 0)
@@ -151,7 +151,7 @@ test('an external database that was copied from an embedded database has the sam
 
   const env = settingsFor(url, 'smtp://localhost')
   await runShell(readCommands('From embedded to external'), checkout, env)
-  // The documented commands do not copy these three tables, so the comparison omits them.
+  // The documented commands do not copy `throttle`, `missed_guess` and `migration`. So the test does not compare them.
   const tables = await sql<{ name: string }>`
     select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace
       and relname not in ('throttle', 'missed_guess', 'migration') order by 1`

@@ -22,8 +22,8 @@ test('the client reads the same events whatever the line ending is and wherever 
           places.slice(1).forEach((end, index) => {
             controller.enqueue(bytes.slice(places[index], end))
           })
-          // After a carriage return, the reader waits for the next byte, which may be a line feed. So the stream must
-          // not end with a carriage return.
+          // After a carriage return, `readEvents` waits for the next byte, which may be a line feed. If the stream
+          // ended here, `readEvents` would not report the last event. So the test adds a byte.
           if (ending === '\r') controller.enqueue(new TextEncoder().encode(':'))
           controller.close()
         },

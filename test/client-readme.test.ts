@@ -20,7 +20,10 @@ function findCode(title: string): string {
   return code
 }
 
-/** Code that defines the variables and functions of the README's examples. Each of the functions prints a JSON line. */
+/**
+ * Code that runs before each example of client/README.md. It defines the variables and functions that the examples use.
+ * Each of these functions prints a JSON line.
+ */
 const PREAMBLE = `
 const { createInterface } = await import('node:readline')
 const { url, email, code, key, creator_id } = JSON.parse(process.env.GIVEN)
@@ -98,8 +101,8 @@ describe('client/README.md', { timeout: 60_000 }, () => {
   })
 
   test('the example for the reporter in client/README.md reports an event', async t => {
-    // The program sends the real time, and the service refuses events from the future. The test therefore sets the
-    // clock of the service to the real time.
+    // The example sends the real time as the time of its event. By the clock of the service, this time must not be in
+    // the future. So the test sets the clock of the service to the real time.
     h.clock.set(new Date(performance.timeOrigin + performance.now()))
     const { id } = await makeUser(h)
     const script = `${findCode('Reporting events')}\nsay('result')(result)`

@@ -145,7 +145,8 @@ describe('the reporter', { timeout: 60_000 }, () => {
 
   test('the reporter sends events in order, in batches of at most 1 MiB', async t => {
     const { reporter, received } = await startIntake(t, accepted)
-    // The place of each event takes 60,000 bytes, so a batch of at most 1 MiB can contain 17 events.
+    // The field `place` of each event takes 60,000 bytes. 17 events therefore fit into a batch of at most 1 MiB, and 18
+    // events do not.
     const place = 'é'.repeat(30_000)
     const events = Array.from({ length: 40 }, (_, index): GameEvent => {
       const data = { game_id: index, creator_id: 1, player_ids: [1], starts_at: STARTS_AT, place }

@@ -97,7 +97,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
         storage,
         fetch: async (input, init) => {
           const answer = await fetch(input, init)
-          // Another user signs in in another tab before the answer arrives.
+          // Before the client gets the answer, another user signs in in another tab.
           await storage.set('token', stranger.token)
           return answer
         },

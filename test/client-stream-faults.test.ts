@@ -111,7 +111,7 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
     assert.equal(w.calls.filter(call => call === 'live').length, 3)
   })
 
-  test('if a stream cannot be read on this platform, the watch polls and opens no more streams', async t => {
+  test('if the platform cannot read a stream, the watch polls and opens no more streams', async t => {
     const w = await startWatch(t, {
       timing: { maxPolls: 2 },
       openStream: async () => ({ body: null }) as Response,
@@ -163,7 +163,8 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
       stream: (response, nth) => (nth === 1 ? response.destroy() : writeHead(response).write(SYNC)),
     })
     await w.until('waiting')
-    // The watch reports the state `waiting` just before it starts to wait.
+    // The watch reports the state `waiting` just before it starts to wait. The event `online` only ends a wait that has
+    // started, so the test sends the event a little later.
     await new Promise(resolve => setImmediate(resolve))
     tab.dispatchEvent(new Event('online'))
     await w.until('live')

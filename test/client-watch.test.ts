@@ -133,8 +133,8 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
 
   test('when a stream ends because its token has expired, the watch opens another stream with a new token', async t => {
     const { client, id, refreshes } = await createUserWithClient()
-    // The token has 100 ms left, so the service starts a real timer of 100 ms. When the timer fires, the service checks
-    // its own clock, which the test has advanced.
+    // The token has 100 ms left. So the service starts a real timer of 100 ms when the stream opens. When the timer
+    // fires, the service reads its own clock. The test advances this clock after the stream has opened.
     h.clock.advance(3_600_000 - 100)
     const { watcher, until } = createWatcher()
     t.after(client.notifications.watch(watcher))

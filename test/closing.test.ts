@@ -39,7 +39,8 @@ test('the app closes within 5 s despite silent clients, half-sent requests and a
   const closed = h.app.close()
   for (const { closed } of [silent, halfSent]) assert.ok((await closed) - start < 1_000)
   late.socket.write('}')
-  // The app had received this request before the close, so it answers the request and then closes the connection.
+  // The app received the headers of the request on the connection `late` before `h.app.close()`. So the app answers
+  // when the body is complete, and then closes the connection.
   assert.ok((await late.closed) - start < 3_000)
   assert.match(late.answer, /^HTTP\/1.1 422 /)
   await closed

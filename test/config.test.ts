@@ -149,7 +149,8 @@ describe('faults', () => {
       'INTAKE_KEYS',
       'SMTP_URL',
     ])
-    // A faulty setting counts as set. A faulty DATABASE_URL therefore makes INTAKE_KEYS and SMTP_URL mandatory.
+    // If DATABASE_URL is set, INTAKE_KEYS and SMTP_URL are mandatory. A faulty setting counts as set, so a faulty
+    // DATABASE_URL makes them mandatory too.
     const unread = { DATABASE_URL: 'mysql://x/y', JWT_SECRET: 'short' }
     assert.deepEqual(listFaultyNames(unread), ['DATABASE_URL', 'JWT_SECRET', 'INTAKE_KEYS', 'SMTP_URL'])
     assert.deepEqual(listFaultyNames({ HOST: '0.0.0.0', DEV_MAILBOX: 'true' }), ['DEV_MAILBOX'])

@@ -80,9 +80,10 @@ describe('the due time of a reminder', () => {
     assert.equal(output, '2026-10-24T07:00:00.000Z\n')
   })
 
-  test('in every zone a due time has the wanted wall-clock time, or is later if a clock change skips this time', () => {
+  test('in every zone a reminder is due at the wall-clock time of the start, or later if a clock change skips this time', () => {
     const zones = ['Europe/Paris', 'America/New_York', 'Asia/Tokyo', 'Australia/Lord_Howe', 'America/St_Johns', 'UTC']
-    // These starts lie near clock changes, in steps of a quarter of an hour.
+    // Generates the start of a game, in steps of a quarter of an hour. On each of the six dates, a clock change happens
+    // in at least one of the zones. A start is at most four days after one of these dates.
     const quarters = fc
       .tuple(
         fc.constantFrom('2026-03-08', '2026-03-29', '2026-04-05', '2026-10-04', '2026-10-25', '2026-11-01'),
@@ -108,7 +109,8 @@ describe('the due time of a reminder', () => {
           if (matching !== undefined) {
             assert.equal(due.getTime(), matching)
           } else {
-            // A clock change skips the wanted time. The due time is therefore later, by the length of the gap.
+            // The clocks go forward by 60 or 30 minutes and skip the wanted time. The due time must be later by the same
+            // 60 or 30 minutes.
             const change = toWallTime(due.getTime()) - wantedTime
             assert.ok(change === 3_600_000 || change === 1_800_000)
             assert.equal(toWallTime(due.getTime() - change), wantedTime - change)

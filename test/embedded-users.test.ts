@@ -36,7 +36,10 @@ describe('the user that runs the embedded database', {
     data = await mkdtemp(join(checkout, 'data-'))
   })
 
-  /** Starts and stops a database in a process of the user `uid`. @returns the printed file owner or error */
+  /**
+   * Starts and stops a database in a process of the user `uid`.
+   * @returns the printed line: the owner of the database files, or the message of the error
+   */
   function startAs(uid: number, { path = process.env.PATH!, bin = '', platform = process.platform as string } = {}) {
     const script = `import { statSync } from 'node:fs'
       import { startEmbedded } from ${JSON.stringify(join(checkout, 'src/embedded/server.ts'))}

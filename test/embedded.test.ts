@@ -132,7 +132,7 @@ describe('a later start', () => {
     assert.equal(await service.stop(), 0)
   })
 
-  test('after the owner has lost its database connection and connected again, a second start fails', async () => {
+  test('after the owner of the database has lost its connection and connected again, a second start fails', async () => {
     const owner = await startEmbedded(dataDir, log)
     const session = `select pid from pg_stat_activity where application_name like 'courtside-owner-%'`
     const [lost] = await query(owner.url, `select pid, pg_terminate_backend(pid) from (${session}) as owner`)
@@ -150,8 +150,8 @@ describe('a later start', () => {
   test('if the old database server is shutting down, startEmbedded waits for its end and starts a new server', async () => {
     const owner = await startEmbedded(dataDir, log)
     const pid = await postmasterPid()
-    // SIGSTOP freezes the server. When the second start logs that it adopts the server, `unfreeze` lets the server
-    // handle the SIGINT.
+    // SIGINT tells the server to shut down, but SIGSTOP has frozen the server. When the second start logs that it
+    // adopts the server, `unfreeze` lets the server continue. The server then handles the SIGINT.
     process.kill(pid, 'SIGSTOP')
     process.kill(pid, 'SIGINT')
     const stopped = owner.stop()

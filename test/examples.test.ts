@@ -27,7 +27,7 @@ const EXAMPLES = [
   { name: 'php', needs: 'php', run: 'php', signIn: 'php/sign-in.php', report: 'php/report.php' },
 ]
 
-// These names break JSON unless the program escapes them.
+// The quotation marks and the backslash in these names make JSON invalid, unless the example program escapes them.
 const FIRST_NAME = 'Zoé "Z"'
 const LAST_NAME = 'de\\la Tour'
 
@@ -58,7 +58,8 @@ after(async () => {
 
 for (const { name, needs, run, signIn, report } of EXAMPLES) {
   const found = spawnSync(needs, ['--version']).status === 0
-  // CI installs every program, so the tests fail there if a program is missing.
+  // If a program is missing, the tests of its example are skipped. In CI these tests fail, because CI must install every
+  // program.
   const skip = !found && !process.env.CI && `${needs} is not installed`
 
   describe(`examples/${name}`, { skip, timeout: 120_000 }, () => {
@@ -119,7 +120,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.equal(me.status, 200)
     })
 
-    test(`after a logout the ${name} sign-in program shows the wait, and later gets a code in the lane of its session`, async () => {
+    test(`after a logout the ${name} sign-in program shows the wait before the next code, and then gets a code in its lane`, async () => {
       assert.equal((await ask('POST', '/api/v1/auth/logout', await newestToken())).status, 200)
       await database.sql`update sign_in_address set sent_at = now() where email = ${email}`
       const early = await start(email).ended
@@ -148,7 +149,8 @@ function startProgram(run: string, file: string, args: string[], env: Record<str
   const ended = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]).then(
     ([output, errors, [code]]) => ({ code: code as number, output, errors }),
   )
-  // If the program ends early, the service sends no code. `type` must then fail instead of waiting for the mail.
+  // If the program ends before it has requested a code, no mail arrives. `type` must then fail instead of waiting for
+  // the mail.
   const failed = ended.then(({ errors }) => Promise.reject(new Error(`${file} ended early: ${errors}`)))
   failed.catch(() => {})
   return {
@@ -170,7 +172,7 @@ async function waitForCode(email: string, mails: number): Promise<string> {
   return /^\d{4}$/m.exec(received().at(-1)!.parsed.text!)![0]
 }
 
-/** Moves a session two hours into the past. @returns an expired token of the session, and the session's id */
+/** Moves the session of a token two hours into the past. @returns an expired token of the session, and its id */
 async function expireToken(token: string) {
   const { sub, sid } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString())
   const [session] = await database.sql<{ issued_at: Date; generation: number }>`

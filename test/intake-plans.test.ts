@@ -7,7 +7,8 @@ import { cloudEvent, newGameId } from './support/games.ts'
 const h = harness()
 
 // PostgreSQL makes a generic plan for the current content of the tables and keeps this plan. In a new installation the
-// tables are empty. The plans must still use the indexes, because the tables grow.
+// tables are empty, and a scan of an empty table is cheap. The tables then grow, but the plans stay the same. So the
+// plans must use the indexes from the first event on.
 test('from the first event on, the intake uses only generic plans, and no plan scans a whole table', async () => {
   const [creator, actor] = [await makeUser(h), await makeUser(h)]
   const event = () =>
@@ -21,7 +22,8 @@ test('from the first event on, the intake uses only generic plans, and no plan s
     const { body } = await h.call('POST', '/internal/v1/events', { token: INTAKE_KEY, body: event() })
     assert.equal(body.notifications, 1)
   }
-  // The requests came one after the other, so one connection served all of them.
+  // The requests came one after the other, so one connection served all of them. The view `pg_prepared_statements` of
+  // this connection therefore contains all plans.
   assert.equal(h.ctx.intakeSql.pool.totalCount, 1)
   const [plans] = await h.ctx.intakeSql.begin(
     sql => sql<{ generic: number; custom: number }>`

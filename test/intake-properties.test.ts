@@ -42,7 +42,7 @@ function story(userId: number, game_id: number, steps: readonly Step[]) {
   })
 }
 
-/** Returns a game without the id of its creator. The games that the tests compare have different creators. */
+/** Reads a game without the id of its creator, because the games that a test compares have different creators. */
 async function readOthersGame(gameId: number, userId: number) {
   const [row] = await h.database.sql`
     select array_remove(player_ids, ${userId}::bigint) as others, starts_at, place, fact_time, cancelled

@@ -68,7 +68,7 @@ describe('the listener', { timeout: 60_000 }, () => {
   test('the listener closes within 2 s, even if it cannot connect, has just started or was never started', async () => {
     const { url, setSilent, close } = await startProxy(new URL(database.url))
     setSilent(true)
-    // The proxy at the first address never replies. No server listens at the second address.
+    // The proxy at the first address never replies. No server listens at the second address. The third address works.
     for (const target of [url, 'postgres://nobody@127.0.0.1:9/nothing', database.url]) {
       const listener = createListener(target, log)
       listener.start()

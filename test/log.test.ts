@@ -15,7 +15,10 @@ const PROFILE = { email: EMAIL, first_name: 'Zqfirst', last_name: 'Zqlast', acce
 const PLACE = 'Zqplace'
 
 const h = harness({ METRICS_TOKEN, LOG_LEVEL: 'trace', CORS_ORIGINS: 'https://app.example.com' })
-/** Secrets that must not be in the log. All personal data in this file contains "zq" instead of being listed here. */
+/**
+ * Secrets that must not be in the log. The personal data of this file is not listed here. It always contains "zq", and
+ * the tests search the log for "zq".
+ */
 const secrets = new Set([INTAKE_KEY, JWT_SECRET, METRICS_TOKEN])
 
 /**
@@ -117,7 +120,8 @@ suite('the log at LOG_LEVEL=trace', () => {
     const token = watchFor(
       (await h.call('POST', '/api/v1/auth/refresh', { token: await signInAgain() })).body.access_token,
     )
-    // The errors quote a row in `detail`, a value in the message, or a statement in `where`.
+    // Each pair contains a statement that damages the database and a statement that repairs it. The damage causes an
+    // error that may quote a row in `detail`, a value in the message, or a statement in `where`.
     const breakages: [string, string][] = [
       [
         `alter table app_user add constraint zqless check (last_name <> 'Zqlast') not valid`,

@@ -50,7 +50,7 @@ suite('gauges of GET /metrics', () => {
   })
 
   test('while the database is down, /metrics answers 200 without the metrics of mails and reminders', async () => {
-    // No server listens on this port.
+    // No server listens on port 9.
     const answer = await scrapeOther(h, { METRICS_TOKEN }, 'postgres://nobody@127.0.0.1:9/nothing')
     assert.equal(answer.status, 200)
     const now = parseSamples(answer.text)

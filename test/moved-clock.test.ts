@@ -47,7 +47,8 @@ describe('a clock that moves', { skip, timeout: 60_000 }, () => {
 
   /** Moves the clock of the service. @param offset the difference from the real time, such as `+61m` */
   async function moveTo(offset: string): Promise<void> {
-    // libfaketime reads the file `clock` whenever the service asks for the time. A rename replaces the file atomically.
+    // libfaketime reads the file `clock` whenever the service asks for the time. A rename replaces the file atomically,
+    // so libfaketime never reads a half-written file.
     await writeFile(join(folder, 'next'), offset)
     await rename(join(folder, 'next'), join(folder, 'clock'))
   }
@@ -93,7 +94,8 @@ describe('a clock that moves', { skip, timeout: 60_000 }, () => {
     await waitUntil(async () => (await listTypes()).length > 1)
     assert.deepEqual(await listTypes(), ['game_started', 'game_reminder'])
 
-    // The clock moves back and then forward. No reminder is sent twice, because the schedule has no rows left.
+    // When the service announces a due time, it deletes the row from `game_schedule`. So it sends no reminder again
+    // when the clock moves back and then forward.
     await moveTo('+0')
     await moveTo('+182m')
     const [row] = await database.sql<{ count: number }>`select count(*) from game_schedule`

@@ -25,7 +25,10 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     return element.getAttribute('aria-label') ?? element.textContent
   })()`)
 
-  /** Waits until an element with this name has the focus. The focus may move after the unread count has changed. */
+  /**
+   * Waits until the element that has the focus matches `name`. The inbox may move the focus after it has changed the
+   * unread count, so a single check could come too early.
+   */
   async function waitForFocus(name: RegExp): Promise<void> {
     let last = await readFocus()
     for (const until = performance.now() + 30_000; !name.test(last) && performance.now() < until; )
@@ -147,7 +150,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     await items().nth(23).waitFor()
     await page.getByRole('button', { name: 'Tout marquer comme lu' }).click()
     await tab.getByRole('button', { name: 'Notifications, aucune non lue' }).waitFor()
-    // The notification "Numéro 24" comes first in the other tab only after this tab has loaded its list again.
+    // The other tab shows the notification "Numéro 24" first only after the other tab has loaded its list again.
     await tab.locator('courtside-inbox li').first().getByText('Numéro 24').waitFor()
     await tab.close()
   })
@@ -156,7 +159,8 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     const early = await page.context().newPage()
     await early.route('**/client/inbox.js', async route => {
       const answer = await route.fetch()
-      // The empty script defines no element, so the page sets the client before the element is defined.
+      // The test replaces the script that defines the element with an empty script. So the page sets the client first.
+      // The test imports the element later.
       await route.fulfill({ response: answer, body: '' })
     })
     await early.goto('/')

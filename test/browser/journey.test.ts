@@ -71,7 +71,8 @@ suite('the page in a browser', { skip, timeout: 180_000 }, () => {
       await page.getByRole('heading', { name: 'Votre code' }).waitFor()
     }
     await requestCode()
-    // The last code is less than 60 s old. The service states the remaining wait, and the page counts down.
+    // The last code is less than 60 s old. So the service refuses to send another code and states the remaining wait.
+    // The page counts down this wait.
     const resend = page.getByRole('button', { name: /^Renvoyer un code dans 0:\d\d$/ })
     await resend.waitFor()
     assert.equal(await resend.getAttribute('aria-disabled'), 'true')

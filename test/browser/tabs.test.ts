@@ -22,8 +22,8 @@ suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
     await one.getByRole('button', { name: 'Se déconnecter' }).click()
     await other.getByText('Votre session est terminée.').waitFor()
     assert.equal(await other.locator('courtside-inbox').count(), 0)
-    // The other tab's stream may reconnect with the ended session before the tab learns of the logout. The browser then
-    // logs a 401.
+    // Before the other tab learns of the logout, its stream may reconnect with the token of the ended session. The
+    // browser then logs a 401.
     const complaints = s.complaints.filter(text => !text.includes('401 (Unauthorized)'))
     assert.deepEqual(complaints, [])
     s.complaints.length = 0
@@ -48,7 +48,7 @@ suite('two tabs of one browser', { skip, timeout: 120_000 }, () => {
     context.on('request', request => {
       if (request.url().endsWith('/auth/refresh')) refreshes.push(request.url())
     })
-    // When both tabs have sent their request, the test answers both with the 401 for an expired token.
+    // When both tabs have sent `GET /auth/me`, the test answers both requests with the 401 for an expired token.
     let release = () => {}
     const both = new Promise<void>(resolve => {
       release = resolve
