@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { dateAndTime, relativeDateAndTime, timeOfDay } from '../src/notifications/dates.ts'
 
-// In the expected dates, \u00a0 is the no-break space. All other spaces are ordinary. Each row has five columns: the
-// current time, the instant, the time zone, the French text and the English text. The line above the rows of a case
-// describes this case.
+// In the expected dates, \u00a0 is the no-break space. All other spaces are ordinary. A line with "·" is a row with
+// five columns: the current time, the instant, the time zone, the French text and the English text. A line without "·"
+// describes the rows below it.
 const RELATIVE = `
   The instant is 25 hours ahead, but its date is tomorrow, because the clocks go back on 25 October.
   2026-10-24T07:00Z · 2026-10-25T08:00Z · Europe/Paris · demain à 9\u00a0h\u00a000 · tomorrow at 09:00

@@ -10,8 +10,8 @@ const URL = '/api/v1/notifications'
 const ROUNDS = 200
 
 /**
- * Opens all connections before the tests. Without this step, some requests would wait for a connection and would not
- * run concurrently.
+ * Opens all connections of the pool before the tests. If a request had to wait until a connection is open, it would not
+ * run concurrently with the other requests.
  */
 async function openConnections() {
   const { pool } = h.database.sql
@@ -60,8 +60,8 @@ describe('concurrent requests about notifications', () => {
       assert.equal(read!.text, reread!.text)
       assert.deepEqual([deleted!.status, deletedAgain!.status].sort(), [200, 404])
       assert.ok([200, 404].includes(readDeleted!.status), readDeleted!.text)
-      // The sum of the counts of all three read-all requests is at least four. The sum also includes the notifications
-      // `ids[0]` and `ids[1]`, unless another request has marked or deleted these notifications first.
+      // Only the three read-all requests mark the notifications `ids[2]` to `ids[5]`, so the sum of their counts is at
+      // least four. The sum also includes `ids[0]` and `ids[1]`, unless another request marks or deletes them first.
       const counted = all!.body.count + again!.body.count + some!.body.count
       assert.ok(counted >= 4 && counted <= 6, `${counted} counted`)
       const left = await h.database.sql`select id from notification where user_id = ${user.id} and id >= ${ids[0]}`

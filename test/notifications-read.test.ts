@@ -44,7 +44,7 @@ describe('200: marking a notification as read', () => {
   test('marking a notification as read takes one statement, whether the notification was read or unread before', async () => {
     const user = await makeUser(h)
     const [id] = await makeNotifications(h, user.id, 1)
-    // After this request, the session of the user is in the cache of the process.
+    // This request puts the user’s session into the cache. So the counted requests need no statement for the session.
     await h.call('GET', '/api/v1/notifications/unread-count', { token: user.token })
     for (const _ of ['unread', 'read']) assert.equal(await countStatements(h.ctx, () => read(user.token, id)), 1)
   })

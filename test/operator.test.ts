@@ -132,7 +132,8 @@ describe('users', () => {
       ['Zoé a quitté'],
     )
     assert.deepEqual([exported.games[0].created, exported.games[0].plays], [true, true])
-    // A new table that refers to a user or an e-mail address must be added to this list and to `users export`.
+    // A new table that refers to a user or an e-mail address must be added to `users export` and to the list of
+    // tables below.
     const tables = await h.database.sql<{ table: string }>`
       select distinct table_name as table from information_schema.columns
       where table_schema = 'public' and column_name in ('user_id', 'email', 'creator_id', 'actor_id', 'player_ids')

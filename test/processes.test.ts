@@ -157,8 +157,8 @@ describe('three processes', () => {
     const listTypes = async (token: string): Promise<string[]> =>
       (await call('GET', '/api/v1/notifications', { token })).body.data.map((item: { type: string }) => item.type)
     await waitUntil(async () => (await listTypes(creator.token)).includes('game_started'))
-    // Each process polls once a second. After this delay, each process has polled at least once since the start was
-    // due.
+    // Each process polls once a second. The delay ends 2.5 s after the start of the game, so each process has polled at
+    // least once since the start.
     await delay(started + 6_500 - Date.now())
     for (const { token } of [creator, player])
       assert.deepEqual(await listTypes(token), ['game_started', 'game_reminder'])
@@ -171,8 +171,8 @@ describe('three processes', () => {
         (await call('POST', '/api/v1/auth/verify-otp', { body: { email: newEmail(), code: '1234' } })).status,
       )
     }
-    // Earlier tests used a part of the limit of 60 requests a minute. A new minute may begin during this test, so up to
-    // 120 requests may be accepted.
+    // The throttle accepts at most 60 requests a minute, including the requests of earlier tests. A new minute may
+    // begin during this test, so the throttle may accept up to 120 of the 130 requests.
     assert.ok(statuses.includes(429))
     assert.ok(statuses.filter(status => status !== 429).length <= 120)
   })

@@ -223,8 +223,8 @@ function isStorable(text: string): boolean {
 }
 
 /**
- * Returns whether a value contains NUL or a surrogate. The 422 for such a character names the field that contains the
- * character, even if the endpoint does not know this field.
+ * Returns whether a value contains NUL or a lone surrogate. An endpoint answers such a value with a 422 that names the
+ * field with the character, even if the endpoint does not know this field.
  */
 function hasForbiddenCharacter(value: unknown): boolean {
   return /\\u0000|\\ud[89a-f]/.test(JSON.stringify(value))

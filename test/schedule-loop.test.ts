@@ -66,7 +66,7 @@ describe('the polling loop of a worker', () => {
 })
 
 describe('REMINDER_OFFSETS', () => {
-  test('REMINDER_OFFSETS accepts seconds, and the equal offsets 1d and 24h give only one reminder', async () => {
+  test('REMINDER_OFFSETS accepts offsets in seconds, and the two equal offsets 1d and 24h cause only one reminder', async () => {
     const player = await makePlayer(h)
     const gameId = await createGame(startIn(3 * DAY_MS), [player])
     assert.equal((await readSchedule(gameId)).length, 4)

@@ -31,7 +31,7 @@ describe('an event of a producer about a start or a reminder', () => {
     assert.deepEqual(await readTypes(h, ...players), [['game_reminder', 'game_reminder', 'game_started']])
   })
 
-  test('a producer’s first reminder replaces the next planned reminder, and the producer’s second reminder has no effect', async () => {
+  test('a producer’s first reminder for a start replaces the next planned reminder, and a second reminder for the same start has no effect', async () => {
     const players = [await makePlayer(h)]
     const startsAt = startIn(2 * DAY_MS)
     const gameId = await createGame(startsAt, players)

@@ -104,7 +104,7 @@ describe('two processes that fire at the same time', () => {
     await h.database.sql.begin(async tx => {
       const settings = { now: h.clock.now(), timeZone: 'Europe/Paris', reminderOffsets: [] }
       await ingestEvents(tx, [cancelled as Exclude<typeof cancelled, Error>], settings)
-      // The open transaction does not delay the announcement of the other game's start.
+      // The open transaction does not lock the game `free`, so the start of this game is announced without delay.
       assert.equal(countAnnounced(await fireAllDue(other)), 1)
     })
     assert.deepEqual(await fireAllDue(other), [])
@@ -120,8 +120,8 @@ describe('two processes that fire at the same time', () => {
     let rolledBack = 0
     const dying = other.begin(async (tx: Sql) => {
       rolledBack = countAnnounced(await fireDue(tx, clock))
-      // A backend keeps its locks for a moment after its connection is lost. So this statement waits until the backend
-      // has ended.
+      // A backend keeps its locks for a moment after its connection is lost, and `fireDue` skips a locked game. So this
+      // statement waits until the backend has ended, for at most 10 s.
       await h.database.sql`
         select pg_terminate_backend(pid, 10000) from pg_locks
         where database = (select oid from pg_database where datname = current_database())

@@ -49,7 +49,8 @@ describe('the session cache', { timeout: 60_000 }, () => {
 
   test('a request with a cached token skips the two statements of the session look-up, but not the route’s own statement', async () => {
     const { token } = await makeUser(h)
-    // The three statements look up the session, record the first use of the token, and count the unread notifications.
+    // The first request sends three statements. They look up the session, record the first use of the token, and count
+    // the unread notifications. The second request sends only the last statement.
     assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 3)
     assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 1)
   })
@@ -112,8 +113,8 @@ describe('the session cache', { timeout: 60_000 }, () => {
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'courtside-listener'`
     assert.equal(await whenDown, 2)
-    // Each of the two requests looks up the session and counts the unread notifications. If the first request had
-    // cached the session, the second request would need only one statement.
+    // Each of the two requests sends two statements: one looks up the session, and one counts the unread notifications.
+    // If the first request had cached the session, the second request would need only one statement.
     assert.equal(await whenUp, 2)
     assert.equal(await countStatements(other.ctx, () => getStatus(other, token)), 1)
     await waitUntilUp(h.ctx.listener!)

@@ -5,8 +5,9 @@ import { signUp } from './support/scenario.ts'
 
 const h = harness()
 
-// PostgreSQL makes a generic plan for the current content of the tables, and keeps this plan. In this test the tables
-// are empty at first, so a plan might scan a whole table.
+// PostgreSQL makes a generic plan for the content that the tables have at that moment, and keeps the plan when the
+// tables grow. In this test the tables are empty at first. For an empty table, PostgreSQL could choose a plan that
+// scans the whole table.
 test('the statements of a sign-up use indexes from the first sign-up on, and have only generic plans', async () => {
   for (let count = 0; count < 10; count += 1) await signUp(h)
   // The requests were sent one after the other, so they all used the same connection.

@@ -12,8 +12,8 @@ import { copyProgram, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-// This migration follows two rules in CONTRIBUTING.md. The statements of the previous version must work after the
-// migration. The migration must lock tables in the same order as these statements.
+// The migration `NEXT` follows two rules in CONTRIBUTING.md. The statements of the previous version must work after a
+// migration. A migration must lock tables in the same order as the statements of the previous version.
 const NEXT = '9999_next.sql'
 const MIGRATION = `
   alter table app_user add column next text not null default '';
@@ -52,7 +52,7 @@ describe('an upgrade', () => {
       return started
     }
 
-    // The load goes to the services in this list. In production, a load balancer has such a list.
+    // The load goes to the services in the list `targets`. In production, a load balancer has such a list.
     const targets = await start(2, folder)
     const old = [...targets]
     const players = await makePlayers(database.sql)
@@ -63,7 +63,7 @@ describe('an upgrade', () => {
     const { emails, scores } = load.acknowledged
     await load.more()
 
-    // The test adds the new migration to the program folder of the running version. The running version stays ready.
+    // The test adds the migration `NEXT` to the program folder of the running version. The running version stays ready.
     await addMigration()
     assert.equal((await fetch(`${old[0]!.address}/readyz`)).status, 200)
     const [first, second] = await start(2, folder)
@@ -105,7 +105,7 @@ describe('an upgrade', () => {
   }, async () => {
     const database = await testDatabase()
     await addMigration()
-    // This module is a copy of `src/db/migrate.ts` in a folder that contains the new migration.
+    // The imported module is a copy of `src/db/migrate.ts` in a folder that contains the migration `NEXT`.
     const next = (await import(join(folder, 'src/db/migrate.ts'))) as { migrate: typeof migrate }
     let applied: Promise<string[]> | undefined
     await database.sql.begin(async dump => {

@@ -180,8 +180,8 @@ describe('the lane of a known client', () => {
     }
     const mailed = await queuedCode(h, email)
     assert.equal((await verify(email, mailed, { token })).status, 200)
-    // The service compares the code in the client's own lane first. The stranger's five guesses do not count against
-    // this code.
+    // The stranger's five wrong guesses below count only against the code in the shared lane. The code in the known
+    // client's own lane remains valid.
     h.clock.advance(60_000)
     await requestCode({ email }, token)
     const ownCode = await queuedCode(h, email, readPayload(token).sid)

@@ -66,8 +66,9 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     await box.sql`select graphile_worker.add_job('slow')`
     await box.work({ slow: slow.task })
     await slow.begun
-    // The job `witness` is locked for a worker that does not exist. This lock is newer than the lock on the slow job.
-    // If only the age of a lock decided, the slow job would be released before `witness`.
+    // The job `witness` is locked for a worker that does not exist, and its lock is newer than the lock on the slow
+    // job. If workers released locks only by age, they would release the slow job before `witness`. So when `witness`
+    // runs, the test knows that the slow job was kept.
     const freed = Promise.withResolvers<void>()
     await addLockedJob(box, 'gone')
     const other = await box.work({ slow: slow.task, witness: async () => freed.resolve() })

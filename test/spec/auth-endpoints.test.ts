@@ -1,6 +1,6 @@
 // This file has one test for each row of the table in the specification's chapter "Endpoints", and for each sentence of
-// this chapter about accounts and levels. The throttle has its default limits, so each test starts in a new throttle
-// window.
+// this chapter about accounts and levels. The throttle has its default limits. Before each test, the clock moves
+// forward by one minute, so the throttle does not count the requests of earlier tests.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { harness } from '../support/app.ts'

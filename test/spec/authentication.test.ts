@@ -68,7 +68,7 @@ describe('Authentication', () => {
     for (const [method, path, auth] of ENDPOINTS) {
       if (auth === 'no') continue
       const url = path.replace('{id}', '1')
-      // The endpoint refresh accepts an expired token, so the test does not send an expired token to refresh.
+      // `POST /auth/refresh` accepts an expired token, so the test does not send an expired token to this endpoint.
       const tokens = path.endsWith('/refresh') ? [undefined, invalid] : [undefined, expired, invalid]
       for (const sent of tokens) {
         const answer = await h.call(method, url, { token: sent })

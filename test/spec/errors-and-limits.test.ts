@@ -1,5 +1,6 @@
 // This file has one test for each sentence of the specification's chapters "Errors", "Limits" and "Versioning". The
-// throttle has its default limits, so each test starts in a new throttle window.
+// throttle has its default limits. Before each test, the clock moves forward by one minute, so the throttle does not
+// count the requests of earlier tests.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { STATUS } from '../../src/http/failure.ts'

@@ -1,5 +1,5 @@
-// This file has one test for each sentence of the specification's opening and of its chapter "What the service does".
-// The file also tests the inputs and outputs in the chapter "Resources and their fields". All titles quote the
+// This file has one test for each sentence of the specification's introduction and of its chapter "What the service
+// does". The file also tests the inputs and outputs in the chapter "Resources and their fields". All titles quote the
 // specification.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

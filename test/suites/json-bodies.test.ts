@@ -59,7 +59,7 @@ function assertAnswer(endpoint: Endpoint, body: Body, answer: Exchanged): void {
   assert.ok(allowed.includes(answer.status), `${describeAnswer(body.name, answer)}, expected ${allowed}`)
   const { code, errors, results } = JSON.parse(answer.text)
   if (answer.status === 200 && endpoint.list) {
-    // The suite contains no valid event.
+    // JSONTestSuite contains no valid event, so the service rejects each item of a batch.
     for (const { status } of results) assert.equal(status, 'rejected', describeAnswer(body.name, answer))
   }
   if (answer.status === 413) assert.equal(code, 'payload_too_large', describeAnswer(body.name, answer))

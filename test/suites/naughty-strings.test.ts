@@ -35,7 +35,10 @@ describe('the big list of naughty strings', { skip }, () => {
     assert.deepEqual(Object.keys(answer.body.errors), fields, describeAnswer(text, answer))
   }
 
-  /** Signs up a user with this name. @returns the profile of the user, or undefined if the name is refused */
+  /**
+   * Signs up a user with the first name and the last name `name`.
+   * @returns the profile of the user, or undefined if the name is refused
+   */
   async function signUpAs(name: string) {
     const email = newEmail()
     const requested = await h.call('POST', REQUEST, { body: { ...profile(email), first_name: name, last_name: name } })
@@ -109,7 +112,7 @@ describe('the big list of naughty strings', { skip }, () => {
     }
   })
 
-  test('an accepted place is stored unchanged', async () => {
+  test('a string that is accepted as the `place` of a game is stored unchanged', async () => {
     await runInParallel(strings, async place => {
       const game_id = newGameId()
       const answer = await send(h, cloudEvent('game_created', { game_id, creator_id: 1, player_ids: [1], place }))
@@ -154,7 +157,7 @@ describe('the big list of naughty strings', { skip }, () => {
       ] as const) {
         const answer = await h.call(method, url, { token })
         // A string that is a valid id may belong to a notification of another user. The test ignores the answer for
-        // `.`, because `inject` removes this segment from a path.
+        // `.`, because Fastify’s `inject`, which sends the requests, removes the segment `.` from a path.
         if (text !== '.')
           assert.ok(answer.status === 404 || (isId && answer.status === 403), describeAnswer(text, answer))
       }

@@ -25,8 +25,9 @@ export type Stage = {
 }
 
 /**
- * Registers hooks that start a service with its own database and a Chromium browser before the tests, and stop both
- * after the tests. Call this function at the top of a test file.
+ * Registers two hooks. Before the tests, the first hook creates a database, and starts a service and Chromium. After
+ * the tests, the second hook stops Chromium and the service, and drops the database. Call this function at the top of a
+ * test file.
  */
 export function stage(): Stage {
   const s = { complaints: [] as string[] } as Stage

@@ -81,7 +81,7 @@ export function createQueue<T>(): { push: (item: T) => void; next(): Promise<T>;
   }
 }
 
-/** Returns a function for `assert.rejects` that accepts a `CourtsideError` with this status and error code. */
+/** Returns a function for `assert.rejects` that accepts a `CourtsideError` with the given status and error code. */
 export function failsWith(status: number, code: string) {
   return (error: unknown) => {
     assert.ok(error instanceof CourtsideError)

@@ -20,7 +20,7 @@ export const ENDPOINTS = [
 type Answer = Awaited<ReturnType<Harness['call']>>
 
 /**
- * Asserts that an answer is an error with this status, this error code, a message, and no undeclared member.
+ * Asserts that an answer is an error with the given status, the given error code, a message, and no undeclared member.
  * @param fields the names that `errors` must contain; if no names are given, the error must have no `errors`
  */
 export function assertError(answer: Answer, status: number, code: string, ...fields: string[]): void {

@@ -28,7 +28,10 @@ export async function openStream(address: string, token: string, headers: Record
   })
   response.on('error', () => {})
 
-  /** Waits for a part of the stream that `isWanted` accepts. Drops all earlier parts. @returns the accepted part */
+  /**
+   * Waits for a part of the stream, an event or a heartbeat, that `isWanted` accepts. Drops all earlier parts.
+   * @returns the accepted part
+   */
   async function take(isWanted: (part: string) => boolean): Promise<string> {
     await waitUntil(() => response.closed || parts.some(isWanted))
     const at = parts.findIndex(isWanted)

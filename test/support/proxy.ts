@@ -38,7 +38,7 @@ export async function startProxy(target: URL) {
       isSilent = silent
       bytesLeft = Number.POSITIVE_INFINITY
     },
-    /** Makes the proxy silent after the server has sent this many more bytes. */
+    /** Makes the proxy silent after the server has sent more than `bytes` further bytes. */
     silenceAfter: (bytes: number) => {
       bytesLeft = bytes
     },

@@ -4,8 +4,9 @@ import { atMinute, cloudEvent, makeFourPlayers, newGameId, readTypes, report } f
 type Ids = readonly number[]
 
 /**
- * Creates four players and the id of a game. The first player is the creator of the game. `step` reports an event about
- * this game. `player_ids` lists the players after the event, and `more` contains additional members of `data`.
+ * Creates four players and the id of a game. The first player is the creator of the game. The returned function `step`
+ * reports an event about this game. Its parameter `player_ids` lists the players after the event, and its parameter
+ * `more` contains additional members of `data`.
  */
 export async function newStory(h: Harness) {
   const all = await makeFourPlayers(h)

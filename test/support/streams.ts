@@ -6,8 +6,8 @@ import { type ClientStream, listen, openStream } from './event-stream.ts'
 export const PATH = '/api/v1/notifications'
 
 /**
- * Makes the app of the harness listen, and starts a second app, which stands for a second process. Call this at the top
- * of a suite. All streams that a test opened are closed after the test.
+ * Makes the app of the harness listen, and starts a second app, which stands for a second process. Call this function
+ * at the top of a suite. All streams that a test opened are closed after the test.
  */
 export function twoProcesses(h: Harness) {
   const second = {} as AnotherApp

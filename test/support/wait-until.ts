@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Polls until `condition` is true. @throws Error if `condition` is false after `timeoutMs` */
+/** Polls until `condition` is true. @throws Error if `condition` is still false after `timeoutMs` milliseconds */
 export async function waitUntil(condition: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
   const deadline = performance.now() + timeoutMs
   while (!(await condition())) {
