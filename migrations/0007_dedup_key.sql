@@ -1,14 +1,14 @@
--- Renames the column `fact` to `dedup_key`. The column contains the deduplication key of a notification. A user gets
--- one notification for each key.
+-- Renames the column `fact` to `dedup_key`. The column contains the deduplication key of a notification. A user gets at
+-- most one notification for each key.
 --
 -- The statements of this migration change only PostgreSQL's system catalog. So the duration of the migration does not
--- depend on the size of the table. With a million notifications the migration took 7 ms. The table is locked during the
--- migration.
+-- depend on the number of rows in the table `notification`. With a million rows the migration took 7 ms. The table is
+-- locked during the migration.
 --
--- Processes of the previous version still insert into `fact`. For these processes the migration adds a new, empty
--- column `fact`, and a trigger that moves the value of `fact` into `dedup_key`. The unique constraint keeps its name,
--- because the insert statement of these processes contains this name. A migration of a later version will drop the new
--- column, the trigger and the function, and will rename the constraint.
+-- Processes of the previous version still insert into the column `fact`. For these processes the migration adds a new,
+-- empty column `fact`, and a trigger that moves the value of `fact` into `dedup_key`. The unique constraint keeps its
+-- name, because the insert statement of these processes contains this name. A migration of a later version will drop
+-- the new column, the trigger and the function, and will rename the constraint.
 alter table notification rename column fact to dedup_key;
 alter table notification add column fact text;
 

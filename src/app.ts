@@ -49,7 +49,7 @@ export async function createApp(ctx: Context): Promise<App> {
       methods: paths.allMethods,
       exposedHeaders: EXPOSED_HEADERS,
       maxAge: 600,
-      // In strict mode, the plugin would answer 400 to an OPTIONS request that is not a preflight request. In this API,
+      // In strict mode, the plugin would answer 400 to an OPTIONS request that is not a preflight request. In our API,
       // only the HTTP parser answers 400.
       strictPreflight: false,
     })

@@ -17,8 +17,8 @@ type Key = { id: string; signing: string; mac: KeyObject; seal: KeyObject }
 
 export type Keys = {
   /**
-   * The signing keys, the newest first. The service signs, seals and hashes only with the newest secret. It accepts the
-   * tokens, sealed codes and hashes that it made with the older secrets.
+   * The signing keys, the newest first. The service signs, seals and hashes only with the newest secret. It still
+   * accepts the tokens, sealed codes and hashes that it made with the older secrets.
    */
   signing: readonly { id: string; secret: string }[]
   /** Returns the keyed hash of a sign-in code and of `codeId`, the id of the code's row. The hash has 32 bytes. */

@@ -11,8 +11,8 @@ import * as notifications from './notifications/notifications.ts'
  */
 const PARTS: accounts.PersonalData = {
   erase: {
-    // The intake locks games before users, and a sign-in locks the code before the user. These functions take their
-    // locks in the same order, so no deadlock occurs.
+    // The intake locks games before users, and a sign-in locks the code before the user. The functions in `beforeLock`
+    // lock the games and the codes before `eraseUser` locks the user, so no deadlock occurs.
     beforeLock: [games.removePlayer, codes.removeUser],
     whileLocked: [notifications.anonymizeActor, sessions.removeAll],
     // Between `codes.removeUser` and the lock of the account, a concurrent request may have stored a new code.

@@ -7,8 +7,8 @@ import type { UserRow } from './schema.ts'
 export type Profile = { firstName: string; lastName: string; termsVersion: string; termsAcceptedAt: Date }
 
 /**
- * The columns of a user and of the user's level that the API shows. A statement with this fragment must join both
- * tables.
+ * The columns of a user and of the user's level that the API shows. A statement with this fragment must join the tables
+ * `app_user` and `game_level`.
  */
 const USER_COLUMNS = fragment`
   app_user.id, email, first_name, last_name, locale, created_at, updated_at,

@@ -59,7 +59,8 @@ const TEXTS = {
     subject: (code: string) => `Votre code Courtside\u00a0: ${code}`,
     greeting: (name: string | undefined) => (name ? `Bonjour ${name},` : 'Bonjour,'),
     intro: 'Voici votre code\u00a0:',
-    // A mail can arrive late. So the text says that the 15 minutes start at the request.
+    // A mail can arrive late, so its arrival is not the start of the 15 minutes. The text says that the 15 minutes
+    // start at the request.
     validity: 'Il est valable 15\u00a0minutes à compter de votre demande et ne sert qu’une fois.',
     secrecy: 'Ne le communiquez à personne.',
     ignore: 'Vous n’avez rien demandé\u00a0? Ignorez cet e-mail\u00a0: sans ce code, il ne se passera rien.',
@@ -76,8 +77,8 @@ const TEXTS = {
 
 /**
  * Returns the subject, the text and the HTML of the mail with a code. The subject contains the code, so users can read
- * the code on a lock screen. Because of the code, each subject is different. Mail programs group mails with equal
- * subjects, and in such a group users easily type the code from an older mail.
+ * the code on a lock screen. Mail programs group mails with equal subjects, and in such a group users easily type the
+ * code from an older mail. The code makes the subjects different, so mail programs do not group the mails.
  */
 function codeEmail(code: string, language: Language, firstName: string | null) {
   const texts = TEXTS[language]

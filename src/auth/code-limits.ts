@@ -17,14 +17,15 @@ export const GUESSES_PER_DOUBLING = 5
 export const MAX_WAIT_SECONDS = 4 * 3600
 
 /**
- * The number of doublings after which the wait reaches its maximum. `storeCode` limits the exponent of its power of 2
- * to this number. Without this limit, the power would overflow after some thousand wrong guesses.
+ * The number of doublings after which the wait reaches its maximum. `storeCode` multiplies the cooldown by a power of
+ * 2, and limits the exponent to `MAX_DOUBLINGS`. Without this limit, the power would overflow after some thousand wrong
+ * guesses.
  */
 export const MAX_DOUBLINGS = Math.ceil(Math.log2(MAX_WAIT_SECONDS / SEND_COOLDOWN_SECONDS))
 
 /**
- * A request without a profile resumes a pending sign-up if the last code of the sign-up is not older than this
- * (decisions.md, "how long a sign-up stays pending").
+ * The maximum age of the last code of a pending sign-up. Up to this age, a request without a profile resumes the
+ * sign-up (decisions.md, "how long a sign-up stays pending").
  */
 export const PENDING_SIGN_UP_MS = 24 * 3_600_000
 

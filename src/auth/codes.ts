@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto'
 import type { Sql } from '../db/sql.ts'
 import { MAX_ATTEMPTS, PENDING_SIGN_UP_MS, SEND_COOLDOWN_SECONDS, WRONG_GUESSES_KEPT_MS } from './code-limits.ts'
 
-// The number of rows in `missed_guess` (migrations/0001_accounts.sql). `reserve` updates one of these rows at random,
-// so concurrent guesses rarely wait for each other.
+// The number of rows in the table `missed_guess` (migrations/0001_accounts.sql). If there is no live code, `reserve`
+// updates a random row of this table. Concurrent guesses wait for each other only if they update the same row.
 const MISSED_GUESS_SLOTS = 64
 
 /**
@@ -17,15 +17,17 @@ export type Attempt = { id: string; mac: Buffer }
 
 /**
  * Reserves one attempt at the lane's live code. One statement counts the attempt and commits. The caller compares the
- * codes after the commit. The statement counts every attempt as a wrong guess. If the typed code is correct, the caller
- * deletes the code's row, which contains the count.
+ * codes after the commit. At the time of the statement it is unknown whether the typed code is correct, so the
+ * statement counts every attempt as a wrong guess. If the typed code is correct, the caller deletes the code's row, and
+ * the count with it.
  *
- * If there is no live code, the statement updates a row of `missed_guess` instead. Both cases take the same time, so a
- * client cannot tell whether there is a code.
+ * If there is no live code, the statement updates a row of `missed_guess` instead. Both cases take the same time, so
+ * the duration of the request does not reveal whether there is a code.
  *
  * If the lane of a known client has no live code, `reserve` uses the code of the shared lane. All lanes of an address
- * share one cooldown, so a stranger who requests a code every minute can block new codes for the client's lane. In this
- * case, the client needs the code of the shared lane (decisions.md, "which code a client verifies").
+ * share one cooldown. So if a stranger requests a code every minute, the known client gets no code for its own lane.
+ * But each request of the stranger sends a code of the shared lane to the address. The known client can use this code
+ * (decisions.md, "which code a client verifies").
  * @returns undefined if neither lane has a live code
  */
 export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): Promise<Attempt | undefined> {
@@ -50,8 +52,8 @@ export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): 
 /**
  * Uses up a code. The caller must have checked that the typed code is correct. `spend` deletes the code's row, which
  * contains the count of wrong guesses. If several requests with the code run concurrently, only one of these requests
- * deletes the row. If a new code replaced this code after the comparison, the new code stays, because the new code has
- * another id.
+ * deletes the row. `spend` finds the row by the id of the code. If a new code replaced this code after the comparison,
+ * the row has the id of the new code. So `spend` deletes nothing, and the new code stays.
  * @returns whether this request deleted the row
  */
 export async function spend(sql: Sql, attempt: Attempt): Promise<boolean> {
@@ -62,8 +64,8 @@ export async function spend(sql: Sql, attempt: Attempt): Promise<boolean> {
 /**
  * Resets the wrong guesses and the waits in all lanes of an address, for the command `users unlock`. Codes and pending
  * sign-ups remain.
- * @returns false if `sign_in_address` does not contain the address, because no client requested a code for the address
- *   recently
+ * @returns false if the table `sign_in_address` does not contain the address. The table contains only addresses for
+ *   which a client requested a code recently
  */
 export async function unlock(sql: Sql, email: string): Promise<boolean> {
   const unlocked = await sql`
@@ -76,20 +78,23 @@ export async function unlock(sql: Sql, email: string): Promise<boolean> {
   return unlocked.length > 0
 }
 
-/** Deletes an address and all codes, waits and pending sign-ups of the address. */
+/** Deletes an address from the table `sign_in_address`, and all codes, waits and pending sign-ups of the address. */
 export async function removeAll(sql: Sql, email: string): Promise<void> {
   await sql`delete from sign_in_address where email = ${email}`
 }
 
-/** Deletes the address of a user from `sign_in_address`, and all codes, waits and pending sign-ups of the address. */
+/**
+ * Deletes the address of a user from the table `sign_in_address`, and all codes, waits and pending sign-ups of the
+ * address.
+ */
 export async function removeUser(sql: Sql, userId: number): Promise<void> {
   await sql`delete from sign_in_address where email = (select email from app_user where id = ${userId})`
 }
 
 /**
- * Deletes each address whose last code was sent more than a day ago, and the codes of the address. An address with
- * wrong guesses stays for 30 days after its last code. Without this exception, an attacker could reset the count of
- * wrong guesses by waiting for a day.
+ * Deletes from the table `sign_in_address` each address whose last code was sent more than a day ago, and also deletes
+ * all codes of the address. As an exception, an address with wrong guesses stays for 30 days after its last code.
+ * Without this exception, an attacker could reset the count of wrong guesses by waiting for a day.
  * @param limit the maximum number of addresses to delete
  * @returns the number of deleted addresses
  */

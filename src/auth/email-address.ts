@@ -15,8 +15,8 @@ const DOMAIN = /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}
 export function canonicalEmail(input: string): string | undefined {
   const at = input.lastIndexOf('@')
   const local = input.slice(0, at)
-  // `LOCAL` is tested before the conversion to lower case. The conversion turns some non-ASCII letters, such as the
-  // Kelvin sign, into ASCII letters.
+  // The conversion to lower case turns some non-ASCII letters, such as the Kelvin sign, into ASCII letters. So we test
+  // `LOCAL` before the conversion.
   if (at < 1 || local.length > MAX_LOCAL_LENGTH || !LOCAL.test(local)) return undefined
   const domain = canonicalDomain(input.slice(at + 1))
   if (domain === undefined) return undefined
@@ -25,11 +25,12 @@ export function canonicalEmail(input: string): string | undefined {
 }
 
 function canonicalDomain(input: string): string | undefined {
-  // `domainToASCII` would not refuse percent escapes, ports, brackets and spaces. It would decode these parts or cut
-  // them off.
+  // `domainToASCII` decodes percent escapes, and cuts off ports, brackets and spaces, instead of refusing them. So we
+  // refuse a domain with these characters here.
   if (/[\s%:/?#@[\]\\<>^|]/.test(input)) return undefined
   const domain = domainToASCII(input)
-  // If the last label of a domain is numeric, URL parsers read the domain as an IPv4 address.
+  // If the last label of a domain is numeric, URL parsers read the domain as an IPv4 address. So we refuse such a
+  // domain.
   if (!DOMAIN.test(domain) || /(^|\.)\d+$/.test(domain)) return undefined
   return domain
 }

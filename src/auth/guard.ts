@@ -64,8 +64,9 @@ export function createGuards({ now, intakeKeys, config }: Context, { authenticat
 }
 
 /**
- * Returns whether the request contains one of the configured keys. The function compares digests, which all have the
- * same length, with every configured key. So the duration of the comparison reveals nothing about the configured keys.
+ * Returns whether the request contains one of the configured keys. The function compares the digest of the sent key
+ * with the digest of every configured key, even after a match. All digests have the same length, and each comparison
+ * takes constant time. So the duration reveals nothing about the configured keys.
  */
 function matchesAnyKey(request: FastifyRequest, digests: readonly Buffer[]): boolean {
   const sent = digest(bearer(request) ?? '')

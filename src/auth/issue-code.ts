@@ -28,9 +28,9 @@ export type Issued =
   | { outcome: 'wait'; waitSeconds: number }
 
 /**
- * Issues a new code for a lane, or refuses the request. One statement replaces the old code of the lane and adds the
- * mail to the outbox. For an unknown address, the statement stores a decoy and adds the same job, but the worker sends
- * no mail.
+ * Issues a new code for a lane, or refuses the request. One statement replaces the old code of the lane and adds a job
+ * to the outbox. The worker that runs the job sends the mail. For an unknown address, the statement stores a decoy and
+ * also adds a job, but the worker that runs this job sends no mail.
  *
  * If the address has a pending sign-up, a request without a profile resumes this sign-up. Otherwise a request without a
  * profile is a sign-in.
@@ -69,19 +69,25 @@ type NewCode = Lane & {
   job: string
   now: Date
   expiresAt: Date
-  /** If the last code to the address was sent after this time, the cooldown is not over. */
+  /** One cooldown before `now`. If the last code to the address was sent later than this, the cooldown is not over. */
   cooldownStart: Date
-  /** A pending sign-up whose last code was sent before this time cannot be resumed. */
+  /**
+   * The start of the last 24 hours. A request can resume a pending sign-up only if the last code of the sign-up was
+   * sent later than this.
+   */
   pendingSince: Date
 }
 type Stored = { purpose: 'registered' | 'sign_up' | 'sign_in' | 'decoy'; is_sent: boolean; wait_seconds: number }
 
 /**
  * Runs the statement of `issueCode`. Concurrent requests for one address wait for the lock on the address's row in
- * `sign_in_address`. When a request gets this lock, PostgreSQL checks the condition of `on conflict … where` against
- * the newest version of the row. So only one of these requests sends a code.
+ * `sign_in_address`. The first request that gets the lock writes its own time to the column `sent_at`. When the next
+ * request gets the lock, PostgreSQL checks the condition of `on conflict … where` against the new version of the row.
+ * The condition refuses this request, because the cooldown is not over. The condition makes an exception only for a
+ * sign-up that follows a decoy. So at most one of the requests sends a mail.
  *
- * The subquery `caller` is materialized because otherwise PostgreSQL would search for the account twice.
+ * The subquery `purpose` uses the column `is_registered` of the subquery `caller` twice. Without `materialized`,
+ * PostgreSQL would search for the account at each use.
  */
 async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
   const { email, sessionId, signsUp, profile, id, mac, job, now, expiresAt, cooldownStart, pendingSince } = code
@@ -89,7 +95,8 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
     with caller as materialized (
       select ${signsUp}::boolean as signs_up, exists (select from app_user where email = ${email}) as is_registered
     ), pending as (
-      -- The profile of the address's pending sign-up. A sign-up is pending until its code is used.
+      -- The profile of the address's pending sign-up. A sign-up is pending until its code is used, but at most for a
+      -- day after its last code.
       select first_name, last_name, terms_version, terms_accepted_at
       from sign_in_code
       where email = ${email} and session_id is null and purpose = 'sign_up' and sent_at > ${pendingSince}
@@ -112,7 +119,8 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
         from sign_in_code
         where email = ${email} and session_id is not distinct from ${sessionId}::uuid) as lane
     ), send_slot as (
-      -- This subquery contains one row if this request may send a code. All lanes of the address share the cooldown.
+      -- This subquery contains one row if this request may send a code. The table sign_in_address has one row for each
+      -- address, so all lanes of an address share the cooldown.
       insert into sign_in_address (email, sent_at, mailed)
       select ${email}, ${now}, purpose <> 'decoy'
       from purpose
@@ -125,8 +133,8 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
           or (not sign_in_address.mailed and ${signsUp}::boolean)
       returning email
     ), code as (
-      -- A code for a sign-up stores the profile from this request, or from the pending sign-up that this request
-      -- resumes.
+      -- If the request starts a sign-up, the new row contains the profile of the request. If the request resumes a
+      -- pending sign-up, the new row contains the profile of that sign-up.
       insert into sign_in_code (id, email, session_id, purpose, mac, sent_at, expires_at,
         first_name, last_name, terms_version, terms_accepted_at)
       select ${id}, send_slot.email, ${sessionId}, purpose, ${mac}, ${now}, ${expiresAt},
@@ -139,8 +147,8 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
         terms_version = excluded.terms_version, terms_accepted_at = excluded.terms_accepted_at
       returning id
     ), mail as (
-      -- The job key is the id of the code, so no two jobs have the same job key. For such jobs, the mode unsafe_dedupe
-      -- is safe. This mode needs half as many statements as the default mode.
+      -- The job key mode unsafe_dedupe needs half as many statements as the default mode, but it is safe only if no two
+      -- jobs have the same job key. Here the job key is the id of the code, and each code has its own id.
       select graphile_worker.add_job('send_code', ${job}::json, job_key => id::text, job_key_mode => 'unsafe_dedupe')
       from code
     )
@@ -154,7 +162,8 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
               select sent_at + make_interval(secs => ${SEND_COOLDOWN_SECONDS}) from sign_in_address where email = ${email}
             ) as wait
             where ends_at > ${now}),
-          -- A concurrent request has just sent a code. This statement's snapshot does not contain its rows.
+          -- If this statement's snapshot contains no wait, a concurrent request has just sent a code. The snapshot does
+          -- not contain the rows of that request, so the wait is assumed to be a whole cooldown.
           ${SEND_COOLDOWN_SECONDS})
       end::int as wait_seconds
     from purpose`

@@ -25,8 +25,8 @@ const MAX_LENGTH = 1024
 const LEEWAY_SECONDS = 5
 
 /**
- * Creates the functions that sign and read tokens with HS256. The `kid` in the JWT header of a token selects one of our
- * keys. The JWT header decides nothing else, so it cannot select another algorithm.
+ * Creates the functions that sign and read tokens with HS256. The `kid` in the JWT header of a token selects a key, and
+ * only among our keys. The JWT header selects nothing else. In particular, it cannot select another algorithm.
  */
 export function createTokens(keys: Keys) {
   const [newest] = keys.signing

@@ -23,8 +23,8 @@ type Dependencies = Pick<Context, 'sql' | 'now' | 'config' | 'metrics'> & {
 }
 
 /**
- * Adds the routes for codes and sessions, and the route that deletes an account. That route is in this feature because
- * a deletion requires a code.
+ * Adds the routes for codes and sessions, and the route that deletes an account. A deletion requires a code, and this
+ * feature checks codes. So this feature also contains the route for the deletion.
  */
 export function authRoutes(
   app: App,
@@ -57,7 +57,8 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       const { email, profile } = readCredentials(request.body, config.termsVersion, now())
       const sent = await signIn.requestCode({ email, profile, token: bearer(request), language })
       metrics.countCode(sent.outcome)
-      // The answer for a decoy has this header too (decisions.md, "the wait before the next code in a 200").
+      // The answer for a decoy has the header `retry-after` too (decisions.md, "the wait before the next code in a
+      // 200").
       reply.header('retry-after', sent.waitSeconds)
       return { message: CODE_SENT[language] }
     },
@@ -97,7 +98,7 @@ function sessionRoutes(app: App, { sql, now, tokens, cache }: Dependencies): voi
   app.route({
     method: 'POST',
     url: '/api/v1/auth/refresh',
-    // This route accepts expired tokens, which the guard would refuse. `sessions.refresh` checks the session.
+    // This route accepts expired tokens, which the guard for users would refuse. `sessions.refresh` checks the session.
     config: { access: 'public' },
     schema: {
       tags: ['Auth'],

@@ -35,7 +35,7 @@ export const CredentialsRequest = Type.Object(
   },
 )
 
-/** The answer of the route that requests a code. */
+/** The answer of the route `request-otp`. */
 export const CodeSent = {
   ...Message,
   headers: {

@@ -6,7 +6,7 @@ import * as sessions from './sessions.ts'
 
 /**
  * The maximum age of an entry. If the NOTIFY about an ended session is lost, this process accepts tokens of the session
- * for at most this time.
+ * for at most this time after the end.
  */
 const MAX_AGE_MS = 5_000
 
@@ -23,8 +23,8 @@ export type SessionCache = ReturnType<typeof createSessionCache>
  * and checks no signature. The cache does not keep refused tokens. While the listener has no connection, the process
  * does not learn of ended sessions, so the cache stays empty.
  *
- * A refresh removes nothing from the cache. The guards accept a superseded token for 30 s after the refresh, and the
- * cache keeps a token for at most 5 s.
+ * The guards accept a superseded token for 30 s after the refresh. The cache keeps a token for at most 5 s after the
+ * lookup in the database. So a refresh does not have to remove the superseded token from the cache.
  * @param listener receives the messages about ended sessions. If it is undefined, the cache keeps no tokens
  */
 export function createSessionCache(connections: sessions.Connections, tokens: Tokens, listener: Listener | undefined) {

@@ -1,8 +1,8 @@
 import type { Listener } from '../db/listener.ts'
 
 /**
- * The NOTIFY channel on which all processes learn of ended sessions. The payload is `<user> <session>`, the ids of the
- * user and of the session. If all sessions of a user have ended, the payload is `<user>`, the id of the user.
+ * The NOTIFY channel on which all serving processes learn of ended sessions. The payload is `<user> <session>`, the ids
+ * of the user and of the session. If all sessions of a user have ended, the payload is `<user>`, the id of the user.
  */
 export const SESSION_ENDED = 'session_ended'
 

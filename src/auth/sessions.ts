@@ -5,14 +5,14 @@ import { SESSION_ENDED } from './session-ended.ts'
 import { TOKEN_SECONDS, tokenClaims } from './session-tokens.ts'
 
 /**
- * The grace period: for this time after a refresh, the guards and `refresh` accept the superseded token (decisions.md,
- * "the effect of a refresh on the previous token").
+ * The length of the grace period. In the grace period after a refresh, the guards and `refresh` accept the superseded
+ * token (decisions.md, "the effect of a refresh on the previous token").
  */
 const GRACE_MS = 30_000
 
 /**
- * A session selects a lane for this time after its start. Even an ended session may select a lane (decisions.md,
- * "lanes").
+ * The age up to which a session selects a lane. Even a session that has expired, or that a logout ended, selects a lane
+ * (decisions.md, "lanes").
  */
 const LANE_MS = 90 * 86_400_000
 
@@ -23,9 +23,9 @@ const LANE_MS = 90 * 86_400_000
 export type Connections = { sql: Sql; readSql: Query }
 
 /**
- * The caller of an accepted token, and the time until which the token is accepted: the earliest of its `exp`, the end
- * of its session and the end of its grace period. If the session is ended before this time, for example by a logout,
- * the service refuses the token from then on.
+ * The caller of an accepted token. `until` is the time until which the service accepts the token: the earliest of its
+ * `exp`, the end of its session and the end of its grace period. If a logout or another operation ends the session
+ * before `until`, the service refuses the token from then on.
  */
 export type Accepted = { caller: Caller; until: Date }
 
@@ -65,7 +65,7 @@ export async function authenticate(
 }
 
 /**
- * Returns the ids of those given sessions that have not been ended. This function ignores `expires_at`, so the result
+ * Returns those of `sessionIds` whose sessions have not been ended. `findRunning` ignores `expires_at`, so the result
  * may contain expired sessions.
  */
 export async function findRunning(sql: Query, sessionIds: string[]): Promise<Set<string>> {
@@ -92,7 +92,7 @@ export type Refreshed =
  *   contained a later token. In this case, the client never received a later token.
  * - Any other superseded token counts as stolen, and the statement ends the session.
  *
- * If `refresh` would return the newest token, but this token has expired, `refresh` issues a new token instead.
+ * If `refresh` would return the newest token, but the newest token has expired, `refresh` issues a new token instead.
  */
 export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Date): Promise<Refreshed> {
   const [session] = await sql<{ verdict: string; generation: number; issued_at: Date; expires_at: Date }>`
@@ -151,7 +151,8 @@ export async function end(sql: Sql, sessionId: string, now: Date): Promise<void>
 }
 
 /**
- * Ends every session of a user on behalf of an operator. After this call, none of these sessions selects a lane.
+ * Ends every session of a user on behalf of an operator. After `endAll`, none of the user's existing sessions selects a
+ * lane.
  * @returns the number of changed sessions. Sessions that an operator had ended before do not count
  */
 export async function endAll(sql: Sql, userId: number, now: Date): Promise<number> {
@@ -174,8 +175,9 @@ export async function removeAll(sql: Sql, userId: number): Promise<void> {
 
 /**
  * Returns the id of the session whose lane a token selects at `request-otp` and `verify-otp`. The session must belong
- * to the account with this address and be less than 90 days old. The session may have expired, or a logout may have
- * ended it. If the session ended for another reason, it selects no lane. The token may be expired or superseded.
+ * to the account with the address `email`, and it must be less than 90 days old. The session may have expired, or a
+ * logout may have ended it. If the session ended for another reason, it selects no lane. The token may be expired or
+ * superseded.
  * @returns undefined if the session does not meet these conditions
  */
 export async function findLane(sql: Sql, claims: Claims, email: string, now: Date): Promise<string | undefined> {

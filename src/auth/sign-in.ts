@@ -23,7 +23,7 @@ export type SentCode = { outcome: 'sent' | 'decoy'; waitSeconds: number }
 
 export type SignedIn = { userId: number; sessionId: string; token: string; isNewUser: boolean }
 
-// If there is no live code, `guess` compares the typed code with this hash.
+// The hash with which `guess` compares the typed code if there is no live code.
 const NO_MAC = Buffer.alloc(32)
 
 export type SignIn = ReturnType<typeof createSignIn>
@@ -53,7 +53,8 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
   /**
    * Sends a code to an address. A request with a profile is a sign-up. The outcome `decoy` means that no mail is sent.
    * Only the metrics may use the outcome, because it reveals whether the address has an account.
-   * @throws AppError 422 that names the field `email`, for a sign-up with a registered address
+   * @throws AppError 422 that names the field `email`, if the request is a sign-up and the address already has an
+   *   account
    * @throws AppError 429 `wait` if the wait after the previous code is not over
    */
   async function requestCode(call: CodeCall & { profile: users.Profile | undefined }): Promise<SentCode> {
@@ -109,11 +110,12 @@ function mustWait(seconds: number): AppError {
  * the code belongs to a sign-in, `openSession` stores the language in the account. One statement makes all these
  * changes, so either all changes take effect or none.
  *
- * If several requests with the code run concurrently, only one of these requests deletes the code's row.
+ * If several requests with the code run concurrently, only one of these requests deletes the code's row. So only this
+ * request opens a session.
  *
- * If an earlier sign-up created the account, the subquery `existing` must find the account. It finds the account,
- * because an address has only one live code for a sign-up. So the earlier code was used up before this code was issued,
- * and this statement's snapshot contains the account.
+ * An earlier sign-up may have created the account. An address has only one live code for a sign-up. So the code of the
+ * earlier sign-up was used up before this code was issued. Therefore this statement's snapshot contains the account,
+ * and the subquery `existing` finds it.
  * @returns undefined if another request deleted the code's row, or if a new code replaced this code after the
  *   comparison. The new code has another id, so this statement does not delete the new code
  */

@@ -44,7 +44,7 @@ export async function readBody(request: FastifyRequest, payload: NodeJS.Readable
   // with such escapes needs this check.
   const error = !batch && text.includes('\\u') ? forbiddenCharacterError(value) : undefined
   if (error) throw error
-  // The validation would treat null as an absent body. So we refuse null here.
+  // The validation, which runs after `readBody`, would treat null as an absent body. So we refuse null here.
   if (value === null && !batch) throw invalid({ body: [NOT_AN_OBJECT] })
   return value
 }
@@ -75,8 +75,9 @@ async function readBytes(request: FastifyRequest, payload: NodeJS.ReadableStream
       chunks.push(chunk)
     }
   } catch (error) {
-    // The client closed the connection before the end of the body, or sent the body too slowly. The client will not
-    // read the answer. We answer 422, because a 500 would appear in the log and the metrics as a fault of the service.
+    // The client closed the connection before the end of the body, or sent the body too slowly. In both cases, the
+    // client will not read the answer, but the log and the metrics record its status. A 500 would look like a fault of
+    // the service. So we answer 422.
     throw error instanceof AppError ? error : malformed()
   }
   return Buffer.concat(chunks)

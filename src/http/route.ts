@@ -33,8 +33,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access
     /**
-     * Hides the route. If the guard refuses a caller, or if the route does not support the method of a request, the
-     * service sends the same 404 as for an unknown path.
+     * Hides the route. If the route does not support the method of a request, the service sends the same 404 as for an
+     * unknown path, and not a 405.
      */
     unlisted?: boolean
     /**
@@ -46,7 +46,7 @@ declare module 'fastify' {
     throttled?: boolean
   }
   interface FastifyRequest {
-    /** The user who sent the request. The guard sets this property on every route with the access `user`. */
+    /** The user who sent the request. The guard for users sets this property on every route with the access `user`. */
     caller: Caller
   }
 }

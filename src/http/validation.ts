@@ -36,8 +36,8 @@ export const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$'
 let ajv: Ajv | undefined
 
 /**
- * Compiles a schema. Call this function only when the schema is used for the first time. If the process loaded Ajv and
- * compiled all schemas at startup, this would take a third of the startup time.
+ * Compiles a schema, and loads Ajv at the first call. At startup, loading Ajv and compiling all schemas would take a
+ * third of the startup time. So call `compile` only when a schema is used for the first time.
  */
 function compile(schema: TSchema): ValidateFunction {
   ajv ??= createAjv()
@@ -104,8 +104,9 @@ function normalize(schema: Schema, input: unknown, part: Part): unknown {
   }
   if (schema.type === 'array' && schema.items && Array.isArray(input)) {
     // A null in a list stays, and the check of the schema reports it as invalid. If the null were dropped, the later
-    // items would change their positions. Of the items over the limit, only the first stays. This item is enough for
-    // the check to reject the list, and the check need not describe the errors of the other items.
+    // items would change their positions, and the error messages would name wrong positions. Of the items over the
+    // limit `maxItems`, only the first stays. With this item, the list is still too long, so the check rejects the
+    // list. The check need not describe the errors of the dropped items.
     const items = input.slice(0, (schema.maxItems ?? input.length) + 1)
     return items.map(item => (item === null ? null : normalize(schema.items!, item, part)))
   }
@@ -116,7 +117,7 @@ function normalize(schema: Schema, input: unknown, part: Part): unknown {
 }
 
 /**
- * Trims only spaces and tabs. A trailing line break stays in the text. So the schema can refuse the text, and the
+ * Trims only spaces and tabs. A line break at either end stays in the text. So the schema can refuse the text, and the
  * caller learns of the line break.
  */
 export function trim(text: string): string {

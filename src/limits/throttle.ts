@@ -15,9 +15,9 @@ const RateLimiterRes: typeof Outcome = require('rate-limiter-flexible/lib/RateLi
 const WINDOW_SECONDS = 60
 
 /**
- * Creates a hook that limits the requests of each client to a route. A client's window starts with the client's first
- * request and lasts 60 s. The counters are in the database. So all processes share the counters, and a restart does not
- * reset them. The hook adds the rate-limit headers to every answer of the route.
+ * Creates a hook that limits the number of requests that each client can send to a route in a window of 60 s. The
+ * window starts with the client's first request. The counters are in the database. So all processes share the counters,
+ * and a restart does not reset them. The hook adds the rate-limit headers to every answer of the route.
  * @param name the first part of a counter's key in the table `throttle`; each route needs its own name
  * @param limit the number of permitted requests per window
  * @returns the hook. It throws AppError 429 if the client is over the limit, and AppError 503 if the service cannot

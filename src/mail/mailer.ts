@@ -11,8 +11,9 @@ export interface Mailer {
 }
 
 /**
- * An error that states why a mail was not handed over. Mail servers quote the recipient in their answers. So the
- * message of this error contains no part of the mail and no part of a mail server's answer.
+ * An error that states why a mail was not handed over. The log contains the message of this error, and the log must not
+ * contain e-mail addresses. Mail servers quote the recipient in their answers. So the message contains no part of the
+ * mail and no part of a mail server's answer.
  */
 export class MailFailure extends Error {
   readonly permanent: boolean

@@ -157,7 +157,8 @@ function setBacklog(gauges: { waiting: Gauge; oldest: Gauge }, now: Backlog | un
     gauges.waiting.set(now.waiting)
     gauges.oldest.set(now.oldestSeconds)
   } else {
-    // The database cannot be reached. If the gauges stayed, their last values would look like current values.
+    // The database cannot be reached. If the gauges kept their last values, these values would look like current
+    // values. So we remove them.
     gauges.waiting.remove()
     gauges.oldest.remove()
   }

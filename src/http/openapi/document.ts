@@ -80,7 +80,7 @@ export async function openapiDocument(app: App): Promise<OpenApiDocument> {
 
 /**
  * Generates the document with a second app that has a copy of the routes and answers no requests. Only this function
- * loads @fastify/swagger. In the real app, the plugin would delay every startup by some 40 ms.
+ * loads @fastify/swagger. In the real app, @fastify/swagger would delay every startup by some 40 ms.
  */
 async function describe(routes: RouteOptions[]): Promise<OpenApiDocument> {
   const { default: swagger } = await import('@fastify/swagger')

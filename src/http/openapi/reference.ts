@@ -33,9 +33,9 @@ const POLICY = [
 ].join('; ')
 
 /**
- * Adds `/api/v1/openapi.json`, and the page `/docs` that shows this document. To keep startup fast, the
- * service creates the document only when a client requests it for the first time. It also reads each file of the page
- * only at the first request for this file. Later requests get the stored content.
+ * Adds `/api/v1/openapi.json`, which returns the OpenAPI document, and the page `/docs`, which shows the document. To
+ * keep startup fast, the service creates the document only when a client requests it for the first time. It also reads
+ * each file of the page only at the first request for this file. Later requests get the stored content.
  */
 export function referenceRoutes(app: App): void {
   const type = 'application/json; charset=utf-8'

@@ -115,7 +115,7 @@ document
     ),
   )
 courtside.onSignedOut(async () => {
-  // Another user may have signed in on this page in another tab. `start` then shows this user's screen.
+  // Another user may have signed in on this page in another tab. `start` then shows the first screen of that user.
   if (await courtside.signedIn()) return start()
   // After the deletion of an account, the sign-in screen already shows a notice about the deletion. This notice
   // must stay.

@@ -121,7 +121,7 @@ function createGame({ courtside, readToken }) {
   return h('div', {}, h('p', { class: 'muted' }, texts.gameLead), h('p', { class: 'row' }, next, whole), status)
 }
 
-/** Returns a number that makes the ids in this game differ from the ids in earlier games. */
+/** Returns a number for a new game. The number makes the ids in this game differ from the ids in earlier games. */
 function createRound() {
   return Math.floor(Date.now() / 1000) % 500_000
 }

@@ -6,8 +6,7 @@ import { language, texts } from './texts.js'
 export function homeScreen({ courtside, go, user }) {
   const since = new Date(user.created_at).toLocaleDateString(language, { dateStyle: 'long' })
   const logOut = button('secondary', texts.logOut, async () => {
-    // The client deletes its token even if the service cannot be reached. So we ignore
-    // an error of `logout`.
+    // The client deletes its token even if the service cannot be reached. So we ignore an error of `logout`.
     await courtside.logout().catch(() => {})
   })
   const { game_level: level } = user
