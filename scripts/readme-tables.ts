@@ -36,8 +36,8 @@ function endpointsTable({ paths }: Document): string {
 }
 
 /**
- * Returns the caller for the table. If the token is optional, the first security scheme is empty, and the caller is
- * `anyone`.
+ * Returns the text for the column `caller`. If an endpoint accepts requests without a token, its first security scheme
+ * is empty, and the text is `anyone`.
  */
 function callerName([scheme = {}]: Record<string, string[]>[]): string {
   if ('intakeKey' in scheme) return 'games service'

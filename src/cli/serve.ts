@@ -44,8 +44,8 @@ function exitAfterTimeout(): NodeJS.Timeout {
 
 /**
  * Resolves at the first SIGTERM or SIGINT. A second signal ends the process at once. The first signal also starts the
- * time limit of `exitAfterTimeout`. This limit ends even a process that is still starting, for example a process that
- * waits for a database or for another process's migration.
+ * time limit of `exitAfterTimeout`. This time limit ends even a process that is still starting, for example a process
+ * that waits for a database or for another process's migration.
  */
 function waitForStopSignal(): Promise<unknown> {
   const first = Promise.race(['SIGTERM', 'SIGINT'].map(signal => once(process, signal)))

@@ -49,7 +49,8 @@ export class Client extends pg.Client {
     const { maxSilenceMs, timeZone } = this.#config
     if (maxSilenceMs !== undefined) this.#destroyWhenSilent(maxSilenceMs)
     // PostgreSQL runs this statement before all later statements, so no caller has to wait for its reply. If this
-    // statement fails because the connection is lost, the later statements fail too.
+    // statement fails because the connection is lost, the later statements fail too and report the error. So this error
+    // can be ignored.
     if (timeZone) sendQuery(this, { text: `set time zone '${timeZone}'` }).catch(() => {})
     return this
   }

@@ -3,8 +3,8 @@ import type { ConnectionConfig } from './client.ts'
 
 /**
  * The planner options for statements that read a few rows by an index. PostgreSQL's default cost settings suit a
- * spinning disk. With these defaults, PostgreSQL would scan a whole table of some thousand games. If the URL contains
- * `options`, they replace these planner options.
+ * spinning disk. With these defaults, PostgreSQL would scan a whole table of some thousand games to find a few of them.
+ * If the URL contains `options`, they replace these planner options.
  */
 export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
 

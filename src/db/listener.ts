@@ -16,9 +16,9 @@ export type Listener = ReturnType<typeof createListener>
 /**
  * Creates the listener of a process. The listener has the only connection on which the process receives NOTIFY messages
  * from PostgreSQL. The listener reconnects by itself. It loses the messages that are sent while it is disconnected, so
- * each handler of `onUp` must read the state again. If a transaction commits before the listener calls this handler,
- * the handler can read the changes of the transaction. If the transaction commits later, the listener receives the
- * NOTIFY message of the transaction.
+ * each handler that was added with `onUp` must read the current data from the database. If a transaction commits before
+ * the listener calls the handler, the handler can read the changes of the transaction. If the transaction commits
+ * later, the listener receives the NOTIFY message of the transaction.
  */
 export function createListener(url: string, log: FastifyBaseLogger) {
   const handlers = new Map<string, ((payload: string) => void)[]>()

@@ -13,16 +13,17 @@ const LOCK_KEY = 4_217_336_001
 const MIN_MAJOR = 15
 
 // While a migration waits for the lock on a table, later statements on this table wait behind the migration. So the
-// migration stops waiting after LOCK_TIMEOUT_MS and tries again, for up to a minute. The timeout must be shorter than
-// PostgreSQL's `deadlock_timeout` of 1 s. Otherwise the deadlock check could cancel a statement of a process that
-// serves requests.
+// migration stops waiting after LOCK_TIMEOUT_MS and tries again, for up to a minute. LOCK_TIMEOUT_MS must be shorter
+// than PostgreSQL's `deadlock_timeout` of 1 s. PostgreSQL looks for a deadlock when a statement has waited that long
+// for a lock, and cancels this statement if it finds one. With a longer timeout, this could be a statement of a process
+// that serves requests.
 const LOCK_TIMEOUT_MS = 500
 const RETRY_DELAY_MS = 1_000
 const MAX_ATTEMPTS = 40
 
 /**
- * The name under which the `migration` table records the schema of the queue library. The library creates and migrates
- * its own schema. The name contains the version of the library in package.json.
+ * The name under which the table `migration` records the schema of the queue library, graphile-worker. The library
+ * creates and migrates its own schema. The name contains the version of the library in package.json.
  */
 export const QUEUE_MIGRATION = 'graphile-worker@0.18.0'
 
@@ -68,8 +69,8 @@ async function requireSupportedVersion(client: pg.Client): Promise<void> {
 }
 
 async function migrateQueue(url: string): Promise<void> {
-  // This function loads the library only when the queue needs a migration, so a service with a current schema starts
-  // faster.
+  // Loading graphile-worker takes time. `migrate` calls this function only if the schema of the queue library is not
+  // current. So if the schema is current, `migrate` does not load graphile-worker.
   const { Logger, runMigrations } = await import('graphile-worker')
   const quiet = new Logger(() => () => {})
   const pool = new pg.Pool({ connectionString: url, Client: Client as unknown as typeof pg.Client, max: 1 })
@@ -126,8 +127,8 @@ function compareMigrations(applied: string[], files: string[]) {
 }
 
 /**
- * Returns whether the version in a recorded name is later than the version in QUEUE_MIGRATION. The table keeps the
- * records of earlier versions, which do no harm.
+ * Returns whether a name in the table `migration` contains a later version of the queue library than QUEUE_MIGRATION.
+ * The table also keeps the names of earlier versions. This program can use a database with these names.
  */
 function isNewerQueueMigration(name: string): boolean {
   return name.localeCompare(QUEUE_MIGRATION, 'en', { numeric: true }) > 0

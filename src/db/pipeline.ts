@@ -4,8 +4,8 @@ import { Client, type ConnectionConfig, sendQuery } from './client.ts'
 import { isStale, unreachableError } from './errors.ts'
 
 /**
- * A connection that has waited 5 s for a reply gets no more statements. A transaction waits at most 5 s for a free
- * connection (`connectionTimeoutMillis` in connection-config.ts).
+ * A connection that has waited 5 s for a reply gets no more statements. The pool for transactions has the same limit: a
+ * transaction waits at most 5 s for a free connection (`connectionTimeoutMillis` in connection-config.ts).
  */
 const STUCK_MS = 5_000
 

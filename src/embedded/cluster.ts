@@ -6,12 +6,13 @@ import type { Programs } from './programs.ts'
 
 export const SUPERUSER = 'courtside'
 
-// The file is in the cluster's folder, so the password stays with the data when the folder is moved.
+// The password file is in the cluster's folder, so the password stays with the data when the folder is moved.
 const PASSWORD_FILE = 'courtside-password'
 
 /**
- * Creates a cluster (a PostgreSQL data folder) at this path, unless the folder exists. initdb writes the cluster to a
- * draft folder. Then this function renames the draft, so an interruption leaves no incomplete cluster.
+ * Creates a cluster (a PostgreSQL data folder) at the path `cluster`, unless this folder exists. initdb writes the
+ * cluster to a draft folder. When initdb has finished, this function moves the cluster to its path. So an interruption
+ * leaves no incomplete cluster at this path.
  * @param locale initdb's options for the locale
  * @param onWaiting is called while initdb runs
  * @throws if a cluster of another major PostgreSQL version exists

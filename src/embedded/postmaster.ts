@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
-/** A running PostgreSQL server, as its lock file describes it. */
+/** A running PostgreSQL server, as its lock file `postmaster.pid` describes it. */
 export type Postmaster = { pid: number; port: number; status: string }
 
 const lockFile = (cluster: string) => join(cluster, 'postmaster.pid')
@@ -20,8 +20,8 @@ export async function findPostmaster(cluster: string): Promise<Postmaster | unde
 }
 
 /**
- * Removes the lock file of a cluster if the process in the file is not a server on this folder. PostgreSQL itself
- * ignores the file if no process has the pid in the file. But if an unrelated process or a zombie has this pid,
+ * Removes the lock file of a cluster, unless the pid in the file belongs to a server on the cluster's folder.
+ * PostgreSQL itself ignores the file if no process has this pid. But if an unrelated process or a zombie has this pid,
  * PostgreSQL refuses to start.
  */
 export async function removeStaleLockFile(cluster: string): Promise<void> {
@@ -66,13 +66,13 @@ export async function isAlive(pid: number): Promise<boolean> {
   return (await readCommandLine(pid)) !== ''
 }
 
-/** Returns whether the process in a lock file is a PostgreSQL server on this folder. */
+/** Returns whether the pid in a lock file belongs to a PostgreSQL server on the cluster's folder. */
 async function runsOnFolder(cluster: string, lockText: string): Promise<boolean> {
   const [pid, folderAtStart] = lockText.split('\n')
   const folderArgument = / -D (.+?) -p \d/.exec(await readCommandLine(Number(pid)))?.[1]
   if (folderArgument === undefined) return false
   const folderStats = await stat(folderArgument).catch(() => undefined)
-  // The path in the argument does not exist, so the folder has been moved since the server started. The lock file
+  // The path in the argument `-D` does not exist, so the folder has been moved since the server started. The lock file
   // contains the old path.
   if (!folderStats) return folderArgument === folderAtStart
   // Compares inodes instead of paths, because a symbolic link may lead to the folder.

@@ -44,9 +44,10 @@ export function findEmbeddedPrograms(): string {
 }
 
 /**
- * Finds a way to run the programs. PostgreSQL refuses to run as root. So root runs the programs in a user namespace
- * that maps root to `nobody`. In this namespace root remains the owner of the files, so the checkout may be in a folder
- * that other users cannot enter. If the system refuses namespaces, the programs run as the real user `nobody`.
+ * Finds a way to run PostgreSQL's programs. PostgreSQL refuses to run as root. So root runs the programs in a user
+ * namespace that maps root to `nobody`. In this namespace root remains the owner of the files, so the checkout may be
+ * in a folder that other users cannot enter. If the system refuses namespaces, the programs run as the real user
+ * `nobody`.
  * @param bin the folder of the programs
  * @throws if the programs cannot run. The message tells the operator what to do
  */

@@ -83,8 +83,8 @@ export async function startEmbedded(
     url,
     async stop() {
       clearInterval(rotation)
-      // PostgreSQL frees the lock only when the server stops, so no other process can adopt a server that is about to
-      // stop.
+      // `release` does not free the advisory lock. PostgreSQL frees it only when the server stops, so no other process
+      // can adopt a server that is about to stop.
       if (ownerLock.release()) await stopPostmaster(cluster, postmaster)
     },
   }

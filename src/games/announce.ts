@@ -15,7 +15,8 @@ export type GameAnnouncement = {
   type: NotificationType
   recipientIds: readonly number[]
   /**
-   * The state of the game after the event was applied. If the event arrived late, the event contains an older state.
+   * The state of the game after the event was applied. If the event arrived late, the event itself contains an older
+   * state than `game`.
    */
   game: Game
   /** The once-key of a reminder or a game start. Announcements of other types have no once-key. */
@@ -26,7 +27,7 @@ export type GameAnnouncement = {
  * Makes announcements about games, except announcements whose once-key was claimed before. The caller must have locked
  * the games. The intake and the schedule both call this function.
  * @param besideInsert see `announce` in notifications/announce.ts
- * @returns the result of `announce`, and in `fresh` the announcements that were made
+ * @returns the result of `announce`, and `fresh`, the set of the announcements that were made
  */
 export async function announceOnce(
   tx: Sql,
@@ -48,8 +49,8 @@ async function dropAlreadyAnnounced(
   const keys = announcements.flatMap(({ onceKey, game }) => {
     if (onceKey === undefined) return []
     // For one of our reminders, this function claims two once-keys: the once-key of our reminder, and the once-key of a
-    // producer's reminder for the same game start. So if the producer reports a reminder later, the intake drops that
-    // reminder.
+    // producer's reminder for the same game start. If the producer reports a reminder for this game start later, its
+    // once-key is already claimed, so the intake drops the producer's reminder.
     return onceKey.kind === 'reminder' ? [onceKey, onceKeys.producerReminderKey(game)] : [onceKey]
   })
   if (keys.length === 0) return announcements
@@ -61,8 +62,8 @@ async function dropAlreadyAnnounced(
 }
 
 function toAnnouncement({ event, type, recipientIds, game }: GameAnnouncement): Announcement {
-  // A score event may omit the start of the game, or contain a start that has changed. So the start in the game's state
-  // takes precedence.
+  // A score event may omit the start of the game, or contain a start that a later event has changed. So the start in
+  // the game's state takes precedence.
   const startsAt = isScoreEvent(event) ? (game.startsAt ?? event.startsAt) : game.startsAt
   return {
     type,

@@ -19,8 +19,9 @@ const PlayedStep = Type.Object({
 
 /**
  * Registers `POST /dev/play`. Each request reports one event of the demo story, in which the signed-in user plays. The
- * service handles the event like an event from a games service, but the page needs no intake key. The body contains
- * `step`, the index of the event, and `round`, the number of the repetition of the story.
+ * page at `/` calls this route, so the page needs no intake key. The service handles the event like an event from a
+ * games service. The body contains `step`, the index of the event, and `round`, the number of the repetition of the
+ * story.
  *
  * The route exists only if the development mailbox exists, and it answers only local requests. A page from another
  * origin cannot use the route, because such a page has no access token.

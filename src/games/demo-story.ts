@@ -1,6 +1,6 @@
 /**
- * One event of the demo story. `actor` and `creator` are person numbers, as in `STORY`. `players` is the number of
- * players.
+ * One event of the demo story. `actor` and `creator` are numbers of persons. The comment on `STORY` says who these
+ * persons are. `players` is the number of players.
  */
 type Step = { type: string; players: number; actor?: number; creator?: number; sets?: string }
 
@@ -9,8 +9,8 @@ const SETS = '6-4 3-6 7-5'
 /**
  * The events that the development panel reports, in this order. Together, these events cause all ten notification
  * types. Person 0 is the signed-in user. Persons 1 to 3 have no account. If `players` is 3, for example, persons 0 to 2
- * play. In the last event, person 1 cancels a second game. If the signed-in user cancelled the game, the user would get
- * no notification.
+ * play. In the last event, person 1 cancels a second game. The signed-in user does not cancel this game, because a user
+ * who cancels a game gets no notification about the cancellation.
  */
 const STORY: readonly Step[] = [
   { type: 'game_joined', players: 2, actor: 1 },
@@ -31,8 +31,8 @@ const STORY: readonly Step[] = [
 export const STORY_LENGTH = STORY.length
 
 /**
- * The first id of the demo games, far above the ids of real games. Each user has a range of a million game ids, and
- * each round uses two of these ids.
+ * The first id of the demo games, far above the ids of real games. Each user has a range of a million game ids. Each
+ * repetition of the story, called a round, uses two of these ids.
  */
 const FIRST_GAME_ID = 1_000_000_000_000
 const FIRST_STRANGER_ID = 9_000_000_000_000_000

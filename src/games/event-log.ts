@@ -6,8 +6,8 @@ export type RecordedEvent = { digest: string; notifications: number; fresh: bool
 
 /**
  * Records the events that are not stored yet, with one insert. If several transactions record events with the same key,
- * one transaction stores its event, and the other transactions wait until that transaction ends. The insert writes the
- * rows in the order of their keys, so two batches cannot deadlock.
+ * one transaction stores its event, and the other transactions wait until that transaction ends. Every insert writes
+ * its rows in the order of their keys, so two transactions cannot wait for each other.
  * @returns the stored event for each event key: one of `events`, or an event that was stored before
  */
 export async function record(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<string, RecordedEvent>> {

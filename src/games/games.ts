@@ -27,8 +27,8 @@ const GAME_COLUMNS = fragment`
 
 /**
  * Locks the games of the given events until the transaction ends. The games are locked in the order of their ids, so
- * two batches cannot deadlock. Inserts each unknown game with the state from its first event. One statement locks and
- * inserts the games.
+ * two batches cannot deadlock. If a game is not in the table `game` yet, inserts it with the state from its first
+ * event. One statement locks and inserts the games.
  */
 export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<number, Game>> {
   // A Map keeps the last value for each key. The events are in reverse order, so the Map keeps the state from the first
@@ -76,9 +76,10 @@ export async function save(sql: Sql, games: readonly Game[], now: Date): Promise
 }
 
 /**
- * Removes a user from all games, as a player and as the creator. Event records contain no user ids, so this function
- * does not change them. Locks the games in the order of their ids, as the intake does. Call this before any statement
- * that locks rows of the user.
+ * Removes a user from all games, as a player and as the creator. The rows of the table `event` contain no user ids, so
+ * this function does not change them. Locks the games in the order of their ids, as the intake does. The intake locks
+ * games before it locks users. So call this function before any statement that locks rows of the user. Otherwise the
+ * transaction could deadlock with the intake.
  */
 export async function removePlayer(sql: Sql, userId: number): Promise<void> {
   await sql`

@@ -15,9 +15,9 @@ export type EventOutcome = { status: 'accepted' | 'duplicate'; notifications: nu
 
 /**
  * Ingests events in one transaction: records the events, locks and updates the games, and makes the announcements. Each
- * statement handles all events, and statements that do not depend on each other are sent together. No event needs a
- * savepoint, because a statement fails either for all events or for none. The function detects a mismatch before the
- * event changes a game.
+ * statement handles all events, so it fails either for all events or for none. Therefore no event needs its own
+ * savepoint. Statements that do not depend on each other are sent together. An event with the status `mismatch` changes
+ * no game.
  *
  * Every call takes its locks in the same order: events by key, then games by id, then users by id. So two calls cannot
  * deadlock.
@@ -57,8 +57,8 @@ async function applyEvents(tx: Sql, events: readonly GameEvent[], settings: Remi
     announcements.push(...announcementsFor(before, after, event))
   }
   const changed = [...current.values()].filter(game => game !== known.get(game.id))
-  // The order of these calls matters: for a producer's reminder, `announceOnce` deletes rows that `planReminders`
-  // inserts.
+  // PostgreSQL runs the statements in the order of these calls. `planReminders` must come before `announceOnce`: if an
+  // event is a producer's reminder, `announceOnce` deletes rows that `planReminders` has inserted.
   const [, , announced] = await Promise.all([
     games.save(tx, changed, settings.now),
     planReminders(tx, known, changed, settings),

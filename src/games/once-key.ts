@@ -4,7 +4,8 @@ import type { Game } from './projection.ts'
 /**
  * The deduplication key of a reminder or a game start. The service makes at most one announcement for each once-key,
  * even if both our schedule and the producer cause the announcement. The table `game_notice` stores `text`. The formats
- * of `text` must not change, because stored rows and processes of earlier versions use the same formats.
+ * of `text` must not change, because an earlier version of the service may have stored rows in these formats, and a
+ * process of an earlier version may still be running.
  */
 export type OnceKey = Readonly<{
   kind: 'start' | 'reminder' | 'producer_reminder'
@@ -31,15 +32,16 @@ export function producerReminderKey({ id, startsAt }: GameStart): OnceKey {
 }
 
 /**
- * Returns the event key for an announcement that our schedule makes. No producer reported an event for such an
- * announcement, so there is no event key from a producer.
+ * Returns the event key for an announcement that our schedule makes. Other announcements use the key of the event that
+ * a producer reported. For an announcement of the schedule there is no such event, so its event key is made from the
+ * once-key.
  */
 export function toEventKey({ gameId, text }: OnceKey): string {
   return `${gameId} ${text}`
 }
 
 /**
- * Records once-keys. The caller must have locked the games of these once-keys.
+ * Records once-keys in the table `game_notice`. The caller must have locked the games to which the once-keys belong.
  * @returns the once-keys that had not been recorded before. If `keys` contains equal once-keys, only the first of them
  *   is returned
  */

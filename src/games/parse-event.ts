@@ -58,7 +58,7 @@ export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
   const sortedPlayerIds = data.player_ids.toSorted((one, other) => one - other)
   return {
     id,
-    // Neither `source` nor `id` contains NUL, so different pairs result in different strings.
+    // Neither `source` nor `id` contains NUL, so different pairs of `source` and `id` result in different strings.
     key: hash(`${source}\0${id}`),
     // The digest is a hash of the parsed values instead of the bytes. So the digest does not depend on white space, on
     // time zones, or on the order of JSON members and players.

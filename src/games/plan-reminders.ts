@@ -9,11 +9,11 @@ import type { Game } from './projection.ts'
 export type ReminderSettings = LocalTime & { reminderOffsets: readonly Duration[] }
 
 /**
- * Updates the schedule of games in the transaction of their events. The caller must have locked the games. If the start
- * of a game has changed, deletes the rows for the earlier start. If a game was cancelled, deletes all its rows. Inserts
- * the due times for the new start that are after `now`. If a game is not cancelled and its start is unchanged, keeps
- * all rows of the game. Such a row may be overdue but not announced yet, or it may come from an earlier value of
- * REMINDER_OFFSETS.
+ * Updates the rows of games in the table `game_schedule`, in the transaction of the events that changed the games. The
+ * caller must have locked the games. If the start of a game has changed, deletes the rows for the earlier start. If a
+ * game was cancelled, deletes all its rows. Inserts the due times for the new start that are after `now`. If a game is
+ * not cancelled and its start is unchanged, keeps all rows of the game. This includes rows that are overdue but not
+ * announced yet, and rows that come from an earlier value of REMINDER_OFFSETS.
  * @param known the states of the games before the events, by game id
  * @param changed the new states of the games that the events changed
  */
@@ -48,7 +48,7 @@ export async function planReminders(
 
 /**
  * Returns whether a game needs a new schedule. A game that was known only from score events has no due times yet, so
- * its first game event counts as a move.
+ * its first event that is not a score event counts as a move.
  */
 function isMoved(before: Game, game: Game): boolean {
   return before.eventTime === null || before.startsAt !== game.startsAt || before.cancelled !== game.cancelled
@@ -75,8 +75,9 @@ export async function replaceByProducerReminder(sql: Sql, reminded: readonly Gam
       and game_schedule.due_at <= greatest(next.due_at, ${now})
     returning game_schedule.game_id, game_schedule.starts_at, game_schedule.due_at`
   if (replaced.length === 0) return
-  // If the game moves to another start and then back to this start, `planReminders` inserts the deleted due times
-  // again. This function claims the once-keys of these due times, so the schedule does not announce them.
+  // If a game later moves to another start and then back to its present start, `planReminders` inserts the deleted due
+  // times again. This function claims the once-keys of the deleted due times, so the schedule does not announce them in
+  // this case.
   const keys = reminded.flatMap(game =>
     replaced
       .filter(row => row.game_id === game.id && row.starts_at.getTime() === Date.parse(game.startsAt!))

@@ -10,7 +10,9 @@ export type Game = {
   playerIds: readonly number[]
   startsAt: string | null
   place: string | null
-  /** The `time` of the newest applied event. Null if the game is known only from score events. */
+  /**
+   * The latest `time` of the applied events, not counting score events. Null if all events so far were score events.
+   */
   eventTime: string | null
   /**
    * The `time` of the event that made the game full with the current four players. Null unless `game_full` was
@@ -21,8 +23,8 @@ export type Game = {
 }
 
 /**
- * Returns the state of a game as its first event reports it. In this state `eventTime` is null, so every game event
- * counts as newer than this state.
+ * Returns the state of a game as its first event reports it. In this state `eventTime` is null, so `applyEvent` never
+ * treats an event as older than this state.
  */
 export function projectFirst(event: GameEvent): Game {
   return {
@@ -40,8 +42,9 @@ export function projectFirst(event: GameEvent): Game {
 /**
  * Returns the state of a game after an event. A score event does not change the state. Among all other events, the
  * event with the latest `time` determines the state. If several events have this `time`, the event that arrived last
- * determines the state. A cancellation takes effect even if its `time` is early, and no later event resets `cancelled`.
- * After a cancellation, newer events still change all members except `cancelled` and `fullSince`.
+ * determines the state. A cancellation takes effect even if its `time` is earlier than the `time` of another event, and
+ * no later event resets `cancelled`. After a cancellation, newer events still change all members of the state except
+ * `cancelled` and `fullSince`.
  * @returns `before` itself if nothing changed
  */
 export function applyEvent(before: Game, event: GameEvent): Game {
@@ -66,10 +69,11 @@ function isLate(game: Game, event: GameEvent): boolean {
 const TYPES_THAT_MAKE_FULL = ['game_joined', 'game_created', 'game_updated', 'game_full']
 
 /**
- * Returns the `fullSince` of a game after an event. The service announces `game_full` when a player joins, or the game
- * is created or updated, and the game then has four players. If the producer reports `game_full` for the same four
- * players, the service does not announce it a second time. If a player leaves and another player joins, the service
- * announces `game_full` once more.
+ * Returns the `fullSince` of a game after an event. A game becomes full with an event `game_joined`, `game_created` or
+ * `game_updated` that lists four players, or with an event `game_full`. The service then announces `game_full`, but
+ * only once for the same four players. So if a producer reports `game_full` after this announcement, the service does
+ * not announce it a second time. If a player leaves and another player joins, the service announces `game_full` once
+ * more.
  * @param game the state after the event. Its `fullSince` is not used
  * @returns a time or null. If the time differs from `before.fullSince`, the caller announces `game_full`
  */
@@ -80,13 +84,14 @@ function findFullSince(before: Game, game: Game, event: GameEvent): string | nul
   if (isLate(before, event)) {
     if (game.playerIds.length < 4) return before.fullSince
     if (isFull) return before.fullSince ?? filledAt
-    // If the `time` of the late event is after `fullSince`, a player left after the game had become full. The game has
-    // four players now, so another player has joined, and the game is full again.
+    // The late event lists fewer than four players. If its `time` is after `fullSince`, a player left after the game
+    // had become full. In the newer state the game has four players. So another player has joined, and the game is full
+    // again.
     return before.fullSince !== null && before.fullSince < event.time ? game.eventTime : before.fullSince
   }
   if (!isFull) return null
-  // In a refilled game, at least one of the four players is new. The event in which the previous player left has not
-  // arrived yet, or the producer never reported this event.
+  // A game is refilled if it had four players before the event, and at least one player is new after the event. So a
+  // player has left, but the event `game_left` has not arrived yet, or the producer never reported it.
   const isRefilled = before.playerIds.length === 4 && game.playerIds.some(id => !before.playerIds.includes(id))
   return isRefilled ? filledAt : (before.fullSince ?? filledAt)
 }

@@ -9,7 +9,7 @@ import { type Game, isScoreEvent } from './projection.ts'
  * announcement contains each recipient at most once.
  */
 export function announcementsFor(before: Game, game: Game, event: GameEvent): GameAnnouncement[] {
-  // After the cancellation of a game, the service announces only scores of this game.
+  // After the cancellation of a game, the service announces only its score events.
   if (before.cancelled && !isScoreEvent(event)) return []
   const announcements: GameAnnouncement[] = []
   const add = (type: NotificationType, recipientIds: number[], more: Pick<GameAnnouncement, 'onceKey'> = {}) => {
@@ -41,7 +41,7 @@ type TypeInTable = Exclude<NotificationType, 'game_full' | 'game_reminder' | 'ga
 /**
  * Returns the recipients according to the specification's Events table. For `game_joined` and `game_left`, the players
  * come from the current state of the game, even if the event arrived late. The compiler reports an error if a type has
- * no case.
+ * no case in the `switch` below.
  */
 function findRecipients(event: GameEvent & { type: TypeInTable }, before: Game, game: Game): number[] {
   const { actorId, byId, playerIds } = event

@@ -20,9 +20,9 @@ const BATCH_SIZE = 50
 const POLL_MS = 1_000
 
 /**
- * The outcome of one due time. `told` means that the due time was announced. A due time is dropped if it is too late,
- * if the game was cancelled or moved, or if the due time was announced before. `outcome` is a label of the metric
- * `reminders_total`.
+ * The outcome of one due time. The value `told` means that the service announced the due time. The value `dropped`
+ * means that the service did not announce it, because it was too late, because the game was cancelled or moved, or
+ * because the due time had been announced before. The field `outcome` is a label of the metric `reminders_total`.
  */
 export type Fired = { type: DueTime['type']; outcome: 'told' | 'dropped'; lateSeconds: number }
 
@@ -32,7 +32,7 @@ type DueRow = { game_id: number; type: DueTime['type']; due_at: Date; is_current
  * Announces a batch of due times and deletes them from the schedule, in one transaction that locks the games. The locks
  * prevent duplicate announcements, and announcements about a cancelled or moved game. If the process crashes,
  * PostgreSQL rolls the transaction back, and the due times stay in the schedule. Skips games that another transaction
- * has locked. A later call handles these games.
+ * has locked. A later call handles the skipped games.
  * @returns the outcomes. The array is empty if no due time can be handled now
  */
 export async function fireDue(sql: Sql, localTime: LocalTime): Promise<Fired[]> {
@@ -84,8 +84,8 @@ function toAnnouncement(game: Game, { type, due_at }: DueRow): GameAnnouncement 
 }
 
 /**
- * Returns the number of overdue rows in the schedule, and for how many seconds the oldest row has been overdue.
- * Normally both numbers are 0.
+ * Returns the number of overdue rows in the table `game_schedule`, and for how many seconds the oldest of these rows
+ * has been overdue. Normally both numbers are 0.
  */
 export async function countOverdue(sql: Sql, now: Date): Promise<{ waiting: number; oldestSeconds: number }> {
   const [row] = await sql<{ waiting: number; oldest: Date | null }>`
@@ -95,10 +95,10 @@ export async function countOverdue(sql: Sql, now: Date): Promise<{ waiting: numb
 
 /**
  * Polls every second for due reminders and game starts. Any number of workers may poll at the same time.
- * @param localTime returns the current local time. The function is called for each batch, because the texts of
- *   notifications contain "today" and "tomorrow"
+ * @param localTime returns the current local time. `startSchedule` calls this function again for each batch. The texts
+ *   of notifications contain "today" and "tomorrow", so they must not use the date of an earlier batch
  * @param observe receives the outcome of each due time
- * @returns `stop`, which ends the polling and waits for the current batch
+ * @returns `stop`, which ends the polling and waits until the current batch is finished
  */
 export function startSchedule(
   sql: Sql,

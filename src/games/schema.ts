@@ -4,8 +4,8 @@ import { ONE_LINE } from '../http/validation.ts'
 import { NOTIFICATION_TYPES } from '../notifications/catalogue.ts'
 
 /**
- * All event types: all notification types, and two types that only report the state of a game. The events of these two
- * types cause no notification of their own.
+ * All event types: the notification types, and the types `game_created` and `game_updated`. The events of these two
+ * types only report the state of a game. They cause no notification of their own.
  */
 export const EVENT_TYPES = [...NOTIFICATION_TYPES, 'game_created', 'game_updated'] as const
 

@@ -36,8 +36,8 @@ export async function startWorker(
   { log }: { log: FastifyBaseLogger },
 ): Promise<{ stop(): Promise<void> }> {
   const names = Object.keys(tasks)
-  // Each pool of workers listens on one connection. The heartbeat uses one connection. While the heartbeat replaces its
-  // connection, it uses two connections. Three more connections run statements.
+  // Each pool of workers listens on one connection. The heartbeat uses one connection, and two connections while it
+  // replaces its connection. Three more connections run statements.
   const database = connect(url, { max: names.length + 5, name: 'courtside-worker' })
   const pools = new Map<string, WorkerPool>()
   const heartbeat = new WorkerHeartbeat(database.pool, log)
@@ -86,10 +86,10 @@ function options(log: FastifyBaseLogger) {
     pollInterval: POLL_MS,
     // Logs only the message, because the metadata of the message contains whole jobs.
     logger: new Logger(() => (_level, message) => log.debug({ from: 'queue' }, message)),
-    // With these two options, the library marks finished jobs in batches, with one statement for each batch. With a
-    // delay of 0 ms, a batch contains the jobs that finish in one tick of the event loop. Without batches, the library
-    // would send a statement for each job and not wait for the statement. A failed statement would then end the
-    // process, and `gracefulShutdown` would not wait for a running statement.
+    // With these two options, graphile-worker marks finished jobs in batches, with one statement for each batch. With a
+    // delay of 0 ms, a batch contains the jobs that finish in one tick of the event loop. Without batches,
+    // graphile-worker would send a statement for each job and not wait for the reply. A failed statement would then end
+    // the process, and `gracefulShutdown` would not wait for a running statement.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
   }
 }
@@ -98,9 +98,9 @@ function options(log: FastifyBaseLogger) {
  * Creates the connection pool for graphile-worker, called "the library" here. The pool hides lost connections from the
  * library. If the library noticed a lost connection, it would sleep for minutes or stop. The library might also run a
  * finished job a second time, because it could not mark the job as completed. So each statement waits until the
- * database is reachable and this process holds the locks of its workers. If a statement fails because the database is
- * unreachable, the pool repeats the statement. This is safe because the statements of the library do not depend on each
- * other.
+ * database is reachable and this process holds the locks of its workers (see worker-heartbeat.ts). If a statement fails
+ * because the database is unreachable, the pool repeats the statement. The statements of the library do not depend on
+ * each other, so the pool can repeat each statement alone.
  */
 function retryingPool(pool: pg.Pool, heartbeat: WorkerHeartbeat, stopping: () => boolean): pg.Pool {
   async function query(config: pg.QueryConfig): Promise<Pick<pg.QueryResult, 'rows'>> {
@@ -116,8 +116,8 @@ function retryingPool(pool: pg.Pool, heartbeat: WorkerHeartbeat, stopping: () =>
       await delay(RETRY_MS)
     }
   }
-  // The library passes a callback if it asks for the connection on which it listens for new jobs. The library replaces
-  // this connection itself after a loss.
+  // The library passes a callback if it asks for the connection on which it listens for new jobs. The library itself
+  // replaces this connection after a loss, so the connection comes directly from `pool`.
   const connect = (callback?: Parameters<pg.Pool['connect']>[0]) =>
     callback ? pool.connect(callback) : Promise.resolve({ query, release() {} })
   return { connect, query, options: pool.options } as unknown as pg.Pool
@@ -126,8 +126,8 @@ function retryingPool(pool: pg.Pool, heartbeat: WorkerHeartbeat, stopping: () =>
 type TaskDependencies = { log: FastifyBaseLogger; heartbeat: WorkerHeartbeat; patient: pg.Pool }
 
 /**
- * Wraps a task for the library. The wrapper replaces an error with a short reason, because the library stores the error
- * in the job's row.
+ * Wraps a task for graphile-worker. The wrapper replaces an error with a short reason, because graphile-worker stores
+ * the error in the job's row.
  */
 function wrapTask(name: string, task: Task, { log, heartbeat, patient }: TaskDependencies) {
   return async (payload: unknown, { job }: JobHelpers): Promise<void> => {
@@ -139,7 +139,8 @@ function wrapTask(name: string, task: Task, { log, heartbeat, patient }: TaskDep
       log.warn({ task: name, job: job.id, attempt: job.attempts, ...fault }, 'a job failed and will be tried again')
       // The library waits e^attempts seconds before a retry. Sign-in codes are valid for only 15 min, so this statement
       // limits the wait to 20 s: it keeps `attempts` at 3 or less. If a job still fails one day after its creation, the
-      // cause is a bug. After this day, `attempts` grows to its maximum, and the library then gives the job up.
+      // cause is a bug. So the statement does not change a job that is older than one day. The column `attempts` of
+      // such a job grows to its maximum, and the library then gives the job up.
       await patient.query({
         text: `update graphile_worker._private_jobs set attempts = least(attempts, 3)
           where id = $1 and created_at > now() - interval '1 day'`,

@@ -2,9 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 
-// PostgreSQL ends the database session and releases the lock of a killed worker at once. Another process frees the jobs
-// of the worker when the lock has been missing for 5 s. This happens at most 7 s after the death of the worker. A live
-// worker that has lost its connection has these 5 s to take its lock again.
+// Each worker holds a lock in PostgreSQL (see `WorkerHeartbeat`). When a worker is killed, PostgreSQL ends its database
+// session and releases its lock at once. When the lock has been missing for 5 s, another process frees the jobs of the
+// worker. This happens at most 7 s after the death of the worker. A live worker that has lost its connection has 5 s to
+// take its lock again.
 const LOOK_MS = 1_000
 const GRACE_MS = 5_000
 const RECONNECT_MS = 250
@@ -24,8 +25,9 @@ type LockedJob = { id: string; worker: string; alive: boolean }
  *
  * Each worker holds an advisory lock. The key of the lock is a hash of the worker's id. If a worker has locked a job,
  * the column `locked_by` of the job contains the id of the worker. The lock belongs to a database session, so it ends
- * when the worker dies. The lock is shared. So after a lost connection the worker can take the lock again at once, even
- * if the server has not ended the old database session yet.
+ * when the worker dies. The lock is shared, so two database sessions can hold it at the same time. Therefore, after a
+ * lost connection, the worker can take the lock again at once, even if the server has not ended the old database
+ * session yet.
  *
  * A worker counts as gone only if its lock stays missing for GRACE_MS. When the database restarts, all workers lose
  * their locks, and each worker needs time to take its lock again. So after a process has reconnected, it measures from
@@ -154,7 +156,7 @@ export class WorkerHeartbeat {
     const missing = new Set<string>()
     for (const { id, worker, alive } of rows) {
       // A worker of this process has locked the job. If no task has received the job, the connection must have broken
-      // before PostgreSQL's reply arrived.
+      // before the reply with the job arrived.
       if (this.#workers.has(worker)) {
         if (!this.#begun.has(id)) missing.add(`job ${id}`)
       } else if (!alive) missing.add(`worker ${worker}`)
@@ -185,8 +187,8 @@ export class WorkerHeartbeat {
         [named('job'), [...this.#workers]],
       ),
     )
-    // The library sends the same NOTIFY message for a new job. Without this message, workers would notice freed jobs
-    // only at the next poll.
+    // graphile-worker sends the same NOTIFY message for a new job. Without this message, workers would notice freed
+    // jobs only at the next poll.
     await client.query(timed(`select pg_notify('jobs:insert', '{"count": 10}')`))
     this.#log.warn({ gone: gone.length }, 'freed the jobs of workers that are gone')
   }

@@ -26,8 +26,8 @@ export type Announced = {
 }
 
 /**
- * Runs a statement that needs the counts. The statement is sent together with the insert of the notifications, so the
- * statement needs no additional round trip.
+ * Runs a statement that needs the member `counts` of `Announced`. The statement is sent together with the insert of the
+ * notifications, so it needs no additional round trip.
  */
 export type InsertCompanion = (counts: Announced['counts']) => Promise<unknown>
 

@@ -29,9 +29,9 @@ type Values = Omit<TextValues, 'actorName'>
 type Sentence = Readonly<Record<Language, (values: Values) => string>>
 
 /**
- * The texts of one notification type. A message may contain the actor's name only at its beginning. So the name can be
- * replaced when the actor deletes their account. The types enforce this rule, because a `Sentence` function does not
- * receive the name.
+ * The texts of one notification type. A message may contain the actor's name only at its beginning. With this rule, the
+ * service can find and replace the name when the actor deletes their account. The types enforce the rule: a `Sentence`
+ * function does not receive the name, so it cannot insert the name elsewhere.
  */
 type Entry = Readonly<{ category: Category; title: Text }> &
   (
@@ -185,7 +185,8 @@ function spotsLeft({ playerCount }: Values, language: Language): string {
   if (playerCount === undefined) return ''
   if (playerCount === 0) return language === 'fr' ? ' La partie est vide.' : ' The game is empty.'
   const spots = 4 - playerCount
-  // The event that refills the game may arrive before the event in which the player left. So there may be no free spot.
+  // When the event about a player who left arrives, the event about the player who took the free spot may have arrived
+  // already. So there may be no free spot.
   if (spots <= 0) return language === 'fr' ? ' La partie est complète.' : ' The game is full.'
   if (language === 'fr') return ` Il reste ${spots} ${spots === 1 ? 'place' : 'places'}.`
   return ` ${spots} ${spots === 1 ? 'spot' : 'spots'} left.`

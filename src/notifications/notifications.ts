@@ -126,9 +126,9 @@ export async function belongsToOther(sql: Query, userId: number, id: number): Pr
  * notifications begin with the name.
  *
  * Call this while the transaction holds the lock on the user's account, so no new notification can contain the name.
- * Call this before the account and the user's own notifications are deleted, because the function also locks the user's
- * own notifications. The function locks all notifications in the order of their ids. So two users can be deleted at the
- * same time without a deadlock, even if each user has notifications about the other.
+ * The function locks the user's own notifications and the notifications about the user, in the order of their ids. So
+ * two users can be deleted at the same time without a deadlock, even if each user has notifications about the other.
+ * Therefore call this before the deletion of the account, which also deletes the user's own notifications.
  */
 export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
   await sql`
@@ -148,8 +148,8 @@ export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
 
 /**
  * Deletes read notifications that were created before `read`, and all notifications that were created before `any`. If
- * `read` or `any` is null, this age limit does not apply. The function goes through the table in the order of the ids,
- * which is nearly the order of creation. Each statement handles at most `sliceSize` rows.
+ * one of these two age limits is null, it does not apply. The function goes through the table `notification` in the
+ * order of the ids, which is nearly the order of creation. Each statement handles at most `sliceSize` rows.
  * @returns the number of deleted notifications
  */
 export async function prune(sql: Sql, { read, any }: { read: Date | null; any: Date | null }, sliceSize: number) {

@@ -166,7 +166,7 @@ export class Streams {
     const unread = formatEvent('unread_count', JSON.stringify({ unread_count: unreadCount }))
     for (const stream of this.#byUser.get(userId) ?? []) {
       // A stream that opened after this round had begun gets nothing in this round. In the next round, the stream gets
-      // a `sync`, which includes this change.
+      // a `sync`, which includes the changes of this round.
       if (syncing.has(stream)) stream.wire.write(sync + notifications)
       else if (stream.synced && hasChanged) stream.wire.write(notifications + unread)
       stream.synced ||= syncing.has(stream)
