@@ -1,7 +1,8 @@
 // npm --prefix bench run driver [-- --rounds 8 --seconds 3] compares our driver layer with the package `postgres`. Our
-// layer is src/db, which uses `pg`. Each contender runs statements of the service on two connections, because the
-// service uses two connections for requests that only read. Other programs may use the machine at the same time, so
-// each figure is the ratio between two runs of the same round.
+// layer is src/db, which uses `pg`. A contender is one of the two layers, with its connections. Each contender runs
+// statements of the service on two connections, because the service uses two connections for requests that only read.
+// In a round, each contender runs once. Other programs may use the machine at the same time, so each figure is the
+// ratio between two runs of the same round.
 import assert from 'node:assert/strict'
 import { parseArgs } from 'node:util'
 import postgres from 'postgres'

@@ -22,7 +22,7 @@ describe('the plans of all statements', () => {
   for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
     test(`with plan_cache_mode ${mode}, no statement reads a whole large table or sorts over 300 rows`, async () => {
       const plans = await collectJourneyPlans(url, SEED, mode)
-      // With 25 requests or fewer, the journey would not cover all functions.
+      // With 25 requests or fewer, `collectJourneyPlans` would not call all functions of the service.
       assert.ok(new Set(plans.map(plan => plan.request)).size > 25)
       assert.deepEqual(plans.flatMap(describeFaults), [])
     })

@@ -1,6 +1,6 @@
 // node bench/explain.ts [--data FOLDER] prints the plan of every statement in a database with 10 000 000 notifications.
-// The program marks plans that read a whole table or sort too many rows. It uses the database that `growth` created in
-// FOLDER. If this database does not exist, the program creates it.
+// The program marks plans that read a whole table or sort too many rows. It uses the large database of the bench part
+// `growth` in FOLDER. If FOLDER does not contain this database, the program creates it.
 import { parseArgs } from 'node:util'
 import { collectJourneyPlans } from './explain/journey.ts'
 import { describeShape, findFaults } from './explain/plans.ts'

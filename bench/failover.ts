@@ -2,7 +2,8 @@
 // of PostgreSQL's programs comes from TEST_PG_BIN, or from pg_config if TEST_PG_BIN is not set. The program kills the
 // primary with SIGKILL under load, and promotes the standby one second later. It prints how long each function of the
 // service took to work again, and how many acknowledged writes were lost. It fails if a function needs more than 10 s,
-// or if a synchronous standby lost a write.
+// or if a synchronous standby lost a write. With `--asynchronous`, the primary does not wait for the standby before it
+// acknowledges a commit.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'

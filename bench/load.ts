@@ -22,7 +22,7 @@ export type LoadResult = {
   requests: number
   /** The latency of each request in milliseconds, in any order. */
   latencies: number[]
-  /** The share of one core that the generator used, from 0 to 1. */
+  /** The share of one core that the load generator (this process) used, from 0 to 1. */
   busy: number
 }
 

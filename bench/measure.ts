@@ -17,7 +17,7 @@ export type Bench = {
   against: string | undefined
 }
 
-/** One or several processes of a program, and the requests to send to them. */
+/** A measured program: its processes, and the requests to send to them. */
 export type Contender = {
   name: string
   programs: Program[]
@@ -35,10 +35,13 @@ export type Figures = {
   cpu: number
   /** The CPU time of PostgreSQL per request, in microseconds. */
   databaseCpu: number
-  /** The median latency at the common rate in milliseconds. `p50` and `p99` are NaN if no latency was measured. */
+  /**
+   * The median latency in milliseconds, at a rate that is the same for all contenders. `p50` and `p99` are NaN if no
+   * latency was measured.
+   */
   p50: number
   p99: number
-  /** The highest share of a core that the generator used in a run, from 0 to 1. */
+  /** The highest share of a core that the load generator used in a run, from 0 to 1. */
   busy: number
 }
 
@@ -120,8 +123,8 @@ async function run(
   loadOptions: Partial<Load>,
 ): Promise<Run> {
   const ports = programs.map(({ port }) => port)
-  // While other contenders were measured, this contender was idle, so its caches are cold. Sessions stay cached for only
-  // 5 s.
+  // While other contenders were measured, this contender was idle, so its caches may be empty. For example, the service
+  // caches a session for only 5 s. So send requests for a short time before the measurement.
   await load({ ports, connections, next, ...loadOptions, seconds: LEAD_IN_SECONDS * programs.length })
   const cpu = async () =>
     (await Promise.all(programs.map(each => each.cpuSeconds()))).reduce((sum, seconds) => sum + seconds)

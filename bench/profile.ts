@@ -1,6 +1,6 @@
-// node bench/profile.ts PART [--rounds N] [--seconds N] runs one part of the bench while Node profiles the service. The
-// program then prints how the service spent its CPU time. BENCH_PROFILE_PROGRAM names another program to profile
-// instead.
+// node bench/profile.ts PART [--rounds N] [--seconds N] runs one part of the bench, such as `reads`, while Node
+// profiles the service. The program then prints how the service spent its CPU time. BENCH_PROFILE_PROGRAM names another
+// program to profile instead.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'

@@ -1,12 +1,14 @@
 import type { Figures } from './measure.ts'
 
-/** A row of the table of goals. `work` describes what was measured. */
+/** A row of the table that compares figures with goals. `work` describes what was measured. */
 export type Row = { work: string; goal: string; measured: string; reached: boolean }
 
 /** A workload, and the figures of each program for this workload. */
 export type Comparison = { work: string; figures: Figures[] }
 
-/** The result of one part of the bench: rows for the table of goals, rows for the table of figures, and notes. */
+/**
+ * The result of one part of the bench: rows that compare figures with goals, the figures of all programs, and notes.
+ */
 export type Part = { rows: Row[]; comparisons?: Comparison[]; notes?: string[] }
 
 export type Goal = { min: number } | { max: number }

@@ -1,7 +1,7 @@
 // npm run bench [-- --only PART] [--just WORK] [--against CHECKOUT] [--rounds N] [--seconds N] [--data FOLDER]
 //   [--write] [--smoke]
-// Without `--smoke`, the part `growth` runs only with `--only growth`, because it creates ten million rows. The
-// creation takes minutes and about 10 GB of disk space. The rows stay in FOLDER.
+// PART is a key of `PARTS` below. Without `--smoke`, the part `growth` runs only with `--only growth`, because it
+// creates ten million rows. The creation takes minutes and about 10 GB of disk space. The rows stay in FOLDER.
 import { execFile } from 'node:child_process'
 import { totalmem } from 'node:os'
 import { parseArgs, promisify } from 'node:util'
@@ -48,7 +48,8 @@ const { values: options } = parseArgs({
 
 if (options.write && options.only !== undefined && options.only !== 'growth')
   throw new Error('--write works only with all parts, or with --only growth')
-// If a machine runs only PostgreSQL, the manual recommends a quarter of the machine's memory for shared_buffers.
+// If a machine runs only PostgreSQL, PostgreSQL's manual recommends a quarter of the machine's memory for
+// shared_buffers.
 const growthSettings = { shared_buffers: `${Math.round(totalmem() / 4 / 2 ** 20)}MB` }
 const postgres = await startPostgres(options.data, options.only === 'growth' ? growthSettings : {})
 try {

@@ -94,7 +94,7 @@ async function seedGames(url: string, users: number, games: number): Promise<voi
   )
 }
 
-/** Adds addresses with an expired code, and a row of the throttle for each address. */
+/** Adds addresses with an expired code, and a row in the table `throttle` for each address. */
 async function seedCodes(url: string, addresses: number): Promise<void> {
   await administer(
     url,

@@ -38,7 +38,10 @@ export const AUTO_EXPLAIN_SETTINGS = [
   'client_min_messages=log',
 ]
 
-/** Calls `collected` with the plan of each statement that a new connection of the pool or the pipeline runs. */
+/**
+ * Calls `collected` with the plan of each statement that runs on a new connection.
+ * @param connections a pool or a pipeline
+ */
 export function collectPlans(connections: EventEmitter, collected: (explained: Omit<Plan, 'request'>) => void): void {
   connections.on('connect', (client: pg.Client) => {
     client.on('notice', ({ message }) => {
@@ -62,7 +65,7 @@ const SMALL_TABLES = [
   '_private_tasks',
 ]
 
-// A batch of 100 events has 300 recipients, so a statement may sort 300 rows.
+// In the measured requests, a batch of 100 events has 300 recipients, so a statement may sort 300 rows.
 const MAX_SORTED_ROWS = 300
 
 /** Lists the faults of a plan: steps that read a whole table, sort too many rows, or filter out too many rows. */

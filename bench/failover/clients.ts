@@ -35,7 +35,7 @@ export function startWriting(address: string, people: Caller[], acknowledged: Ac
   })
 
   async function reportEvent(): Promise<boolean> {
-    // With only 20 users, the user of the stream is often a recipient.
+    // `makeEvent` picks the recipients from the first 20 users. User 1 reads the stream, and is thus often a recipient.
     const event = makeEvent(20)
     const answer = await send('/internal/v1/events', INTAKE_KEY, event)
     if (answer.status === 202) acknowledged.events.push(String(event.id))

@@ -50,8 +50,8 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
   await promisify(execFile)(join(bin, 'pg_basebackup'), [...source, ...backup])
   const standby = await startServer(programs, standbyData, standbyPort, urlFor(standbyPort, 'postgres'))
   await waitUntilStreaming(urlFor(primaryPort))
-  // The standby has already copied the settings of the primary, so the standby does not get the setting below.
-  // Therefore, the standby does not wait for another standby after its promotion.
+  // The standby has already copied the settings of the primary. We set `synchronous_standby_names` only now, so the
+  // standby does not have this setting. Therefore, the standby does not wait for another standby after its promotion.
   if (synchronous) {
     await administer(urlFor(primaryPort), `alter system set synchronous_standby_names = '*'`)
     await administer(urlFor(primaryPort), 'select pg_reload_conf()')

@@ -5,9 +5,9 @@ import type { GameEvent } from '../../src/games/parse-event.ts'
 import { type NewNotification, store } from '../../src/notifications/store.ts'
 
 /**
- * Creates a handler that inserts the same rows as the intake: the event, the game, its schedule and the notifications.
- * The handler uses a plain transaction. It checks nothing and reads nothing. All notifications have the same title and
- * message.
+ * Creates the handler of the ceiling, the minimal server in `ceiling.ts`, for `POST /internal/v1/events`. The handler
+ * inserts the same rows as the service: the event, the game, its schedule and the notifications. The handler uses a
+ * plain transaction and checks nothing. All notifications have the same title and message.
  */
 export function createIntakeCeiling(sql: Sql) {
   return async (body: any): Promise<unknown> => {

@@ -6,8 +6,8 @@ import type { Sql } from '../../src/db/sql.ts'
 import { deriveKeys } from '../../src/keys.ts'
 
 /**
- * Creates the handlers for the two requests of a sign-up. The handlers run the statements of the throttle and of the
- * sign-up, hash and encrypt the code, and sign the token.
+ * Creates the handlers of the ceiling, the minimal server in `ceiling.ts`, for the two requests of a sign-up. The
+ * handlers run the statements of the throttle and of the sign-up, hash and encrypt the code, and sign the token.
  */
 export function createSignInCeiling(sql: Sql) {
   const keys = deriveKeys([process.env.JWT_SECRET!])

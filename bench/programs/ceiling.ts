@@ -1,6 +1,6 @@
-// The ceiling uses only node:http and pg. It runs the same statements as the service and returns the same JSON. It does
-// not check its input, write a log or handle errors, and it sends only the headers that HTTP requires. It reads the
-// token, but does not verify the signature.
+// The ceiling is a minimal server with which the bench compares the service. It uses only node:http and pg. It runs the
+// same statements as the service and returns the same JSON. It does not check its input, write a log or handle errors,
+// and it sends only the headers that HTTP requires. It reads the token, but does not verify the signature.
 import { createServer, type IncomingMessage } from 'node:http'
 import { toUser } from '../../src/accounts/schema.ts'
 import * as users from '../../src/accounts/users.ts'

@@ -10,9 +10,9 @@ import { callers, pickNotificationId, type Seed, seedService } from '../seed.ts'
 const SMALL: Seed = { users: 1_000, notifications: 10_000 }
 export const LARGE: Seed = { users: 1_000_000, notifications: 10_000_000 }
 
-// Each service gets requests from the same number of users, because this number affects the result.
+// Both services get requests from the same number of users, so this number does not affect the comparison.
 const CALLER_COUNT = 1_000
-// In both databases, these users have enough notifications to fill page 50.
+// In both databases, the first HEAVY_USERS users have enough notifications to fill page 50.
 const HEAVY_USERS = 5
 const HEAVY_NOTIFICATIONS = 1_000
 

@@ -9,7 +9,10 @@ import { type Caller, callers, pickNotificationId, seedInbox, seedService } from
 const SEED = { users: 5_000, notifications: 250_000 }
 const SMOKE_SEED = { users: 100, notifications: 5_000 }
 
-/** Measures the most frequent requests of an app. Compares the service with the ceiling and with Express and Prisma. */
+/**
+ * Measures the most frequent requests of an app. Compares the service with the ceiling, the minimal server in
+ * `programs/ceiling.ts`, and with Express and Prisma.
+ */
 export async function reads(bench: Bench): Promise<Part> {
   const seed = bench.smoke ? SMOKE_SEED : SEED
   const url = await bench.postgres.createMigrated('reads')
@@ -90,7 +93,7 @@ function compareWithGoals(work: string, figures: Figures[]) {
   ]
 }
 
-/** Checks that the service and the ceiling give the same answer to the same request. */
+/** Checks that the service and the ceiling (`programs/ceiling.ts`) give the same answer to the same request. */
 async function assertSameAnswers(next: () => string, [own, ceiling]: Program[]): Promise<void> {
   const request = next()
   const [one, other] = await Promise.all(

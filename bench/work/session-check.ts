@@ -9,7 +9,10 @@ import { callers, seedService } from '../seed.ts'
 const USERS = 5_000
 const SMOKE_USERS = 1_000
 
-/** Measures `GET /auth/me`, compared with the ceiling and with the session check of better-auth. */
+/**
+ * Measures `GET /auth/me`, compared with the ceiling, the minimal server in `programs/ceiling.ts`, and with the session
+ * check of better-auth.
+ */
 export async function sessionCheck(bench: Bench): Promise<Part> {
   const users = bench.smoke ? SMOKE_USERS : USERS
   const url = await bench.postgres.createMigrated('session_check')

@@ -124,7 +124,10 @@ function summarize(name: string, runs: Run[]): Figures {
   }
 }
 
-/** Returns the requests for the service or the ceiling, which have the same routes and the same database. */
+/**
+ * Returns the requests for the service or for the ceiling, the minimal server in `programs/ceiling.ts`. Both have the
+ * same routes and the same database.
+ */
 function courtsideSignUp(program: Program, url: string): SignUpApi {
   const keys = deriveKeys([JWT_SECRET])
   return {
@@ -134,7 +137,8 @@ function courtsideSignUp(program: Program, url: string): SignUpApi {
       return post('/api/v1/auth/request-otp', body, undefined, randomClientHeader())
     },
     async takeCodes() {
-      // The encrypted codes are in the jobs of the queue. No worker runs, so this statement removes the jobs.
+      // The encrypted codes are in the jobs of the queue. No worker runs, so the jobs would stay in the queue.
+      // Therefore this statement deletes the jobs.
       const rows = await administer(
         url,
         `with taken as (delete from graphile_worker._private_jobs returning payload)

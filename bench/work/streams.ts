@@ -42,7 +42,7 @@ export async function streams(bench: Bench): Promise<Part> {
     }
     for (const stream of opened) stream.onNotification = onNotification
     for (let index = 0; index < events; index += 1) {
-      // These ids are higher than the ids of all seeded games.
+      // The ids from 1 000 000 are higher than the ids of all seeded games.
       const gameId = 1_000_000 + index
       reportedAt.set(gameId, performance.now())
       const answer = await reporter.send(eventRequest(gameId, index, count))
@@ -78,7 +78,7 @@ function describeStreams(latencies: number[], megabytes: number): string {
   ].join(' ')
 }
 
-/** Sends requests before the measurement, so V8 has compiled the code of the service. */
+/** Sends requests, so V8 compiles the code of the service before the measurement. */
 async function warmUp(port: number, people: { token: string }[]): Promise<void> {
   const connection = new Connection(port)
   for (let index = 0; index < 2_000; index += 1) {

@@ -1,4 +1,4 @@
-/** The intake refuses a batch of more than 100 events or more than 1 MiB. */
+/** The intake, `POST /internal/v1/events`, refuses a batch of more than 100 events or more than 1 MiB. */
 const MAX_BATCH_EVENTS = 100
 const MAX_BATCH_BYTES = 1024 * 1024
 

@@ -16,7 +16,7 @@ export class CourtsideError extends Error {
   readonly code: ErrorCode
   /** The messages for each invalid field. The object is empty if no field is invalid. */
   readonly errors: Record<string, string[]>
-  /** The number of seconds to wait before the next attempt, if the service stated it. */
+  /** The number of seconds to wait before the next attempt, if the service stated this number. */
   readonly retryAfter: number | undefined
 
   constructor(message: string, status: number, code: ErrorCode, { errors = {}, retryAfter, cause }: Details = {}) {

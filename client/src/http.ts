@@ -6,7 +6,7 @@ export type Transport = { url: string; language: string | undefined; fetch: type
 
 export type Request = {
   method: string
-  /** The path and the query, which follow the URL of the transport. */
+  /** The path and the query. `send` appends this text to the `url` of the `Transport`. */
   path: string
   token?: string | null
   body?: unknown
@@ -21,8 +21,8 @@ export type JsonAnswer<T> = {
 }
 
 /**
- * The time limit of each request that expects a JSON answer. Without a limit, a request on a phone without a network
- * could hold the refresh lock for minutes.
+ * The time limit of each request that expects a JSON answer. Without a limit, the refresh of a token could take minutes
+ * on a phone without a network. `Session` lets only one tab refresh at a time, so all other tabs would wait.
  */
 const TIMEOUT_MS = 30_000
 

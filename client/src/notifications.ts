@@ -15,7 +15,7 @@ export class Notifications {
     this.#session = session
   }
 
-  /** Returns one page of notifications, newest first. A query cannot contain both `before_id` and `page`. */
+  /** Returns one page of notifications, newest first. A query may contain `before_id` or `page`, but not both. */
   list(query: PageQuery = {}): Promise<NotificationPage> {
     return this.#session.call('GET /api/v1/notifications', { query })
   }
@@ -76,7 +76,8 @@ export class Notifications {
     const session = this.#session
     return watch(
       {
-        // The function `fetch` of React Native resolves only when the answer is complete. A stream is never complete.
+        // The function `fetch` of React Native resolves only when the answer is complete. A stream is never complete,
+        // so React Native cannot read it.
         canStream: globalThis.navigator?.product !== 'ReactNative',
         signedIn: async () => (await session.token()) !== null,
         onSignedOut: listener => session.onSignedOut(listener),

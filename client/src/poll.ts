@@ -52,7 +52,8 @@ function notifyChanges(
  */
 function findArrived(previous: NotificationPage, page: NotificationPage): Notification[] | undefined {
   const known = new Set(previous.data.map(({ id }) => id))
-  // After a deletion, an older notification moves up to the end of the page. Such a notification is not new.
+  // After a deletion, an older notification moves up to the end of the page. Such a notification is not new, and its id
+  // is lower than all ids of the previous page.
   const isFull = previous.data.length >= previous.meta.per_page
   const lowest = isFull ? previous.data.at(-1)!.id : 0
   const arrived = page.data.filter(({ id }) => !known.has(id) && id > lowest)

@@ -41,7 +41,8 @@ export class Reporter {
 
   /**
    * Adds a missing id and a missing time to an event. `report` also adds them. If you may report an event again after a
-   * failure or a crash, call `name` first and store the named event. The service then recognizes the repetition.
+   * failure or a crash, call `name` first and store the event that `name` returns. The service then recognizes the
+   * repetition.
    */
   name(event: GameEvent): ReportedEvent {
     const { id = crypto.randomUUID(), time = new Date() } = event
@@ -90,7 +91,8 @@ export class Reporter {
 }
 
 /**
- * Returns whether another attempt may succeed. A 2xx answer that is not JSON came from a proxy, not from the service.
+ * Returns whether another attempt may succeed. A 2xx answer that is not JSON came from a proxy. Another attempt may
+ * then reach the service.
  */
 function isTransient(error: unknown): error is CourtsideError {
   if (!(error instanceof CourtsideError)) return false

@@ -50,7 +50,7 @@ export class Session {
 
   /**
    * Removes the token.
-   * @param remember whether to keep the token as `last_token`, which selects the lane of the next sign-in
+   * @param remember whether to keep the token as `last_token`, which the next sign-in sends (see `TokenKey`)
    */
   async end({ remember }: { remember: boolean }): Promise<void> {
     const token = await this.#storage.get('token')
@@ -74,8 +74,8 @@ export class Session {
 
   /**
    * Calls an endpoint that requires no token.
-   * @param lane whether to send a token that selects the lane of this client: the current token, or the last token if
-   * there is no current token
+   * @param lane whether to send a token that selects the client's own lane (see `TokenKey`): the current token, or
+   * `last_token` if there is no current token
    * @throws CourtsideError
    */
   async callPublic<E extends Endpoint>(
@@ -140,7 +140,7 @@ export class Session {
 
   async #refresh(stale: string, hasWaited: boolean): Promise<string | null> {
     // Another tab that held the lock may have stored a new token. In some browsers we can read the new token only a
-    // little later.
+    // little later, so we look up to ten times.
     let current = await this.token()
     for (let looks = 0; hasWaited && current === stale && looks < 10; looks += 1) {
       await wait(20)

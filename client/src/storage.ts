@@ -2,9 +2,9 @@ type MaybePromise<T> = T | Promise<T>
 
 /**
  * The name of a stored token. `token` is the token of the current session. `last_token` is the last token of the
- * previous session. The client keeps it after a sign-out and sends it at the next sign-in. The service then counts the
- * guesses of this client separately, in the client's own lane. So a stranger who guesses codes for the address cannot
- * lock the user out.
+ * previous session. The client keeps `last_token` after a sign-out and sends it at the next sign-in. The service then
+ * counts the guesses of this client separately, in the client's own lane. So a stranger who guesses codes for the
+ * address cannot lock the user out.
  */
 export type TokenKey = 'token' | 'last_token'
 
@@ -38,7 +38,7 @@ export function memoryStorage(): TokenStorage {
 export function localStorageStorage(prefix = 'courtside.'): TokenStorage {
   let local: Storage | undefined
   try {
-    // If the user has forbidden localStorage, reading this property throws.
+    // If the user has forbidden localStorage, reading the property `localStorage` throws.
     local = globalThis.localStorage
   } catch {}
   if (!local) return memoryStorage()

@@ -54,9 +54,9 @@ export type Timing = {
   headMs: number
   /** How long a stream may be silent before the watch closes the stream. */
   idleMs: number
-  /** A stream that lasts for less time than this counts as a failure. */
+  /** The minimum duration of a stream. A shorter stream counts as a failure. */
   minStreamMs: number
-  /** After this number of consecutive failures the watch polls the list instead. */
+  /** After this number of consecutive failures the watch polls the list instead of opening another stream. */
   maxFailures: number
   pollMs: number
   /** After this number of polls the watch tries the stream again. */

@@ -9,8 +9,9 @@ const TIMING: Timing = {
   headMs: 15_000,
   // The service sends a heartbeat every 20 s, so a stream that is silent for 45 s has missed two heartbeats.
   idleMs: 45_000,
-  // If a user opens a sixth stream, the service ends the oldest one. Without this minimum, six open tabs would
-  // reconnect and end each other's streams forever.
+  // If a user opens a sixth stream, the service ends the oldest stream. The tab with the oldest stream then reconnects,
+  // which ends the stream of another tab. Without a minimum duration, six open tabs would end each other's streams
+  // forever. With the minimum, the short streams count as failures, and the tabs poll the list instead.
   minStreamMs: 30_000,
   maxFailures: 3,
   pollMs: 30_000,

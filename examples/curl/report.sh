@@ -28,8 +28,9 @@ create_event() {
 
 # deliver JSON MEDIA_TYPE: sends the events, and repeats the request if another attempt may succeed. Every attempt sends
 # the same bytes. If the service accepted an event but its answer was lost, the service answers the next attempt with
-# `duplicate`. Before each attempt, curl waits longer than before the previous attempt, or for the time in Retry-After.
-# With the option --fail, curl would treat a 422 as an error and repeat the request. So the command does not use --fail.
+# `duplicate`. Before each attempt, curl waits longer than before the previous attempt, or for the time in the HTTP
+# header Retry-After. With the option --fail, curl would treat a 422 as an error and repeat the request. So the command
+# does not use --fail.
 deliver() {
   # curl reads the key from a pipe, because every user of the machine can read the arguments of a program.
   status=$(curl --silent --show-error --max-time 10 --retry 8 --retry-all-errors --retry-max-time 120 \

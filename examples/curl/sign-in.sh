@@ -37,7 +37,8 @@ expect_ok() {
   exit 1
 }
 
-# Stores a new token before its first use. If a client loses its newest token, the user may have to sign in again.
+# Stores a new token before its first use. Soon after the first use of a new token, the service refuses the previous
+# token. If the program then lost the new token, the user would have to sign in again.
 keep_token() {
   sed -n 's/.*"access_token":"\([^"]*\)".*/\1/p' <<< "$answer" > "$token_file"
 }
@@ -65,8 +66,8 @@ json() {
 
 # sign_in EMAIL [FIRST_NAME LAST_NAME]: requests a code by mail and exchanges the code for a token. If there is an old
 # token, both requests contain it. The old token gives no access any more, but it shows that this client has signed in
-# before. The service gives such a client a separate code and a separate wait. So a stranger who guesses codes for the
-# same address cannot make this user wait.
+# before. The service gives such a client its own code, its own attempts and its own waiting time between two codes. So
+# a stranger who guesses codes for the same address cannot make this user wait.
 sign_in() {
   local names=
   if [[ $# -gt 1 ]]; then names=", \"first_name\": $(json "$2"), \"last_name\": $(json "$3"), \"accept_cgu\": true"; fi

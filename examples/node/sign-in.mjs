@@ -37,8 +37,8 @@ async function show() {
 async function signIn() {
   const signUp = firstName && { first_name: firstName, last_name: lastName, accept_cgu: true }
   // If there is an old token, both requests contain it. The old token gives no access any more, but it shows that this
-  // client has signed in before. The service gives such a client a separate code and a separate wait. So a stranger who
-  // guesses codes for the same address cannot make this user wait.
+  // client has signed in before. The service gives such a client its own code, its own attempts and its own waiting
+  // time between two codes. So a stranger who guesses codes for the same address cannot make this user wait.
   const asked = await send('POST', '/api/v1/auth/request-otp', { email, ...signUp })
   if (asked.status !== 200) refuse(asked)
   console.log(asked.body.message)
@@ -84,7 +84,10 @@ async function send(method, path, body) {
   return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() }
 }
 
-/** Stores a new token before its first use. If a client loses its newest token, the user may have to sign in again. */
+/**
+ * Stores a new token before its first use. Soon after the first use of a new token, the service refuses the previous
+ * token. If the program then lost the new token, the user would have to sign in again.
+ */
 async function keep(newest) {
   token = newest
   await writeFile(tokenFile, newest, { mode: 0o600 })

@@ -41,8 +41,8 @@ function signIn(string $email, array $names): void
 {
     $signUp = $names ? ['first_name' => $names[0], 'last_name' => $names[1], 'accept_cgu' => true] : [];
     // If there is an old token, both requests contain it. The old token gives no access any more, but it shows that
-    // this client has signed in before. The service gives such a client a separate code and a separate wait. So a
-    // stranger who guesses codes for the same address cannot make this user wait.
+    // this client has signed in before. The service gives such a client its own code, its own attempts and its own
+    // waiting time between two codes. So a stranger who guesses codes for the same address cannot make this user wait.
     $asked = expectOk(send('POST', '/api/v1/auth/request-otp', ['email' => $email] + $signUp));
     echo $asked['message'], "\ncode: ";
     // The code must stay a string, because it may begin with zeros: 0042.
@@ -98,7 +98,10 @@ function send(string $method, string $path, ?array $body = null): array
     ];
 }
 
-/** Stores a new token before its first use. If a client loses its newest token, the user may have to sign in again. */
+/**
+ * Stores a new token before its first use. Soon after the first use of a new token, the service refuses the previous
+ * token. If the program then lost the new token, the user would have to sign in again.
+ */
 function keep(string $newest): void
 {
     global $token, $tokenFile;

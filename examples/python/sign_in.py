@@ -32,8 +32,9 @@ class Client:
         """Requests a code by mail and exchanges the code for a token."""
         sign_up = {"first_name": names[0], "last_name": names[1], "accept_cgu": True} if names else {}
         # If there is an old token, both requests contain it. The old token gives no access any more, but it shows that
-        # this client has signed in before. The service gives such a client a separate code and a separate wait. So a
-        # stranger who guesses codes for the same address cannot make this user wait.
+        # this client has signed in before. The service gives such a client its own code, its own attempts and its own
+        # waiting time between two codes. So a stranger who guesses codes for the same address cannot make this user
+        # wait.
         asked = expect_ok(*self.send("POST", "/api/v1/auth/request-otp", {"email": email, **sign_up}))
         print(asked["message"])
         # The code must stay a string, because it may begin with zeros: 0042.
@@ -73,7 +74,8 @@ class Client:
     def keep(self, token):
         """Stores a new token before its first use.
 
-        If a client loses its newest token, the user may have to sign in again.
+        Soon after the first use of a new token, the service refuses the previous token. If the program then lost the new
+        token, the user would have to sign in again.
         """
         self.token = token
         with os.fdopen(os.open(TOKEN_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

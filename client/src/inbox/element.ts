@@ -35,7 +35,8 @@ export class CourtsideInbox extends Base {
 
   connectedCallback(): void {
     this.#view ??= this.#build()
-    // If the app set `client` before the element was defined, the value is an own property that hides the accessor.
+    // If the app set `client` before the element was defined, the value is an own property that hides the accessor. So
+    // delete this property, and set `client` again through the accessor.
     const { client } = this
     delete (this as { client?: unknown }).client
     this.client = client
@@ -163,7 +164,8 @@ export class CourtsideInbox extends Base {
 
   /**
    * Runs an action. If the action fails, shows the error message.
-   * @returns whether the action succeeded, and the element still shows the list of the action in the open panel
+   * @returns true only if the action succeeded, the panel is still open, and the element still shows the list that the
+   * action used
    */
   async #attempt(action: (list: InboxList) => Promise<void>): Promise<boolean> {
     const list = this.#list

@@ -47,7 +47,7 @@ export class InboxList {
       this.hasMore = meta.total > data.length
       this.#setState('ready')
     } catch {
-      // If the screen already shows a list, this list is more useful than an error.
+      // If a list is already on the screen, it is more useful than an error.
       if (load === this.#loads && this.state !== 'ready') this.#setState('failed')
     }
   }
@@ -116,9 +116,9 @@ export class InboxList {
   }
 
   /**
-   * Runs a request that marks or deletes notifications. The unread count is lowered before the request, because the
-   * stream may report the new count before the answer arrives. If we lowered the count after the answer, we might
-   * subtract the change twice.
+   * Runs a request that marks or deletes notifications. The stream may report the new unread count before the answer
+   * arrives. If we lowered our count only after the answer, we would subtract the change from a count that already
+   * includes it. So we lower the count before the request.
    */
   async #subtractUnread(ids: readonly number[], request: () => Promise<void>): Promise<void> {
     const isUnread = ({ id, is_read }: Notification) => !is_read && ids.includes(id) && !this.#pending.has(id)

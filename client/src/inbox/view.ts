@@ -20,14 +20,14 @@ export function createView(host: HTMLElement) {
   const body = h('div', { class: 'body' }, list, note, retry, more)
   const panel = h('section', { class: 'panel', id: 'panel', 'aria-labelledby': 'heading', hidden: '' })
   panel.append(h('header', {}, heading, markAll), problem, body)
-  // Screen readers announce a new text in a region only if the region was already on the page. So this region is
-  // outside the panel, which may be hidden.
+  // Screen readers announce a new text in a region only if the region was already visible. The panel may be hidden, so
+  // the region `live` is outside the panel.
   const live = h('div', { class: 'hidden', role: 'status', 'aria-live': 'polite' })
 
   const shadow = host.attachShadow({ mode: 'open' })
   const sheet = new CSSStyleSheet()
   sheet.replaceSync(STYLE)
-  // A Content-Security-Policy without unsafe-inline would refuse a <style> element.
+  // A Content-Security-Policy without unsafe-inline would refuse a <style> element, so we use a CSSStyleSheet object.
   shadow.adoptedStyleSheets = [sheet]
   shadow.append(bell, panel, live)
   return { bell, count, panel, heading, markAll, problem, list, note, retry, more, live }

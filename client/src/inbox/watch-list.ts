@@ -11,7 +11,8 @@ type Panel = { isOpen(): boolean; onArrival(notification: Notification): void }
  */
 export function watchList(client: Courtside, list: InboxList, panel: Panel): () => void {
   return client.notifications.watch({
-    // The stream may have missed notifications before the sync, so an open panel loads the list.
+    // `watch` calls `onSync` after a gap in the stream. Notifications from this gap may be missing, so an open panel
+    // loads the list.
     onSync: () => void (panel.isOpen() && list.load()),
     onNotification: notification => {
       if (list.addArrived(notification)) panel.onArrival(notification)
@@ -19,7 +20,7 @@ export function watchList(client: Courtside, list: InboxList, panel: Panel): () 
     onUnreadCount: unread => {
       const expected = list.unread
       list.setUnread(unread)
-      // If the new count is lower than ours, another device has marked or deleted notifications.
+      // If the new count is lower than the count of the list, another device has read or deleted notifications.
       if (panel.isOpen() && unread < expected) void list.load()
     },
   })
