@@ -57,8 +57,7 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       const { email, profile } = readCredentials(request.body, config.termsVersion, now())
       const sent = await signIn.requestCode({ email, profile, token: bearer(request), language })
       metrics.countCode(sent.outcome)
-      // The answer for a decoy has the header `retry-after` too (decisions.md, "the wait before the next code in a
-      // 200").
+      // A decoy sets this header too (decisions.md, "the wait before the next code in a 200").
       reply.header('retry-after', sent.waitSeconds)
       return { message: CODE_SENT[language] }
     },
