@@ -43,7 +43,7 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
   return {
     host: read('HOST', SETTINGS.HOST),
     port: read('PORT', SETTINGS.PORT),
-    /** If undefined, the process uses the embedded database in `dataDir`. */
+    /** If this value is undefined, the process uses the embedded database in `dataDir`. */
     databaseUrl: read('DATABASE_URL', SETTINGS.DATABASE_URL),
     dataDir: read('DATA_DIR', SETTINGS.DATA_DIR),
     /**

@@ -19,19 +19,19 @@ export type Context = {
   log: FastifyBaseLogger
   now: () => Date
   sql: Database
-  /** Separate connections for the frequent queries that only read. */
+  /** The connections for frequent queries that change no row. They are not among the connections of `sql`. */
   readSql: Statements
-  /** Two separate connections for the event intake, so a burst of events does not delay the requests of users. */
+  /** Two connections that only the event intake uses. So a burst of events does not delay the requests of users. */
   intakeSql: Database
-  /** Defined if the process serves the API. The app starts the listener. */
+  /** Undefined if the process does not serve the API. Otherwise the app starts this listener. */
   listener: Listener | undefined
   keys: Keys
   intakeKeys: readonly string[]
   mailer: Mailer
-  /** Defined if no mail server is configured. In this case, `mailer` and `mailbox` are the same object. */
+  /** Undefined if a mail server is configured. Otherwise `mailer` and `mailbox` are the same object. */
   mailbox: Mailbox | undefined
   metrics: Metrics
-  /** Defined if METRICS_TOKEN is set. */
+  /** Returns the samples for `/metrics`. Undefined if METRICS_TOKEN is not set. */
   exposeMetrics: Expose | undefined
   close(): Promise<void>
 }

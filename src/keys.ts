@@ -21,7 +21,7 @@ export type Keys = {
    * accepts the tokens, sealed codes and hashes that it made with the older secrets.
    */
   signing: readonly { id: string; secret: string }[]
-  /** Returns the keyed hash of a sign-in code and of `codeId`, the id of the code's row. The hash has 32 bytes. */
+  /** Returns one keyed hash of 32 bytes over a sign-in code and `codeId`. `codeId` is the id of the code's row. */
   mac(codeId: string, code: string): Buffer
   /** Returns whether `stored` is the hash of the code under one of the keys. Each comparison takes constant time. */
   matches(stored: Buffer, codeId: string, code: string): boolean
@@ -60,7 +60,7 @@ function derive(secret: string): Key {
     id: deriveBytes('key id', 6).toString('base64url'),
     signing: secret,
     // If these keys were raw bytes, Node would create a key object for each operation. The creation of a key object
-    // takes longer than the operation itself.
+    // takes longer than the operation itself. So we create each key object only once.
     mac: createSecretKey(deriveBytes('code mac', 32)),
     seal: createSecretKey(deriveBytes('code seal', 32)),
   }

@@ -53,8 +53,8 @@ export type ErrorSummary = {
 /**
  * Returns the parts of an error that may be logged: its class, its error code, its stack trace, and names from the
  * schema. The result omits the message, because messages can contain personal data. The result omits `detail`, because
- * in an error from PostgreSQL this field can contain whole rows. Only for a `MailFailure` does the result contain the
- * message, because the message of a `MailFailure` is safe to log.
+ * in an error from PostgreSQL this field can contain whole rows. As the only exception, the result contains the message
+ * of a `MailFailure`, because this message is safe to log.
  */
 export function describeError(thrown: unknown, depth = 0): ErrorSummary {
   const { name, code, message, stack, cause } = (thrown ?? {}) as Partial<Error> & { code?: unknown }

@@ -17,8 +17,8 @@ const DAY_MS = 86_400_000
 const BATCH_SIZE = 1_000
 
 /**
- * The age at which the record of an event is deleted. While the record exists, the intake recognizes a repeated event
- * as a duplicate.
+ * The age at which the row of an event is deleted from the table `event`. While the row exists, the intake recognizes a
+ * repeated event as a duplicate.
  */
 const EVENT_RETENTION_DAYS = 90
 

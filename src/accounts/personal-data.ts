@@ -48,8 +48,8 @@ export async function eraseUser(
 }
 
 /**
- * Returns all data of a user as plain JSON. The result contains no hashes and no secrets. A person who steals the
- * export could otherwise use the hashes and secrets to act as the user.
+ * Returns all data of a user as plain JSON. The result contains no hashes and no secrets, because a person who steals
+ * the export could use such values to act as the user.
  */
 export async function exportUser(
   sql: Database,

@@ -29,7 +29,10 @@ export async function findByEmail(sql: Sql, email: string): Promise<UserRow | un
   return user && find(sql, user.id)
 }
 
-/** The name by which notifications mention a user, and the language of the user's own notifications. */
+/**
+ * A user as notifications need it: `firstName` is the name in the texts, and `locale` is the language of the texts to
+ * this user.
+ */
 export type Person = { firstName: string; locale: Language }
 
 /**

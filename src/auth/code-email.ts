@@ -59,8 +59,8 @@ const TEXTS = {
     subject: (code: string) => `Votre code Courtside\u00a0: ${code}`,
     greeting: (name: string | undefined) => (name ? `Bonjour ${name},` : 'Bonjour,'),
     intro: 'Voici votre code\u00a0:',
-    // A mail can arrive late, so its arrival is not the start of the 15 minutes. The text says that the 15 minutes
-    // start at the request.
+    // The 15 minutes start at the request, and the mail can arrive much later. So the text says when the 15 minutes
+    // start.
     validity: 'Il est valable 15\u00a0minutes à compter de votre demande et ne sert qu’une fois.',
     secrecy: 'Ne le communiquez à personne.',
     ignore: 'Vous n’avez rien demandé\u00a0? Ignorez cet e-mail\u00a0: sans ce code, il ne se passera rien.',

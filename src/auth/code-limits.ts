@@ -10,8 +10,9 @@ export const MAX_ATTEMPTS = 5
 /** The cooldown: the minimum time between two codes to one address. All lanes of an address share the cooldown. */
 export const SEND_COOLDOWN_SECONDS = 60
 
-// The wait before the next code is 60 s. From the tenth wrong guess on, every 5 further wrong guesses double the wait:
-// 2 min, 4 min, and so on up to 4 h (decisions.md, "waits after wrong guesses").
+// The wait before the next code is 60 s. The first 10 wrong guesses do not lengthen the wait. From then on, every 5
+// further wrong guesses double the wait: 2 min, 4 min, and so on, up to 4 h
+// (decisions.md, "waits after wrong guesses").
 export const GUESSES_BEFORE_BACKOFF = 10
 export const GUESSES_PER_DOUBLING = 5
 export const MAX_WAIT_SECONDS = 4 * 3600

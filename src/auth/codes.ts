@@ -28,7 +28,7 @@ export type Attempt = { id: string; mac: Buffer }
  * share one cooldown. So if a stranger requests a code every minute, the known client gets no code for its own lane.
  * But each request of the stranger sends a code of the shared lane to the address. The known client can use this code
  * (decisions.md, "which code a client verifies").
- * @returns undefined if neither lane has a live code
+ * @returns undefined if neither `lane` nor the shared lane has a live code
  */
 export async function reserve(sql: Sql, { email, sessionId }: Lane, now: Date): Promise<Attempt | undefined> {
   const [attempt] = await sql<Attempt>`

@@ -8,7 +8,7 @@ type Credentials = { email: string; first_name?: string; last_name?: string; acc
 /**
  * Reads the body of a request for a code. If the body contains `first_name`, `last_name` or `accept_cgu`, the request
  * is a sign-up, and all three fields are required.
- * @param now the current time. The profile contains it as the time at which the person accepted the terms
+ * @param now the current time. The profile stores this time as the time at which the person accepted the terms
  * @returns the canonical e-mail address, and the profile of a sign-up. For a sign-in, `profile` is undefined
  * @throws AppError 422 that names each invalid field
  */

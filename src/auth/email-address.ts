@@ -15,8 +15,8 @@ const DOMAIN = /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}
 export function canonicalEmail(input: string): string | undefined {
   const at = input.lastIndexOf('@')
   const local = input.slice(0, at)
-  // The conversion to lower case turns some non-ASCII letters, such as the Kelvin sign, into ASCII letters. So we test
-  // `LOCAL` before the conversion.
+  // The conversion to lower case turns some non-ASCII letters, such as the Kelvin sign, into ASCII letters. So we check
+  // the local part before the conversion, while these letters are still recognizable.
   if (at < 1 || local.length > MAX_LOCAL_LENGTH || !LOCAL.test(local)) return undefined
   const domain = canonicalDomain(input.slice(at + 1))
   if (domain === undefined) return undefined

@@ -23,7 +23,7 @@ export type CodeRequest = { lane: Lane; profile: Profile | undefined; language: 
 export type Issued =
   /** `waitSeconds` is the time that the same client must wait before it requests the next code. */
   | { outcome: 'sent'; isDecoy: boolean; waitSeconds: number }
-  /** The request is a sign-up, but the address already has an account. */
+  /** No code was issued, because the request is a sign-up and the address already has an account. */
   | { outcome: 'registered' }
   | { outcome: 'wait'; waitSeconds: number }
 
@@ -69,11 +69,14 @@ type NewCode = Lane & {
   job: string
   now: Date
   expiresAt: Date
-  /** One cooldown before `now`. If the last code to the address was sent later than this, the cooldown is not over. */
+  /**
+   * The time that is one cooldown before `now`. If the last code to the address was sent after this time, the cooldown
+   * is not over.
+   */
   cooldownStart: Date
   /**
-   * The start of the last 24 hours. A request can resume a pending sign-up only if the last code of the sign-up was
-   * sent later than this.
+   * The time that is 24 hours before `now`. A request can resume a pending sign-up only if the last code of the sign-up
+   * was sent after this time.
    */
   pendingSince: Date
 }
@@ -83,11 +86,12 @@ type Stored = { purpose: 'registered' | 'sign_up' | 'sign_in' | 'decoy'; is_sent
  * Runs the statement of `issueCode`. Concurrent requests for one address wait for the lock on the address's row in
  * `sign_in_address`. The first request that gets the lock writes its own time to the column `sent_at`. When the next
  * request gets the lock, PostgreSQL checks the condition of `on conflict … where` against the new version of the row.
- * The condition refuses this request, because the cooldown is not over. The condition makes an exception only for a
- * sign-up that follows a decoy. So at most one of the requests sends a mail.
+ * The condition refuses this request, because the cooldown is not over. As the only exception, the condition accepts a
+ * sign-up after a decoy, because no mail was sent for the decoy. So at most one of the concurrent requests sends a
+ * mail.
  *
- * The subquery `purpose` uses the column `is_registered` of the subquery `caller` twice. Without `materialized`,
- * PostgreSQL would search for the account at each use.
+ * The subquery `purpose` uses the column `is_registered` of the subquery `caller` twice. Without the keyword
+ * `materialized`, PostgreSQL would search for the account twice.
  */
 async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
   const { email, sessionId, signsUp, profile, id, mac, job, now, expiresAt, cooldownStart, pendingSince } = code
@@ -95,7 +99,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
     with caller as materialized (
       select ${signsUp}::boolean as signs_up, exists (select from app_user where email = ${email}) as is_registered
     ), pending as (
-      -- The profile of the address's pending sign-up. A sign-up is pending until its code is used, but at most for a
+      -- The profile of the address's pending sign-up. A sign-up is pending until its code is used, but for at most one
       -- day after its last code.
       select first_name, last_name, terms_version, terms_accepted_at
       from sign_in_code
@@ -163,7 +167,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
             ) as wait
             where ends_at > ${now}),
           -- If this statement's snapshot contains no wait, a concurrent request has just sent a code. The snapshot does
-          -- not contain the rows of that request, so the wait is assumed to be a whole cooldown.
+          -- not contain the rows of that request. So the client is told to wait for a whole cooldown.
           ${SEND_COOLDOWN_SECONDS})
       end::int as wait_seconds
     from purpose`

@@ -20,13 +20,13 @@ const ISSUER = 'courtside'
 // the check of a signature is costly.
 const MAX_LENGTH = 1024
 
-// The clocks of several machines differ a little. A machine must accept a token from a machine whose clock is a few
-// seconds ahead.
+// The clocks of two machines can differ by a few seconds. A machine must accept a token from another machine even if
+// the clock of the other machine is ahead.
 const LEEWAY_SECONDS = 5
 
 /**
- * Creates the functions that sign and read tokens with HS256. The `kid` in the JWT header of a token selects a key, and
- * only among our keys. The JWT header selects nothing else. In particular, it cannot select another algorithm.
+ * Creates the functions that sign and read tokens with HS256. The `kid` in the JWT header of a token selects one of our
+ * keys. The JWT header selects nothing else. In particular, it cannot select another algorithm.
  */
 export function createTokens(keys: Keys) {
   const [newest] = keys.signing

@@ -23,8 +23,8 @@ type Dependencies = Pick<Context, 'sql' | 'now' | 'config' | 'metrics'> & {
 }
 
 /**
- * Adds the routes for codes and sessions, and the route that deletes an account. A deletion requires a code, and this
- * feature checks codes. So this feature also contains the route for the deletion.
+ * Adds the routes for codes and sessions, and the route that deletes an account. The deletion requires a code, and only
+ * this feature checks codes. So the route for the deletion is in this feature.
  */
 export function authRoutes(
   app: App,
@@ -57,7 +57,8 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       const { email, profile } = readCredentials(request.body, config.termsVersion, now())
       const sent = await signIn.requestCode({ email, profile, token: bearer(request), language })
       metrics.countCode(sent.outcome)
-      // A decoy sets this header too (decisions.md, "the wait before the next code in a 200").
+      // The answer has this header even if the service stored a decoy
+      // (decisions.md, "the wait before the next code in a 200").
       reply.header('retry-after', sent.waitSeconds)
       return { message: CODE_SENT[language] }
     },

@@ -11,14 +11,14 @@ import { TOKEN_SECONDS, tokenClaims } from './session-tokens.ts'
 const GRACE_MS = 30_000
 
 /**
- * The age up to which a session selects a lane. Even a session that has expired, or that a logout ended, selects a lane
- * (decisions.md, "lanes").
+ * The maximum age of a session that selects a lane. A session can select a lane even after it has expired, and even
+ * after a logout has ended it (decisions.md, "lanes").
  */
 const LANE_MS = 90 * 86_400_000
 
 /**
- * `readSql` and `sql` use different connections. The statements on the connections of `readSql` only read, so these
- * statements never wait for the lock on a row.
+ * `readSql` and `sql` use different connections. The connections of `readSql` run only queries that change no row. So a
+ * query on these connections never waits for the lock on a row.
  */
 export type Connections = { sql: Sql; readSql: Query }
 

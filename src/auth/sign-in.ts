@@ -13,8 +13,9 @@ import * as sessions from './sessions.ts'
 type Dependencies = { sql: Sql; keys: Keys; tokens: Tokens; now: () => Date }
 
 /**
- * A request to one of the two code routes. A usable `token` selects the lane of its session, even if the token has
- * expired. `requestCode` writes the mail in `language`. `verifyCode` stores `language` in the account.
+ * A request to one of the two code routes. If `token` belongs to a session of the account, it selects the lane of this
+ * session, even if the token has expired. `requestCode` writes the mail in `language`. `verifyCode` stores `language`
+ * in the account.
  */
 type CodeCall = { email: string; token: string | undefined; language: Language }
 
@@ -115,7 +116,7 @@ function mustWait(seconds: number): AppError {
  *
  * An earlier sign-up may have created the account. An address has only one live code for a sign-up. So the code of the
  * earlier sign-up was used up before this code was issued. Therefore this statement's snapshot contains the account,
- * and the subquery `existing` finds it.
+ * and the subquery `existing` finds the account.
  * @returns undefined if another request deleted the code's row, or if a new code replaced this code after the
  *   comparison. The new code has another id, so this statement does not delete the new code
  */

@@ -8,7 +8,7 @@ import type { Text } from '../language.ts'
  */
 export type BodyRule = {
   maxBytes: number
-  /** The accepted media types, in lower case and without parameters. */
+  /** The route accepts bodies of these media types. The types are in lower case and have no parameters. */
   types: readonly string[]
   /**
    * The media type of a list of items, if the route accepts such a list and returns a result for each item. `types`

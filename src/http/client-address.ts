@@ -42,9 +42,9 @@ export function sendsForwardedHeader({ headers }: FastifyRequest): boolean {
 }
 
 /**
- * Creates an object that detects forwarded headers from peers that are not declared as proxies, and reports them to the
- * operator. The service ignores a forwarded header from such a peer. If the peer is a proxy, the throttle therefore
- * treats all clients behind the proxy as one client.
+ * Creates an object that warns the operator about possible proxies that are not declared. Such a peer sends forwarded
+ * headers, but the service ignores these headers. If the peer is a proxy, the throttle therefore treats all clients
+ * behind the proxy as one client.
  * @param trusted the addresses and CIDR ranges of the declared proxies
  * @param count the function that is called for each request with a forwarded header from an undeclared peer
  */

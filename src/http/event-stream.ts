@@ -51,8 +51,8 @@ export function openEventStream(
   }
 
   function sendHeartbeat(): void {
-    // We compute the remaining time at each heartbeat, because the operator may have set the clock, or the machine may
-    // have slept.
+    // The operator may set the clock, and the machine may sleep. In both cases, a single timer would end the stream at
+    // the wrong time. So we compute the remaining time again at each heartbeat.
     const remainingMs = until.getTime() - now().getTime()
     if (remainingMs <= 0) return void end()
     write(':\n\n')

@@ -33,8 +33,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access
     /**
-     * Hides the route. If the route does not support the method of a request, the service sends the same 404 as for an
-     * unknown path, and not a 405.
+     * Whether the existence of the route is hidden. If such a route does not support the method of a request, the
+     * service sends the same 404 as for an unknown path, and not a 405.
      */
     unlisted?: boolean
     /**

@@ -36,8 +36,8 @@ export const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$'
 let ajv: Ajv | undefined
 
 /**
- * Compiles a schema, and loads Ajv at the first call. At startup, loading Ajv and compiling all schemas would take a
- * third of the startup time. So call `compile` only when a schema is used for the first time.
+ * Compiles a schema, and loads Ajv at the first call. If the service loaded Ajv and compiled all schemas at startup,
+ * this work would take a third of the startup time. So call `compile` only when a schema is used for the first time.
  */
 function compile(schema: TSchema): ValidateFunction {
   ajv ??= createAjv()
@@ -104,9 +104,9 @@ function normalize(schema: Schema, input: unknown, part: Part): unknown {
   }
   if (schema.type === 'array' && schema.items && Array.isArray(input)) {
     // A null in a list stays, and the check of the schema reports it as invalid. If the null were dropped, the later
-    // items would change their positions, and the error messages would name wrong positions. Of the items over the
-    // limit `maxItems`, only the first stays. With this item, the list is still too long, so the check rejects the
-    // list. The check need not describe the errors of the dropped items.
+    // items would change their positions, and the error messages would name wrong positions. If a list has more than
+    // `maxItems` items, we keep `maxItems` + 1 items and drop the rest. The shortened list is still too long, so the
+    // check rejects it. But the check spends no time on the dropped items.
     const items = input.slice(0, (schema.maxItems ?? input.length) + 1)
     return items.map(item => (item === null ? null : normalize(schema.items!, item, part)))
   }

@@ -33,8 +33,8 @@ export function throttle({ pipeline }: Statements, name: string, limit: number) 
     keyPrefix: name,
     points: limit,
     duration: WINDOW_SECONDS,
-    // After a client has exceeded the limit, the process refuses the client's requests without asking the database,
-    // until the window ends.
+    // After a client has exceeded the limit, the process refuses all requests of the client until the window ends. The
+    // process does not query the database for these requests.
     inMemoryBlockOnConsumed: limit + 1,
   })
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {

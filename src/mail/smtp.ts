@@ -8,14 +8,15 @@ const STEP_TIMEOUT_MS = 10_000
 const SEND_TIMEOUT_MS = 20_000
 
 /**
- * Creates a mailer that sends mails through a mail server. The mailer opens an SMTP connection for each mail, because
- * an idle connection can break unnoticed. The worker limits the number of mails that are sent at once.
+ * Creates a mailer that sends mails through a mail server. The mailer opens a new SMTP connection for each mail. It
+ * does not reuse a connection, because an idle connection can break unnoticed. The worker limits the number of mails
+ * that are sent at once.
  * @param url `smtp://` or `smtps://`, with user and password if the server requires them
  * @param from the sender, as `Name <address>` or as a plain address
  */
 export function createSmtpMailer(url: string, from: string): Mailer {
   let transport: Promise<Transporter> | undefined
-  // Nodemailer takes long to load, so it is loaded when the first mail is sent.
+  // Nodemailer takes long to load. So we load it when the first mail is sent, and not at startup.
   const load = async () => {
     const { createTransport } = await import('nodemailer')
     return createTransport({

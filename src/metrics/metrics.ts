@@ -46,7 +46,7 @@ export type Backlog = { waiting: number; oldestSeconds: number }
 /** The values that the route `/metrics` reads at each scrape. */
 export type Gauges = {
   pools: { requests: PoolStats; reads: PoolStats; intake: PoolStats }
-  /** Undefined while the database cannot be reached. */
+  /** `queues` is undefined while the database cannot be reached. `/metrics` then omits the samples of the queues. */
   queues: { mails: Backlog; reminders: Backlog } | undefined
 }
 
@@ -158,7 +158,7 @@ function setBacklog(gauges: { waiting: Gauge; oldest: Gauge }, now: Backlog | un
     gauges.oldest.set(now.oldestSeconds)
   } else {
     // The database cannot be reached. If the gauges kept their last values, these values would look like current
-    // values. So we remove them.
+    // values. So we remove the last values.
     gauges.waiting.remove()
     gauges.oldest.remove()
   }

@@ -68,7 +68,10 @@ function showBell(name) {
   tools.append(inbox)
 }
 
-/** Stores the e-mail address of the code screen, because a phone may reload the page while the user reads the mail. */
+/**
+ * Stores the e-mail address while the code screen is shown. A phone may reload the page while the user reads the mail,
+ * and the reloaded page needs the address.
+ */
 function rememberCode(name, { email }) {
   try {
     if (name === 'code') sessionStorage.setItem(PENDING_KEY, email)
@@ -115,7 +118,8 @@ document
     ),
   )
 courtside.onSignedOut(async () => {
-  // Another user may have signed in on this page in another tab. `start` then shows the first screen of that user.
+  // The Courtside client also calls this listener when a different user signs in in another browser tab. In this case a
+  // user is signed in, and `start` shows the first screen of this user.
   if (await courtside.signedIn()) return start()
   // After the deletion of an account, the sign-in screen already shows a notice about the deletion. This notice
   // must stay.
