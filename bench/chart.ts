@@ -13,8 +13,8 @@ const COLOURS: Record<string, string> = {
 }
 
 /**
- * Draws the answers per second of all programs as SVG. Each workload has a separate scale, because only the ratios
- * matter.
+ * Draws the answers per second of all programs as SVG. Each workload has its own scale, because the chart compares
+ * programs only within a workload.
  */
 export function drawChart(parts: Part[]): string {
   const comparisons = parts

@@ -6,11 +6,11 @@ export type Answer = { status: number; body: Buffer }
 const READ_BYTES = 64 * 1024
 
 /**
- * A connection that sends one request after another. It parses an answer only as far as necessary to find its end. The
- * load generator runs on the same cores as the measured programs, so each microsecond of parsing slows these programs
- * down. The connection reads every answer into the same buffer. With a new buffer per answer, V8 ran a garbage
- * collection about three times per second. Each collection took 20 ms, and the bench counted this time as latency of
- * the measured program.
+ * A connection that sends one request after another. It parses only the parts of an answer that show where the answer
+ * ends. The load generator runs on the same cores as the measured programs, so each microsecond of parsing slows these
+ * programs down. The connection reads every answer into the same buffer. When we used a new buffer for each answer, V8
+ * ran a garbage collection about three times per second. Each collection took 20 ms, and the bench counted this time as
+ * latency of the measured program.
  */
 export class Connection {
   readonly #socket: Socket

@@ -1,8 +1,8 @@
 // npm --prefix bench run driver [-- --rounds 8 --seconds 3] compares our driver layer with the package `postgres`. Our
 // layer is src/db, which uses `pg`. A contender is one of the two layers, with its connections. Each contender runs
-// statements of the service on two connections, because the service uses two connections for requests that only read.
-// In a round, each contender runs once. Other programs may use the machine at the same time, so each figure is the
-// ratio between two runs of the same round.
+// statements of the service on two connections, as the service does for requests that only read. In a round, each
+// contender runs once. Other programs may slow down the machine for some time. Such a slowdown affects all runs of a
+// round, so each figure is the ratio between two runs of the same round.
 import assert from 'node:assert/strict'
 import { parseArgs } from 'node:util'
 import postgres from 'postgres'
@@ -56,9 +56,9 @@ try {
 }
 
 /**
- * Connects the package `postgres` with the same settings as `connectReads`. The int8 parser here does less work than
- * our parser, because it does not check the range of numbers.
- * @param sizes the number of connections of each pool; the pools get the statements in turn
+ * Connects the package `postgres` with the same settings as `connectReads`. This contender has a slight
+ * advantage, because its parser of int8 values checks no ranges. Our parser checks the range of each number.
+ * @param sizes the number of connections of each pool. The pools run the statements in turn.
  */
 function connectPostgres(name: string, url: string, sizes: number[]): Contender {
   const pools = sizes.map(max =>
@@ -107,7 +107,10 @@ async function runByTurns(statement: Statement, contenders: Contender[]): Promis
   return rounds
 }
 
-/** Keeps `IN_FLIGHT` statements in flight, each for a random user. The CPU time does not include PostgreSQL. */
+/**
+ * Keeps `IN_FLIGHT` statements in flight, each for a random user. The result includes the CPU time of this process, but
+ * not the CPU time of PostgreSQL.
+ */
 async function run(statement: Statement, sql: Query, seconds: number): Promise<Run> {
   const began = performance.now()
   const cpu = process.cpuUsage()

@@ -1,7 +1,7 @@
 import { INTAKE_KEY } from './programs.ts'
 import { post } from './requests.ts'
 
-// This id is higher than the ids of all seeded games.
+// New games get ids above this number, because the ids of all seeded games are lower.
 let lastGameId = 1_000_000_000
 let lastEventNumber = 0
 

@@ -22,7 +22,8 @@ describe('the plans of all statements', () => {
   for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
     test(`with plan_cache_mode ${mode}, no statement reads a whole large table or sorts over 300 rows`, async () => {
       const plans = await collectJourneyPlans(url, SEED, mode)
-      // With 25 requests or fewer, `collectJourneyPlans` would not call all functions of the service.
+      // `collectJourneyPlans` needs more than 25 requests to call all functions of the service. A smaller number means
+      // that plans are missing.
       assert.ok(new Set(plans.map(plan => plan.request)).size > 25)
       assert.deepEqual(plans.flatMap(describeFaults), [])
     })

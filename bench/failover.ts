@@ -1,9 +1,9 @@
 // node bench/failover.ts [--asynchronous] runs a primary and a streaming standby of an installed PostgreSQL. The folder
 // of PostgreSQL's programs comes from TEST_PG_BIN, or from pg_config if TEST_PG_BIN is not set. The program kills the
-// primary with SIGKILL under load, and promotes the standby one second later. It prints how long each function of the
-// service took to work again, and how many acknowledged writes were lost. It fails if a function needs more than 10 s,
-// or if a synchronous standby lost a write. With `--asynchronous`, the primary does not wait for the standby before it
-// acknowledges a commit.
+// primary with SIGKILL under load, and promotes the standby one second later. It prints after how many seconds events,
+// reads, codes, mails and the stream worked again, and how many acknowledged writes were lost. It fails if one of these
+// needs more than 10 s, or if a synchronous standby lost a write. With `--asynchronous`, the primary does not wait for
+// the standby before it acknowledges a commit.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -40,7 +40,8 @@ try {
   const listening = startListening(address, people[0]!)
 
   const all = () => ({ ...acknowledged.times, stream: listening.receivedAt, mails: mailed.map(({ at }) => at) })
-  // Every function must work before the primary is killed.
+  // Kill the primary only after at least five successes of each kind: events, reads, codes, notifications on the
+  // stream, and mails.
   while (Object.values(all()).some(times => times.length < 5)) await delay(100)
   await delay(3_000)
   await pair.killPrimary()
@@ -50,14 +51,14 @@ try {
   await pair.promote()
   await delay(RECOVERY_SECONDS * 1000)
   await stopWriting()
-  // Wait for the notifications and mails that belong to the last acknowledged writes.
+  // The last acknowledged writes cause notifications and mails. Wait until these have arrived.
   await delay(2_000)
   await listening.stop()
 
   const recoveries = Object.entries(all()).map(([name, times]) => {
     const before = times.filter(at => at <= killedAt).length
-    // Answers that arrive in the first 100 ms after the kill may have been sent before the kill, so these answers do
-    // not count. A mail counts only if its code was requested after the kill.
+    // Answers that arrive in the first 100 ms after the kill do not count, because the service may have sent them
+    // before the kill. A mail counts only if a client requested its code after the kill.
     const since = name === 'mails' ? mailed.filter(({ to }) => !askedBefore.has(to)).map(({ at }) => at) : times
     const first = since.find(at => at > killedAt + 100) ?? Number.POSITIVE_INFINITY
     return { name, before, after: times.length - before, seconds: (first - killedAt) / 1000 }

@@ -9,7 +9,10 @@ export type Load = {
   seconds?: number
   /** The number of requests to send. By default, the number is not limited. */
   count?: number
-  /** The number of requests per second. Without a rate, each connection sends a request after each answer. */
+  /**
+   * The number of requests per second. Without a rate, each connection sends its next request as soon as it has an
+   * answer.
+   */
   rate?: number
   /** Returns the next complete request: head and body. */
   next: () => string
@@ -29,8 +32,9 @@ export type LoadResult = {
 /**
  * Puts a program under load. Without a rate, each connection sends its next request as soon as it has an answer. Such a
  * load measures the throughput. With a rate, each request has a due time that does not depend on earlier requests. If
- * no connection is free at the due time, the waiting time counts as latency. So if a program pauses, the latency of
- * every request that is due in the pause includes the rest of the pause.
+ * no connection is free at the due time, the waiting time counts as latency. For example, a program pauses for 20 ms,
+ * and a request is due 5 ms after the start of the pause. The latency of this request then includes the
+ * remaining 15 ms.
  * @throws Error if the status of an answer is not 2xx, or if `check` throws
  */
 export async function load(options: Load): Promise<LoadResult> {
@@ -79,8 +83,8 @@ async function runClosedLoop(pool: Connection[], exchange: Exchange, endsAt: num
 }
 
 /**
- * Sends the due requests once per millisecond, because timers have a resolution of one millisecond. The latency of a
- * request starts when this loop finds that the request is due.
+ * Sends all due requests once per millisecond. Node's timers cannot fire more often. The latency of a request starts
+ * when this loop finds that the request is due.
  */
 async function runAtRate(pool: Connection[], exchange: Exchange, rate: number, period: Period): Promise<void> {
   const idle = [...pool]

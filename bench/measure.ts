@@ -11,9 +11,15 @@ export type Bench = {
   seconds: number
   /** Whether to send only a few requests and check the answers, without measuring. */
   smoke: boolean
-  /** The only workload to measure in a part with several workloads. By default, all workloads are measured. */
+  /**
+   * The name of a workload. In a part with several workloads, the bench measures only this workload. If the name is
+   * undefined, the bench measures all workloads.
+   */
   just: string | undefined
-  /** The folder of another checkout to compare with this checkout. */
+  /**
+   * The folder of another checkout. The bench also measures the service of this folder, for comparison. If undefined,
+   * the bench measures only the service of its own checkout.
+   */
   against: string | undefined
 }
 
@@ -22,7 +28,7 @@ export type Contender = {
   name: string
   programs: Program[]
   next: () => string
-  /** The number of connections. The default is CONNECTIONS. */
+  /** The number of connections that send requests. The default is CONNECTIONS. */
   connections?: number
   /** Checks the JSON of an answer in the smoke bench. @throws if the answer is wrong */
   check: (answer: any) => void
@@ -51,8 +57,8 @@ const LEAD_IN_SECONDS = 0.5
 const WARM_UP_SECONDS = 2
 
 /**
- * Latencies vary more from run to run than the throughput does. So the number of runs for latencies is the number of
- * rounds times this factor.
+ * Latencies vary more from run to run than the throughput does. So the bench measures latencies in more runs: the
+ * number of rounds times this factor.
  */
 const LATENCY_RUNS_FACTOR = 3
 
@@ -60,7 +66,7 @@ const LATENCY_RUNS_FACTOR = 3
  * Measures contenders in turn (A B C A B C …) and returns the medians for each contender. First measures the
  * throughput of all contenders, and then the latencies of all contenders at a common rate.
  * @param paceSetter the name of a contender, or 'the slowest'. The rate is half of this contender's throughput. If
- * `paceSetter` is undefined, no latencies are measured.
+ * `paceSetter` is undefined, this function measures no latencies.
  */
 export async function compare(bench: Bench, contenders: Contender[], paceSetter?: string): Promise<Figures[]> {
   if (bench.smoke) {
@@ -94,8 +100,8 @@ export async function compare(bench: Bench, contenders: Contender[], paceSetter?
   })
 
   /**
-   * Returns whether a contender can keep up with the rate. The queue of a slower contender would grow during the whole
-   * run, and the percentiles of its latencies would mean nothing.
+   * Returns whether a contender can keep up with the rate. If a contender is slower than the rate, its waiting requests
+   * pile up during the whole run. Its latencies then depend on the length of the run, so they are not measured.
    */
   function keepsUp({ name }: Contender): boolean {
     return figures.find(each => each.name === name)!.perSecond > rate * 1.2
@@ -123,8 +129,8 @@ async function run(
   loadOptions: Partial<Load>,
 ): Promise<Run> {
   const ports = programs.map(({ port }) => port)
-  // While other contenders were measured, this contender was idle, so its caches may be empty. For example, the service
-  // caches a session for only 5 s. So send requests for a short time before the measurement.
+  // This contender was idle while the bench measured the other contenders, so its caches may be empty. For example, the
+  // service caches a session for only 5 s. So send requests for a short time before the measurement.
   await load({ ports, connections, next, ...loadOptions, seconds: LEAD_IN_SECONDS * programs.length })
   const cpu = async () =>
     (await Promise.all(programs.map(each => each.cpuSeconds()))).reduce((sum, seconds) => sum + seconds)

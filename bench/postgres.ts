@@ -22,7 +22,7 @@ export type Postgres = {
 }
 
 // PostgreSQL flushes commits to the disk as in production. PostgreSQL has enough memory, so only commits wait for the
-// disk. The settings make checkpoints rare, because a checkpoint slows down the program that is being measured.
+// disk. The settings make checkpoints rare, because a checkpoint during a run would slow down the measured program.
 const SETTINGS = {
   max_connections: '200',
   shared_buffers: '1GB',

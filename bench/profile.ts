@@ -1,6 +1,6 @@
 // node bench/profile.ts PART [--rounds N] [--seconds N] runs one part of the bench, such as `reads`, while Node
-// profiles the service. The program then prints how the service spent its CPU time. BENCH_PROFILE_PROGRAM names another
-// program to profile instead.
+// profiles the service. The program then prints how the service spent its CPU time. To profile another program of the
+// bench instead of the service, set BENCH_PROFILE_PROGRAM to its name.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'

@@ -27,7 +27,7 @@ export const INTAKE_KEY = 'Qe8Rt2Yu6Io0Pa4Sd9Fg3Hj7Kl1Zx5Cv'
 const CHECKOUT = new URL('..', import.meta.url).pathname
 const READY_TIMEOUT_MS = 60_000
 
-// The folder for the output of the programs. It is deleted only if the bench succeeds.
+// The programs write their output to this folder. After a failure, the bench keeps the folder for debugging.
 const logs = mkdtempSync(join(tmpdir(), 'courtside-bench-logs-'))
 const running = new Set<ChildProcess>()
 process.once('exit', code => {
@@ -38,8 +38,8 @@ process.once('exit', code => {
 
 /**
  * Starts the service as in production: it logs every answer to a file, and its clients are behind a proxy.
- * @param checkout the folder with the code of the service. With another checkout, the bench can measure the effect of a
- * change.
+ * @param checkout the folder with the code of the service. To measure the effect of a change, the bench also starts the
+ * service of a checkout without this change.
  */
 export function startService(
   databaseUrl: string,
@@ -50,7 +50,7 @@ export function startService(
     DATABASE_URL: databaseUrl,
     JWT_SECRET,
     INTAKE_KEYS: INTAKE_KEY,
-    // Without a worker, the mails stay in the outbox and are never sent.
+    // A node with this role runs no worker, so the service sends no mails.
     ROLE: 'web',
     SMTP_URL: 'smtp://127.0.0.1:9',
     // The load simulates many clients behind a proxy on this machine.

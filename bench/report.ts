@@ -14,8 +14,8 @@ export type Part = { rows: Row[]; comparisons?: Comparison[]; notes?: string[] }
 export type Goal = { min: number } | { max: number }
 
 /**
- * Makes a row for the table of goals. Compares the rounded value with the goal, because the table shows the rounded
- * value.
+ * Makes a row for the table of goals. Compares the rounded value with the goal. With the exact value, a row could show
+ * a value that equals the goal and still count as a failure.
  */
 export function goalRow(work: string, value: number, goal: Goal, show = formatNumber): Row {
   const [sign, bound] = 'min' in goal ? ['≥', goal.min] : ['≤', goal.max]

@@ -1,4 +1,4 @@
-// Build requests before a run if possible, because building them takes CPU time from the measured programs.
+// If possible, call these functions before a run. During a run, they would take CPU time from the measured programs.
 
 /** Returns a complete GET request. */
 export function get(path: string, token: string): string {

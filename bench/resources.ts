@@ -27,7 +27,7 @@ export async function listChildren(pid: number): Promise<number[]> {
 async function listProcesses() {
   const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
   const gone = { parent: 0, own: 0, waitedFor: 0 }
-  // A process may end before we read its times.
+  // A process may end before we read its times. Such a process then counts as 0.
   return Promise.all(pids.map(async pid => ({ pid, ...(await readTimes(pid).catch(() => gone)) })))
 }
 

@@ -48,8 +48,7 @@ const { values: options } = parseArgs({
 
 if (options.write && options.only !== undefined && options.only !== 'growth')
   throw new Error('--write works only with all parts, or with --only growth')
-// If a machine runs only PostgreSQL, PostgreSQL's manual recommends a quarter of the machine's memory for
-// shared_buffers.
+// For a machine that runs only PostgreSQL, the manual of PostgreSQL recommends this value: a quarter of the memory.
 const growthSettings = { shared_buffers: `${Math.round(totalmem() / 4 / 2 ** 20)}MB` }
 const postgres = await startPostgres(options.data, options.only === 'growth' ? growthSettings : {})
 try {
@@ -66,7 +65,7 @@ try {
     options.only === name || (options.only === undefined && (options.smoke || name !== 'growth'))
   const selected = Object.entries(PARTS).filter(([name]) => isWanted(name))
   if (selected.some(([name]) => name === 'reads')) await generatePrismaClient()
-  // The smoke bench measures no times, so two parts can run at the same time.
+  // The smoke bench measures nothing, so it may run two parts at the same time.
   const next = selected.values()
   await Promise.all(
     Array.from({ length: options.smoke ? 2 : 1 }, async () => {

@@ -136,7 +136,7 @@ const tokens = createTokens(deriveKeys([JWT_SECRET]))
 
 /**
  * Makes tokens with the same claims and the same signature as the tokens of the service.
- * @param users the ids of the users, or a number n for the ids from 1 to n
+ * @param users the ids of the users. A number n stands for the ids from 1 to n.
  */
 export function callers(users: number | number[]): Caller[] {
   const iat = Math.floor(Date.now() / 1000)

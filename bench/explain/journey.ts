@@ -17,8 +17,8 @@ type PlanMode = 'force_custom_plan' | 'force_generic_plan'
 
 /**
  * Calls all functions of the service in this process, and collects the plan of every executed statement.
- * @param mode whether PostgreSQL makes plans for the given values (custom) or for any values (generic). PostgreSQL may
- * use either kind of plan for a prepared statement.
+ * @param mode whether PostgreSQL makes a plan for the values of each call (custom) or one plan for all values
+ * (generic). In production, PostgreSQL may use either kind of plan.
  */
 export async function collectJourneyPlans(url: string, seed: Seed, mode: PlanMode): Promise<Plan[]> {
   const ctx = createExplainedContext(url, mode)

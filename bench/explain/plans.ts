@@ -33,7 +33,8 @@ export const AUTO_EXPLAIN_SETTINGS = [
   'auto_explain.log_analyze=on',
   'auto_explain.log_buffers=on',
   'auto_explain.log_format=json',
-  // The queue runs statements inside SQL functions. auto_explain calls such statements nested.
+  // The queue runs statements inside SQL functions. auto_explain calls them nested statements, and logs them only with
+  // this setting.
   'auto_explain.log_nested_statements=on',
   'client_min_messages=log',
 ]
@@ -54,8 +55,8 @@ export function collectPlans(connections: EventEmitter, collected: (explained: O
   })
 }
 
-// PostgreSQL may read these tables completely, because they stay small. The tables of the queue contain only the
-// mails that wait to be sent.
+// PostgreSQL may read these tables completely, because they stay small. For example, the tables of the queue contain
+// only the mails that are not sent yet.
 const SMALL_TABLES = [
   'game_level',
   'missed_guess',

@@ -35,7 +35,8 @@ export function startWriting(address: string, people: Caller[], acknowledged: Ac
   })
 
   async function reportEvent(): Promise<boolean> {
-    // `makeEvent` picks the recipients from the first 20 users. User 1 reads the stream, and is thus often a recipient.
+    // `makeEvent` picks the recipients from the first 20 users. The stream belongs to user 1, who is
+    // one of them, so it often receives a notification.
     const event = makeEvent(20)
     const answer = await send('/internal/v1/events', INTAKE_KEY, event)
     if (answer.status === 202) acknowledged.events.push(String(event.id))
@@ -70,7 +71,7 @@ export function startWriting(address: string, people: Caller[], acknowledged: Ac
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      // A real client stops waiting after some time, so the clients of this trial do the same.
+      // A real client stops waiting for an answer after some time, and so does this client.
       signal: AbortSignal.timeout(5_000),
     })
     await answer.arrayBuffer()
@@ -84,7 +85,7 @@ export function startWriting(address: string, people: Caller[], acknowledged: Ac
 }
 
 /**
- * Reads a user's stream, and opens it again whenever it ends.
+ * Reads a user's stream. When the stream ends, opens a new stream.
  * @returns the arrival times of the notifications, and a function that closes the stream
  */
 export function startListening(address: string, { token }: Caller) {

@@ -50,8 +50,8 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
   await promisify(execFile)(join(bin, 'pg_basebackup'), [...source, ...backup])
   const standby = await startServer(programs, standbyData, standbyPort, urlFor(standbyPort, 'postgres'))
   await waitUntilStreaming(urlFor(primaryPort))
-  // The standby has already copied the settings of the primary. We set `synchronous_standby_names` only now, so the
-  // standby does not have this setting. Therefore, the standby does not wait for another standby after its promotion.
+  // Set `synchronous_standby_names` only now, after the standby has copied the settings of the primary. With this
+  // setting, a promoted standby would wait forever for another standby.
   if (synchronous) {
     await administer(urlFor(primaryPort), `alter system set synchronous_standby_names = '*'`)
     await administer(urlFor(primaryPort), 'select pg_reload_conf()')
@@ -73,8 +73,8 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
       for (const server of [primary, standby]) {
         if (server.exitCode !== null || server.signalCode !== null) continue
         const exited = once(server, 'exit')
-        // SIGQUIT is PostgreSQL's "immediate" shutdown. The server need not save its data, because this
-        // function deletes the folder below.
+        // SIGQUIT is PostgreSQL's "immediate" shutdown. The server need not save its data, because the data folder is
+        // deleted next.
         server.kill('SIGQUIT')
         await exited
       }

@@ -7,9 +7,9 @@ type Target = pg.Pool | pg.PoolClient
 
 /**
  * Creates an `sql` that runs the statements of the service directly on `pg`, as named prepared statements and in plain
- * transactions. The `sql` of the service also classifies errors, sets savepoints and handles failovers. The bench
- * compares the service with the ceiling, the minimal server in `ceiling.ts`, which uses this function. The comparison
- * shows the cost of these features.
+ * transactions. The `sql` of the service also classifies errors, sets savepoints and handles failovers. The ceiling,
+ * the minimal server in `ceiling.ts`, uses this function. So the comparison of the service with the ceiling also shows
+ * the cost of these three features.
  */
 export function createBareSql(databaseUrl: string, max: number, options: string): Sql {
   pg.types.setTypeParser(pg.types.builtins.INT8, Number)

@@ -15,7 +15,8 @@ const auth = betterAuth({
   secret: process.env.JWT_SECRET!,
   database: new pg.Pool({ connectionString: process.env.DATABASE_URL!, max: 5, idleTimeoutMillis: 0 }),
   telemetry: { enabled: false },
-  // The rate limit counts every request, but is too high to refuse a request. better-auth keeps the counters in memory.
+  // better-auth counts every request, as the service does. The limit is so high that better-auth refuses no request.
+  // better-auth keeps the counters in memory.
   rateLimit: { enabled: true, max: 1_000_000, customRules: { '/*': { window: 60, max: 1_000_000 } } },
   plugins: [
     bearer(),

@@ -10,7 +10,7 @@ import { createBareSql } from './bare-sql.ts'
 import { createIntakeCeiling } from './ceiling-intake.ts'
 import { createSignInCeiling } from './ceiling-sign-in.ts'
 
-// Each pool has the same number of connections and the same settings as in the service.
+// The pools have as many connections as the pools of the service, and the same settings.
 const sql = createBareSql(process.env.DATABASE_URL!, 5, PLANNER_OPTIONS)
 const signIn = createSignInCeiling(createBareSql(process.env.DATABASE_URL!, 5, KEY_LOOKUPS))
 const intake = createIntakeCeiling(createBareSql(process.env.DATABASE_URL!, 2, KEY_LOOKUPS))

@@ -10,7 +10,7 @@ import { callers, pickNotificationId, type Seed, seedService } from '../seed.ts'
 const SMALL: Seed = { users: 1_000, notifications: 10_000 }
 export const LARGE: Seed = { users: 1_000_000, notifications: 10_000_000 }
 
-// Both services get requests from the same number of users, so this number does not affect the comparison.
+// The same number of users sends requests to both services, so the services differ only in the size of their databases.
 const CALLER_COUNT = 1_000
 // In both databases, the first HEAVY_USERS users have enough notifications to fill page 50.
 const HEAVY_USERS = 5
@@ -22,7 +22,7 @@ const HEAVY_NOTIFICATIONS = 1_000
  */
 export async function growth(bench: Bench): Promise<Part> {
   const [few, many] = bench.smoke ? [SMALL, { users: 2_000, notifications: 20_000 }] : [SMALL, LARGE]
-  // The small database is always created again, because a run of the bench adds many rows to it.
+  // Create a new small database in each run. The rows that a previous run added would make it noticeably larger.
   const urls = [await createSeededDatabase(bench, 'small', few), await findOrCreateDatabase(bench, 'large', many)]
   const programs = await Promise.all(urls.map(url => startService(url)))
   for (const url of urls) await warmCaches(url)
@@ -80,8 +80,8 @@ async function createSeededDatabase(bench: Pick<Bench, 'postgres'>, name: string
 
 /**
  * Loads the tables into the cache of the operating system, and the indexes into the shared buffers of PostgreSQL. A
- * server that has run for some time also has its tables and indexes in these caches. Without this step, the bench would
- * measure the disk for hours, until every page has been read once.
+ * server that has run for some time also has its tables and indexes in these caches. Without this step, most requests
+ * would wait for the disk during the first hours, until PostgreSQL has read every page once.
  */
 async function warmCaches(url: string): Promise<void> {
   await administer(url, 'create extension if not exists pg_prewarm')

@@ -10,8 +10,8 @@ const BATCH = 100
 const RECIPIENTS = 3
 
 /**
- * Measures the intake of single events, compared with the ceiling, the minimal server in `programs/ceiling.ts`, which
- * makes the same inserts in a plain transaction. Also measures the intake of batches of 100 events.
+ * Measures the intake of single events, and the intake of batches of 100 events. Compares single events with the
+ * ceiling, the minimal server in `programs/ceiling.ts`. The ceiling makes the same inserts in a plain transaction.
  */
 export async function intake(bench: Bench): Promise<Part> {
   const url = await bench.postgres.createMigrated('intake')

@@ -62,7 +62,7 @@ export async function oneUser(bench: Bench): Promise<Part> {
 /**
  * Returns the median time of several runs in milliseconds. Each run is a transaction that is rolled back.
  * @param work runs the statements. If only a part of the run counts, `work` returns the time of this part in
- * milliseconds.
+ * milliseconds. If the whole run counts, `work` returns undefined.
  */
 async function measureTime(sql: Sql, rounds: number, work: (tx: Sql) => Promise<number | undefined>): Promise<number> {
   const times: number[] = []

@@ -8,11 +8,11 @@ import { callers, seedService } from '../seed.ts'
 const SEED = { users: 5_000, notifications: 250_000 }
 
 /**
- * Measures one, two and four web processes on one database, and the same numbers of processes of the ceiling, the
- * minimal server in `programs/ceiling.ts`. Each process gets the same load. The two cores of the machine limit the
- * total throughput, so the rows compare the CPU time per answer. One and four processes are also measured with a
- * quarter of the connections for each process. Four processes then share the load that one process has in the other
- * runs.
+ * Measures one, two and four web processes on one database. For comparison, measures one, two and four processes of the
+ * ceiling, the minimal server in `programs/ceiling.ts`. Each process gets the same load. The two cores of the machine
+ * limit the total throughput, so the rows compare the CPU time per answer. The bench also measures one and four
+ * processes with a quarter of the connections for each process. In these runs, four processes together get the load of
+ * one process in the first runs.
  */
 export async function processes(bench: Bench): Promise<Part> {
   const seed = bench.smoke ? { users: 1_000, notifications: 20_000 } : SEED

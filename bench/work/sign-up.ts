@@ -16,7 +16,7 @@ type SignUpApi = {
   /** Returns the codes that the program has made since the last call. The keys of the map are e-mail addresses. */
   takeCodes: () => Promise<Map<string, string>>
   verifyCode: (email: string, code: string) => string
-  /** Checks the answer to the second request. @throws AssertionError unless the answer contains a new account */
+  /** Checks the answer to the second request. @throws AssertionError if the answer does not contain a new account */
   check: (body: any) => void
 }
 
@@ -137,8 +137,8 @@ function courtsideSignUp(program: Program, url: string): SignUpApi {
       return post('/api/v1/auth/request-otp', body, undefined, randomClientHeader())
     },
     async takeCodes() {
-      // The encrypted codes are in the jobs of the queue. No worker runs, so the jobs would stay in the queue.
-      // Therefore this statement deletes the jobs.
+      // The encrypted codes are in the jobs of the queue. This statement deletes the jobs, because no worker runs and
+      // removes them.
       const rows = await administer(
         url,
         `with taken as (delete from graphile_worker._private_jobs returning payload)

@@ -9,8 +9,8 @@ import { get, pickRandom } from '../requests.ts'
 import { callers, seedService } from '../seed.ts'
 
 /**
- * Measures the startup with the embedded PostgreSQL. With an external PostgreSQL, the startup is faster. Also measures
- * the memory of a process with ROLE=all.
+ * Measures how long the service takes to start with the embedded PostgreSQL. With an external PostgreSQL, the service
+ * starts faster. Also measures the memory of a process with ROLE=all.
  */
 export async function start(bench: Bench): Promise<Part> {
   const rounds = bench.smoke ? 1 : bench.rounds

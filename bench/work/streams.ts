@@ -13,7 +13,7 @@ const EVENTS_PER_SECOND = 25
 
 /**
  * Measures the memory of idle streams, and the time until a notification reaches the client. Each event has three
- * recipients. The time starts before the bench reports the event, so it includes the commit.
+ * recipients. The measured time begins before the bench reports the event, so it includes the commit.
  */
 export async function streams(bench: Bench): Promise<Part> {
   const count = bench.smoke ? 50 : STREAMS

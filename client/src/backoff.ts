@@ -4,7 +4,7 @@ export type Backoff = { baseMs: number; maxMs: number }
  * Returns the milliseconds to wait before the next attempt, by exponential backoff with full jitter. The jitter spreads
  * out the attempts of clients that lost the connection at the same moment. The wait is never shorter than `retryAfter`.
  * @param failures the number of consecutive failures, at least 1
- * @param retryAfter the seconds in the Retry-After header of the answer
+ * @param retryAfter the seconds in the Retry-After header of the last answer; 0 if the header is missing
  * @param random a number between 0 and 1
  */
 export function computeBackoffMs(
@@ -16,7 +16,7 @@ export function computeBackoffMs(
   return retryAfter * 1000 + random * Math.min(maxMs, baseMs * 2 ** (failures - 1))
 }
 
-/** Resolves when the time has passed or the signal is aborted, whichever comes first. The promise never rejects. */
+/** Waits until the time has passed or the signal is aborted. The returned promise never rejects. */
 export function wait(milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     if (signal?.aborted) return resolve()

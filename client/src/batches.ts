@@ -3,7 +3,7 @@ const MAX_BATCH_EVENTS = 100
 const MAX_BATCH_BYTES = 1024 * 1024
 
 /**
- * Groups events into batches that the intake accepts. The size of a batch includes the brackets and commas of its JSON
+ * Groups events into batches that the intake accepts. The size of a batch includes the brackets and commas of the JSON
  * array.
  * @param events each event as JSON text
  */

@@ -8,14 +8,16 @@ import { memoryStorage, type TokenStorage } from './storage.ts'
 export type CourtsideOptions = {
   /** The address of the service, without `/api/v1`. The default is the origin of the page. */
   url?: string
-  /** Stores the tokens. By default the client keeps the tokens in memory. */
+  /** The storage for the tokens. By default, the client keeps the tokens in memory. */
   storage?: TokenStorage
   /** The language of messages, `fr` or `en`. The default is the browser's language. */
   language?: string
   fetch?: typeof fetch
 }
 
-/** The client for an app, with one user at a time. If a request fails, the method throws CourtsideError. */
+/**
+ * The client for an app. At most one user is signed in at a time. If a request fails, the method throws CourtsideError.
+ */
 export class Courtside {
   readonly notifications: Notifications
   readonly #session: Session
@@ -27,8 +29,8 @@ export class Courtside {
 
   /**
    * Requests a code by mail. To sign in, pass only the e-mail address. To sign up, pass all fields.
-   * @returns the message of the service. `retryAfter` is the number of seconds until another code can be requested.
-   * `retryAfter` is undefined if the answer does not contain this number.
+   * @returns the message of the service. `retryAfter` is the number of seconds until another code can be requested. If
+   * the answer does not contain this number, `retryAfter` is undefined.
    */
   async requestOtp(credentials: CredentialsRequest): Promise<Message & { retryAfter: number | undefined }> {
     const endpoint = 'POST /api/v1/auth/request-otp'
@@ -63,7 +65,10 @@ export class Courtside {
     return (await this.#session.callPublic('GET /api/v1/game-levels', {})).body.data
   }
 
-  /** Deletes the account and all of its data. @param code a new code, which `requestOtp` sends by mail */
+  /**
+   * Deletes the account of the signed-in user and all data of this account.
+   * @param code a new code, which `requestOtp` sends by mail
+   */
   async deleteAccount(code: string): Promise<Message> {
     const message = await this.#session.call('DELETE /api/v1/auth/me', { body: { code } })
     await this.#session.end({ remember: false })
@@ -84,7 +89,8 @@ export class Courtside {
   }
 
   /**
-   * Refreshes the token. Most apps need not call this method, because every other method refreshes an expired token.
+   * Refreshes the token. Most apps need not call this method, because all methods that need a token refresh an expired
+   * token.
    */
   async refresh(): Promise<{ access_token: string }> {
     const token = await this.#session.token()

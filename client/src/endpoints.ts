@@ -20,7 +20,10 @@ type Parts<O> = O extends { parameters: { path?: infer Path; query?: infer Query
   ? { path: Path; query: Query; body: Body extends undefined ? undefined : JsonContent<Body> }
   : never
 
-/** The `path` parameters, the `query` and the `body` of an endpoint. The type omits parts that the endpoint lacks. */
+/**
+ * The `path` parameters, the `query` and the `body` of an endpoint. If an endpoint has no query, for example, this type
+ * has no property `query`.
+ */
 export type Input<E extends Endpoint> = OmitUndefined<Parts<Operation<E>>>
 
 /** The JSON body of an endpoint's answer with status 200. */

@@ -15,8 +15,8 @@ type AnyState = Omit<EventData, 'score' | 'starts_at' | 'actor_id'> & { actor_id
 type GameState = AnyState & { starts_at: string }
 
 /**
- * An event about a game. `data` is the state of the game after the event. For each event type, `GameEvent` requires the
- * same data as the service requires.
+ * An event about a game. `data` is the state of the game after the event. For each event type, the type `GameEvent`
+ * requires the data that the service requires.
  */
 export type GameEvent = {
   /** The id and the reporter's source together identify the event. Use an id from your own records. */

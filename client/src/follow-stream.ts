@@ -3,9 +3,10 @@ import type { Watch } from './watch-types.ts'
 
 /**
  * Opens one stream and reports its events until the stream ends.
- * @returns true if the stream has ended, or false if the platform cannot read the body of an answer as a stream
+ * @returns true after the stream has ended. If the platform cannot read the body of an answer as a stream, returns
+ * false.
  * @throws CourtsideError if the service refuses the request
- * @throws the error of the platform if the stream breaks
+ * @throws the platform's error if the connection breaks during the stream
  */
 export async function followStream({ source, timing, notifier, signal }: Omit<Watch, 'pause'>): Promise<boolean> {
   notifier.setState('connecting')

@@ -6,7 +6,7 @@ export type Transport = { url: string; language: string | undefined; fetch: type
 
 export type Request = {
   method: string
-  /** The path and the query. `send` appends this text to the `url` of the `Transport`. */
+  /** The path and the query of the request. `send` appends them to the `url` of the `Transport`. */
   path: string
   token?: string | null
   body?: unknown
@@ -16,7 +16,7 @@ export type Request = {
 
 export type JsonAnswer<T> = {
   body: T
-  /** The seconds in the Retry-After header of the answer, if it has one. */
+  /** The seconds in the Retry-After header of the answer, or undefined if the header is missing. */
   retryAfter: number | undefined
 }
 
@@ -29,8 +29,8 @@ const TIMEOUT_MS = 30_000
 type TransportOptions = { url: string; language?: string | undefined; fetch?: typeof fetch | undefined }
 
 export function createTransport({ url, language, fetch: customFetch }: TransportOptions): Transport {
-  // Browsers refuse to run `fetch` as a method of another object. A page may also replace the global `fetch` later, so
-  // each call reads the global variable.
+  // Browsers throw an error if `fetch` is called as a method of this transport, so a function wraps `fetch`. A page may
+  // replace the global `fetch` later, so the wrapper looks up `fetch` at every call.
   const callGlobalFetch: typeof fetch = (input, init) => fetch(input, init)
   return { url: url.replace(/\/+$/, ''), language, fetch: customFetch ?? callGlobalFetch }
 }
@@ -61,7 +61,7 @@ export async function send(transport: Transport, request: Request): Promise<Resp
   throw createClientError('bad_answer', response.status, findLanguage(transport), { retryAfter })
 }
 
-/** Sends a request and reads the JSON of its answer, within 30 s in total. @throws CourtsideError */
+/** Sends a request and reads the JSON of the answer. Both steps together may take 30 s. @throws CourtsideError */
 export async function sendForJson<T>(transport: Transport, request: Request): Promise<JsonAnswer<T>> {
   const { signal } = request
   const limit = new AbortController()
@@ -98,7 +98,10 @@ function isErrorAnswer(answer: unknown): answer is ErrorAnswer {
   return typeof message === 'string' && typeof code === 'string'
 }
 
-/** Returns the Retry-After header in seconds. A proxy may send a date instead of a number of seconds. */
+/**
+ * Returns the Retry-After header in seconds, or undefined if it is missing or invalid. If a proxy sent a date, converts
+ * the date to seconds.
+ */
 function readRetryAfter({ headers }: Response): number | undefined {
   const header = headers.get('retry-after')
   if (!header) return undefined

@@ -49,7 +49,7 @@ export class Notifications {
   }
 
   /**
-   * Marks all notifications as read, or only those with the given ids.
+   * Marks the notifications with the given ids as read. Without `ids`, marks all notifications as read.
    * @returns the message of the service, and the number of notifications that changed
    */
   async readAll(ids?: number[]): Promise<{ message: string; count: number }> {
@@ -68,16 +68,16 @@ export class Notifications {
 
   /**
    * Starts a watch, which reports each change of the inbox to the watcher. The watch ends when the caller stops it or
-   * when the session ends. The watch reads the stream. If no stream is possible, the watch polls the list. This method
-   * never throws. `onState` reports the state of the watch.
+   * when the session ends. The watch opens a stream of server-sent events. If no stream is possible, the watch polls
+   * the list. This method never throws. The listener `onState` receives the state of the watch.
    * @returns a function that stops the watch
    */
   watch(watcher: Watcher): () => void {
     const session = this.#session
     return watch(
       {
-        // The function `fetch` of React Native resolves only when the answer is complete. A stream is never complete,
-        // so React Native cannot read it.
+        // The function `fetch` of React Native resolves only when the answer is complete. A stream stays open for a
+        // long time, so the app would receive no event until the stream ends.
         canStream: globalThis.navigator?.product !== 'ReactNative',
         signedIn: async () => (await session.token()) !== null,
         onSignedOut: listener => session.onSignedOut(listener),

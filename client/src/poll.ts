@@ -6,8 +6,8 @@ import type { Watch, WatcherNotifier } from './watch-types.ts'
 
 /**
  * Polls the newest page of notifications and reports new notifications to the notifier. If the platform supports
- * streams, this function returns after `maxPolls` polls or when an outage is over. The caller then tries the stream
- * again.
+ * streams, this function returns after `maxPolls` polls, or after the first successful poll that follows a failed poll.
+ * The caller then tries the stream again.
  */
 export async function poll({ source, timing, notifier, signal, pause }: Watch): Promise<void> {
   let previous: NotificationPage | undefined

@@ -12,7 +12,7 @@ export type ReporterOptions = {
   key: string
   /** The source of the events, such as `/games`. The source and the id together identify an event. */
   source: string
-  /** The maximum number of attempts for each request. The default is 8 attempts, within about half a minute. */
+  /** The maximum number of attempts for each request. The default is 8. The eight attempts take about half a minute. */
   attempts?: number
   /** The language of the service's messages, `fr` or `en`. */
   language?: string
@@ -40,9 +40,9 @@ export class Reporter {
   }
 
   /**
-   * Adds a missing id and a missing time to an event. `report` also adds them. If you may report an event again after a
-   * failure or a crash, call `name` first and store the event that `name` returns. The service then recognizes the
-   * repetition.
+   * Adds an id and a time to an event if the event has none. `report` does the same. If you may report an event again
+   * after a failure or a crash, call `name` first and store the event that `name` returns. The service then recognizes
+   * the repetition.
    */
   name(event: GameEvent): ReportedEvent {
     const { id = crypto.randomUUID(), time = new Date() } = event
@@ -54,9 +54,9 @@ export class Reporter {
    * Reports one event, or several events in their order. After a network error, a 5xx, a 408 or a 429, the reporter
    * repeats the request.
    * @returns the result of the event. For an array, returns one result for each event. A `rejected` event does not
-   * affect the other events.
-   * @throws CourtsideError if a single event is refused, or if events cannot be delivered. The service may still have
-   * accepted earlier events of the array.
+   * affect the rest of the array.
+   * @throws CourtsideError if a single event is refused, or if events cannot be delivered. In the second case, the
+   * service may have accepted some events of the array.
    */
   async report(event: GameEvent, options?: { signal?: AbortSignal }): Promise<EventResult>
   async report(events: GameEvent[], options?: { signal?: AbortSignal }): Promise<Result[]>
@@ -91,8 +91,8 @@ export class Reporter {
 }
 
 /**
- * Returns whether another attempt may succeed. A 2xx answer that is not JSON came from a proxy. Another attempt may
- * then reach the service.
+ * Returns whether another attempt may succeed. A 2xx answer that is not JSON comes from a proxy, not from the service.
+ * The next attempt may reach the service.
  */
 function isTransient(error: unknown): error is CourtsideError {
   if (!(error instanceof CourtsideError)) return false

@@ -12,8 +12,8 @@ export class Session {
   readonly #storage: TokenStorage
   readonly #listeners = new Set<() => void>()
   /**
-   * The token that was stored at the last call of `token()`. If another token is stored now, the session may have
-   * ended.
+   * The token that the last call of `token()` returned, or null. If the storage now contains another token or none, the
+   * session may have ended.
    */
   #lastSeenToken: string | null = null
   #pendingRefresh: Promise<string | null> | undefined
@@ -26,7 +26,7 @@ export class Session {
     checkToken()
   }
 
-  /** Returns the stored token. If the session has ended since the last call, this method calls the listeners. */
+  /** Returns the stored token, or null. If the session has ended since the last call, calls the listeners. */
   async token(): Promise<string | null> {
     const token = await this.#storage.get('token')
     const before = this.#lastSeenToken
@@ -102,15 +102,16 @@ export class Session {
     } catch (error) {
       if (token === null || !isUnauthenticated(error)) throw error
       const renewed = await this.renew(token)
-      // In another tab, another user may have signed in. We must not repeat the request with the token of that user.
+      // A different user may have signed in in another tab. We must not repeat the request with the token of this
+      // different user.
       if (renewed === null || !isSameUser(token, renewed)) throw error
       return attempt(renewed)
     }
   }
 
   /**
-   * Returns a token newer than `stale`. Concurrent calls share one refresh. If another tab has refreshed the token
-   * meanwhile, this method returns the token of that tab.
+   * Returns a token newer than `stale`. Concurrent calls share one refresh. If another tab has already refreshed the
+   * token, this method returns the token from that tab.
    * @returns null if the session has ended
    * @throws CourtsideError if the service neither refreshes nor refuses the token; in this case the token stays stored
    */
@@ -124,8 +125,8 @@ export class Session {
   }
 
   /**
-   * Lets only one tab refresh at a time, if the browser has Web Locks. Without Web Locks two tabs may refresh at the
-   * same time. The service accepts both requests.
+   * Lets only one tab refresh at a time, if the browser has Web Locks. Without Web Locks, two tabs may refresh at the
+   * same time. The service then accepts both refreshes.
    * @param work is called with true if this tab had to wait for another tab
    */
   async #withRefreshLock<T>(work: (hasWaited: boolean) => Promise<T>): Promise<T> {
@@ -139,8 +140,8 @@ export class Session {
   }
 
   async #refresh(stale: string, hasWaited: boolean): Promise<string | null> {
-    // Another tab that held the lock may have stored a new token. In some browsers we can read the new token only a
-    // little later, so we look up to ten times.
+    // If we waited for the lock, another tab may have stored a new token. In some browsers, a new token from another
+    // tab becomes readable only after a delay, so we look up to ten times.
     let current = await this.token()
     for (let looks = 0; hasWaited && current === stale && looks < 10; looks += 1) {
       await wait(20)
@@ -152,7 +153,7 @@ export class Session {
       if (isUnauthenticated(error)) return null
       throw error
     })
-    // If the user logged out or started a new session during the request, we ignore the result of the request.
+    // If the user logged out or signed in again during the refresh, we ignore the result of the refresh.
     if ((await this.token()) !== stale) return this.token()
     if (renewed === null) await this.end({ remember: true })
     else await this.#storage.set('token', renewed.body.access_token)
@@ -170,7 +171,10 @@ function createRequest(endpoint: Endpoint, input: { path?: object; query?: objec
   return { method, path: query.length > 0 ? `${path}?${query.join('&')}` : path, body: input.body }
 }
 
-/** Returns whether the service itself answered 401. A 401 from a proxy does not mean that the session has ended. */
+/**
+ * Returns whether the service answered 401. A 401 from a proxy has another error code, and it does not mean that the
+ * session has ended.
+ */
 function isUnauthenticated(error: unknown): boolean {
   return error instanceof CourtsideError && error.code === 'unauthenticated'
 }

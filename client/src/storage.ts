@@ -3,8 +3,8 @@ type MaybePromise<T> = T | Promise<T>
 /**
  * The name of a stored token. `token` is the token of the current session. `last_token` is the last token of the
  * previous session. The client keeps `last_token` after a sign-out and sends it at the next sign-in. The service then
- * counts the guesses of this client separately, in the client's own lane. So a stranger who guesses codes for the
- * address cannot lock the user out.
+ * counts the guesses of this client in a lane of its own. So a stranger who guesses codes for the address cannot lock
+ * the user out.
  */
 export type TokenKey = 'token' | 'last_token'
 
@@ -14,7 +14,7 @@ export type TokenStorage = {
   /** Stores a value. If `value` is `null`, removes the stored value. */
   set(key: TokenKey, value: string | null): MaybePromise<void>
   /**
-   * Calls the listener when another program, such as another tab, may have changed a value.
+   * Calls the listener when code outside this client, such as another tab, may have changed a value.
    * @returns a function that removes the listener
    */
   onChange?(listener: () => void): () => void
@@ -31,14 +31,14 @@ export function memoryStorage(): TokenStorage {
 
 /**
  * Creates a storage in the browser's localStorage. All tabs of an origin share one session, and the session survives a
- * restart of the browser. If localStorage does not exist or the user has forbidden it, this function returns a storage
+ * restart of the browser. If localStorage does not exist or the user has disabled it, this function returns a storage
  * in memory.
  * @param prefix the text at the start of the names of both tokens in localStorage
  */
 export function localStorageStorage(prefix = 'courtside.'): TokenStorage {
   let local: Storage | undefined
   try {
-    // If the user has forbidden localStorage, reading the property `localStorage` throws.
+    // If the user has disabled localStorage, the access to the property `localStorage` throws.
     local = globalThis.localStorage
   } catch {}
   if (!local) return memoryStorage()

@@ -2,8 +2,9 @@ import type { Notification } from './api.ts'
 import type { NotificationPage } from './endpoints.ts'
 
 /**
- * The state of the inbox after the start of a watch or after a gap in the stream. If the app does not know the id
- * `latest_id`, the app must fetch the list.
+ * The state of the inbox after the start of a watch or after a gap in the stream. `latest_id` is the id of the latest
+ * notification, or null if the inbox is empty. If the app does not have the notification with this id, the app must
+ * fetch the list.
  */
 export type Sync = { unread_count: number; latest_id: number | null }
 
@@ -17,8 +18,8 @@ export type Watcher = {
   /** The watch calls this listener once after its start, and once after every gap in the stream. */
   onSync?: (sync: Sync) => void
   /**
-   * The watch calls this listener for each new notification. A notification may come twice, so ignore an id that you
-   * already have. The ids may come in any order.
+   * The watch calls this listener for each new notification. A notification may come twice, so ignore a notification
+   * whose id you already have. The ids may come in any order.
    */
   onNotification?: (notification: Notification) => void
   /** The watch calls this listener when the unread count may have changed, and after each call of `onSync`. */
@@ -48,20 +49,23 @@ export type NotificationSource = {
 
 export type Timing = {
   /**
-   * How long the watch waits for the HTTP headers of the answer. A proxy may hold back the headers until the answer is
-   * complete.
+   * How long the watch waits for the HTTP headers of a stream. Without this limit, the watch could wait forever,
+   * because some proxies hold back the headers until the answer is complete.
    */
   headMs: number
   /** How long a stream may be silent before the watch closes the stream. */
   idleMs: number
   /** The minimum duration of a stream. A shorter stream counts as a failure. */
   minStreamMs: number
-  /** After this number of consecutive failures the watch polls the list instead of opening another stream. */
+  /** After this number of consecutive failures, the watch stops opening streams and polls the list. */
   maxFailures: number
   pollMs: number
-  /** After this number of polls the watch tries the stream again. */
+  /** After this number of polls, the watch tries the stream again. */
   maxPolls: number
-  /** The base of the exponential backoff between attempts. `maxMs` is the limit of the backoff. */
+  /**
+   * The upper limit of the random wait after the first failure. The limit doubles with each further failure, up to
+   * `maxMs`.
+   */
   baseMs: number
   maxMs: number
 }
@@ -73,6 +77,6 @@ export type Watch = {
   notifier: WatcherNotifier
   /** This signal is aborted when the watch stops. */
   signal: AbortSignal
-  /** Waits until the time has passed, the network comes back or the watch stops. */
+  /** Waits until the time has passed, the device is online again or the watch stops. */
   pause: (milliseconds: number) => Promise<void>
 }

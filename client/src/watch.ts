@@ -9,9 +9,9 @@ const TIMING: Timing = {
   headMs: 15_000,
   // The service sends a heartbeat every 20 s, so a stream that is silent for 45 s has missed two heartbeats.
   idleMs: 45_000,
-  // If a user opens a sixth stream, the service ends the oldest stream. The tab with the oldest stream then reconnects,
-  // which ends the stream of another tab. Without a minimum duration, six open tabs would end each other's streams
-  // forever. With the minimum, the short streams count as failures, and the tabs poll the list instead.
+  // If a user opens a sixth stream, the service ends the oldest stream. The tab that lost its stream then reconnects,
+  // so another tab loses its stream. Without a minimum duration, six open tabs would end each other's streams forever.
+  // With a minimum duration, the short streams count as failures, so the affected tabs start to poll the list.
   minStreamMs: 30_000,
   maxFailures: 3,
   pollMs: 30_000,
@@ -53,14 +53,14 @@ export function watch(source: NotificationSource, watcher: Watcher, timing: Timi
   return stop
 }
 
-/** Follows streams, and polls after repeated failures, until the watch stops or the session ends. */
+/** Follows streams until the watch stops or the session ends. After repeated failures, polls the list for a time. */
 async function streamOrPoll({ source, timing, notifier, signal, pause }: Watch): Promise<void> {
   let { canStream } = source
   let failures = 0
   while (!signal.aborted && (await source.signedIn())) {
     if (!canStream || failures >= timing.maxFailures) {
       await poll({ source: { ...source, canStream }, timing, notifier, signal, pause })
-      // The watch tries the stream once. If this attempt fails, the watch polls again.
+      // The next iteration tries one stream. If this stream fails, the watch polls again.
       failures = timing.maxFailures - 1
       continue
     }

@@ -27,12 +27,12 @@ create_event() {
 }
 
 # deliver JSON MEDIA_TYPE: sends the events, and repeats the request if another attempt may succeed. Every attempt sends
-# the same bytes. If the service accepted an event but its answer was lost, the service answers the next attempt with
-# `duplicate`. Before each attempt, curl waits longer than before the previous attempt, or for the time in the HTTP
-# header Retry-After. With the option --fail, curl would treat a 422 as an error and repeat the request. So the command
-# does not use --fail.
+# the same bytes. If the service accepted an event but the answer was lost, the service answers the next attempt with
+# `duplicate`. Before each retry, curl waits for the time in the HTTP header Retry-After. Without this header, each wait
+# is longer than the previous wait. With the option --fail, curl would treat a 422 as an error and repeat the request.
+# So the command does not use --fail.
 deliver() {
-  # curl reads the key from a pipe, because every user of the machine can read the arguments of a program.
+  # curl reads the key from a pipe. Every user of the machine could read the key if it were an argument of curl.
   status=$(curl --silent --show-error --max-time 10 --retry 8 --retry-all-errors --retry-max-time 120 \
     --header @<(printf 'Authorization: Bearer %s\n' "$COURTSIDE_INTAKE_KEY") --header "Content-Type: $2" \
     --data-binary "$1" --output "$work/answer" --write-out '%{http_code}' "$url/internal/v1/events")
@@ -47,7 +47,8 @@ failed=0
 deliver "$(create_event game_joined "\"actor_id\": $player")" application/cloudevents+json
 [[ $status == 20[02] ]] || failed=1
 
-# The answer to a batch has one result for each event, in order. A `rejected` event does not affect the other events.
+# The answer to a batch has one result for each event, in the order of the events. A `rejected` event does not affect
+# the rest of the batch.
 deliver "[$(create_event game_updated '"place": "Court 2"'), $(create_event game_cancelled "\"actor_id\": $creator")]" \
   application/cloudevents-batch+json
 [[ $status == 200 && $answer != *'"status":"rejected"'* ]] || failed=1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Signs a user in with the code from their mail, then shows their profile and notifications.
+# Signs a user in with a code that the service mails, then shows the user's profile and notifications.
 #
 #   sign-in.sh EMAIL [FIRST_NAME LAST_NAME]      (pass the names only to sign up)
 #
@@ -19,7 +19,8 @@ send() {
   local headers=("Accept: application/json")
   [[ -s $token_file ]] && headers+=("Authorization: Bearer $(< "$token_file")")
   [[ $# -gt 2 ]] && headers+=("Content-Type: application/json")
-  # curl reads the headers and the body from files, because every user of the machine can read a program's arguments.
+  # curl reads the token and the code from files. Every user of the machine could read them if they were arguments of
+  # curl.
   printf '%s\n' "${headers[@]}" > "$work/headers"
   printf '%s' "${3-}" > "$work/body"
   status=$(curl --silent --show-error --max-time 10 --request "$1" --header "@$work/headers" \
@@ -38,7 +39,7 @@ expect_ok() {
 }
 
 # Stores a new token before its first use. Soon after the first use of a new token, the service refuses the previous
-# token. If the program then lost the new token, the user would have to sign in again.
+# token. If the program lost the new token after the first use, the user would have to sign in again.
 keep_token() {
   sed -n 's/.*"access_token":"\([^"]*\)".*/\1/p' <<< "$answer" > "$token_file"
 }
@@ -64,10 +65,10 @@ json() {
   printf '"%s"' "${text//\"/\\\"}"
 }
 
-# sign_in EMAIL [FIRST_NAME LAST_NAME]: requests a code by mail and exchanges the code for a token. If there is an old
-# token, both requests contain it. The old token gives no access any more, but it shows that this client has signed in
-# before. The service gives such a client its own code, its own attempts and its own waiting time between two codes. So
-# a stranger who guesses codes for the same address cannot make this user wait.
+# sign_in EMAIL [FIRST_NAME LAST_NAME]: requests a code by mail and exchanges the code for a token. If the token file
+# contains an old token, both requests contain this token. The old token gives no access any more, but it shows that
+# this client has signed in before. The service gives such a client a code, a number of attempts and a waiting time of
+# its own. So a stranger who guesses codes for the same address cannot make this user wait.
 sign_in() {
   local names=
   if [[ $# -gt 1 ]]; then names=", \"first_name\": $(json "$2"), \"last_name\": $(json "$3"), \"accept_cgu\": true"; fi

@@ -46,8 +46,8 @@ function createEvent(type, data) {
 }
 
 /**
- * Sends the events, and repeats the request if another attempt may succeed. Every attempt sends the same bytes. If
- * the service accepted an event but its answer was lost, the service answers the next attempt with `duplicate`.
+ * Sends the events, and repeats the request if another attempt may succeed. Every attempt sends the same bytes. If the
+ * service accepted an event but the answer was lost, the service answers the next attempt with `duplicate`.
  */
 async function deliver(body, contentType) {
   for (let attempt = 1; attempt <= 8; attempt += 1) {

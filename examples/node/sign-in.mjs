@@ -1,4 +1,4 @@
-// Signs a user in with the code from their mail, then shows their profile and notifications.
+// Signs a user in with a code that the service mails, then shows the user's profile and notifications.
 //
 //   node sign-in.mjs EMAIL [FIRST_NAME LAST_NAME]      (pass the names only to sign up)
 //
@@ -36,9 +36,9 @@ async function show() {
 /** Requests a code by mail and exchanges the code for a token. */
 async function signIn() {
   const signUp = firstName && { first_name: firstName, last_name: lastName, accept_cgu: true }
-  // If there is an old token, both requests contain it. The old token gives no access any more, but it shows that this
-  // client has signed in before. The service gives such a client its own code, its own attempts and its own waiting
-  // time between two codes. So a stranger who guesses codes for the same address cannot make this user wait.
+  // If the token file contains an old token, both requests contain this token. The old token gives no access any more,
+  // but it shows that this client has signed in before. The service gives such a client a code, a number of attempts
+  // and a waiting time of its own. So a stranger who guesses codes for the same address cannot make this user wait.
   const asked = await send('POST', '/api/v1/auth/request-otp', { email, ...signUp })
   if (asked.status !== 200) refuse(asked)
   console.log(asked.body.message)
@@ -86,7 +86,7 @@ async function send(method, path, body) {
 
 /**
  * Stores a new token before its first use. Soon after the first use of a new token, the service refuses the previous
- * token. If the program then lost the new token, the user would have to sign in again.
+ * token. If the program lost the new token after the first use, the user would have to sign in again.
  */
 async function keep(newest) {
   token = newest

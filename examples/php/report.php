@@ -59,8 +59,8 @@ function createEvent(string $type, array $data): array
 }
 
 /**
- * Sends the events, and repeats the request if another attempt may succeed. Every attempt sends the same bytes. If
- * the service accepted an event but its answer was lost, the service answers the next attempt with `duplicate`.
+ * Sends the events, and repeats the request if another attempt may succeed. Every attempt sends the same bytes. If the
+ * service accepted an event but the answer was lost, the service answers the next attempt with `duplicate`.
  */
 function deliver(array $body, string $contentType): array
 {
@@ -69,7 +69,7 @@ function deliver(array $body, string $contentType): array
         'method' => 'POST',
         'header' => ["Authorization: Bearer $key", "Content-Type: $contentType"],
         'content' => json_encode($body, JSON_THROW_ON_ERROR),
-        // Without this option PHP does not return the body of an error.
+        // Without this option, PHP does not return the body of an answer with an error status.
         'ignore_errors' => true,
         'timeout' => 10,
     ]]);

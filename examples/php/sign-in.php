@@ -1,5 +1,5 @@
 <?php
-// Signs a user in with the code from their mail, then shows their profile and notifications.
+// Signs a user in with a code that the service mails, then shows the user's profile and notifications.
 //
 //   php sign-in.php EMAIL [FIRST_NAME LAST_NAME]      (pass the names only to sign up)
 //
@@ -40,9 +40,10 @@ function show(): bool
 function signIn(string $email, array $names): void
 {
     $signUp = $names ? ['first_name' => $names[0], 'last_name' => $names[1], 'accept_cgu' => true] : [];
-    // If there is an old token, both requests contain it. The old token gives no access any more, but it shows that
-    // this client has signed in before. The service gives such a client its own code, its own attempts and its own
-    // waiting time between two codes. So a stranger who guesses codes for the same address cannot make this user wait.
+    // If the token file contains an old token, both requests contain this token. The old token gives no access any
+    // more, but it shows that this client has signed in before. The service gives such a client a code, a number of
+    // attempts and a waiting time of its own. So a stranger who guesses codes for the same address cannot make this
+    // user wait.
     $asked = expectOk(send('POST', '/api/v1/auth/request-otp', ['email' => $email] + $signUp));
     echo $asked['message'], "\ncode: ";
     // The code must stay a string, because it may begin with zeros: 0042.
@@ -71,7 +72,7 @@ function call(string $method, string $path, ?array $body = null): ?array
     return expectOk($answer);
 }
 
-/** Sends one request and parses the answer. The service sends errors as JSON too. */
+/** Sends one request and parses the JSON of the answer. The answer to a failed request is also JSON. */
 function send(string $method, string $path, ?array $body = null): array
 {
     global $url, $token;
@@ -83,7 +84,7 @@ function send(string $method, string $path, ?array $body = null): array
         'method' => $method,
         'header' => $headers,
         'content' => $body === null ? '' : json_encode($body, JSON_THROW_ON_ERROR),
-        // Without this option PHP does not return the body of an error.
+        // Without this option, PHP does not return the body of an answer with an error status.
         'ignore_errors' => true,
         'timeout' => 10,
     ]]));
@@ -100,7 +101,7 @@ function send(string $method, string $path, ?array $body = null): array
 
 /**
  * Stores a new token before its first use. Soon after the first use of a new token, the service refuses the previous
- * token. If the program then lost the new token, the user would have to sign in again.
+ * token. If the program lost the new token after the first use, the user would have to sign in again.
  */
 function keep(string $newest): void
 {

@@ -35,7 +35,7 @@ def create_event(kind, data):
 def deliver(body, content_type):
     """Sends the events, and repeats the request if another attempt may succeed.
 
-    Every attempt sends the same bytes. If the service accepted an event but its answer was lost, the service answers
+    Every attempt sends the same bytes. If the service accepted an event but the answer was lost, the service answers
     the next attempt with `duplicate`.
     """
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": content_type}

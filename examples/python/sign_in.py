@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Signs a user in with the code from their mail, then shows their profile and notifications.
+"""Signs a user in with a code that the service mails, then shows the user's profile and notifications.
 
     python3 sign_in.py EMAIL [FIRST_NAME LAST_NAME]      (pass the names only to sign up)
 
@@ -31,10 +31,10 @@ class Client:
     def sign_in(self, email, names):
         """Requests a code by mail and exchanges the code for a token."""
         sign_up = {"first_name": names[0], "last_name": names[1], "accept_cgu": True} if names else {}
-        # If there is an old token, both requests contain it. The old token gives no access any more, but it shows that
-        # this client has signed in before. The service gives such a client its own code, its own attempts and its own
-        # waiting time between two codes. So a stranger who guesses codes for the same address cannot make this user
-        # wait.
+        # If the token file contains an old token, both requests contain this token. The old token gives no access any
+        # more, but it shows that this client has signed in before. The service gives such a client a code, a number of
+        # attempts and a waiting time of its own. So a stranger who guesses codes for the same address cannot make this
+        # user wait.
         asked = expect_ok(*self.send("POST", "/api/v1/auth/request-otp", {"email": email, **sign_up}))
         print(asked["message"])
         # The code must stay a string, because it may begin with zeros: 0042.
@@ -74,8 +74,8 @@ class Client:
     def keep(self, token):
         """Stores a new token before its first use.
 
-        Soon after the first use of a new token, the service refuses the previous token. If the program then lost the new
-        token, the user would have to sign in again.
+        Soon after the first use of a new token, the service refuses the previous token. If the program lost the new
+        token after the first use, the user would have to sign in again.
         """
         self.token = token
         with os.fdopen(os.open(TOKEN_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

@@ -10,11 +10,11 @@ import { watchList } from './watch-list.ts'
 const Base = (globalThis.HTMLElement ?? class {}) as typeof HTMLElement
 
 /**
- * The element `<courtside-inbox>`: a bell with the number of unread notifications, and a list of all notifications. The
- * element shows the notifications of the user who is signed in with `client`. It updates the notifications live until
- * the session ends. After the next sign-in the app must set `client` again. `lang` is `fr` or `en`. The default is the
- * browser's language. A click on a notification marks it as read and dispatches the event `notification-open`, whose
- * `detail` is the notification.
+ * The element `<courtside-inbox>` consists of a bell, the number of unread notifications and a list of all
+ * notifications. The element shows the notifications of the user who is signed in with `client`. It updates the
+ * notifications live until the session ends. After each new sign-in, the app must set `client` again. `lang` is `fr` or
+ * `en`. The default is the browser's language. A click on a notification marks it as read and dispatches the event
+ * `notification-open`, whose `detail` is the notification.
  */
 export class CourtsideInbox extends Base {
   static observedAttributes = ['lang']
@@ -35,8 +35,8 @@ export class CourtsideInbox extends Base {
 
   connectedCallback(): void {
     this.#view ??= this.#build()
-    // If the app set `client` before the element was defined, the value is an own property that hides the accessor. So
-    // delete this property, and set `client` again through the accessor.
+    // If the app set `client` before the browser knew this class, the element has a plain property `client`, which
+    // hides the accessor of the class. So delete the plain property, and set `client` again through the accessor.
     const { client } = this
     delete (this as { client?: unknown }).client
     this.client = client
@@ -85,7 +85,7 @@ export class CourtsideInbox extends Base {
     return view
   }
 
-  /** Stops the previous watch and starts with an empty list, so no notification of a previous user stays visible. */
+  /** Stops the previous watch and empties the list, so no notification of a previous user stays visible. */
   #start(): void {
     this.#disconnect()
     const client = this.#client
@@ -101,7 +101,8 @@ export class CourtsideInbox extends Base {
       isOpen: () => this.#isOpen,
       onArrival: ({ title, message }) => this.#announce(this.#texts.arrived(title, message)),
     })
-    // Relative times, such as "2 minutes ago", change every minute, so the element renders an open list every minute.
+    // Relative times, such as "2 minutes ago", change every minute. So the element renders the list every minute while
+    // the panel is open.
     const refreshTimer = setInterval(() => this.#isOpen && this.#render(), 60_000)
     const onPress = (event: Event) => this.#isOpen && !event.composedPath().includes(this) && this.#toggle(false)
     document.addEventListener('pointerdown', onPress, { signal: listening.signal })

@@ -5,9 +5,9 @@ import { CourtsideError } from '../error.ts'
 export type ListState = 'idle' | 'loading' | 'failed' | 'ready'
 
 /**
- * The loaded notifications, newest first, and the actions on these notifications. An answer from the service may be
- * older than a live notification or a deletion that we already know. In this case we keep the live notification or the
- * deletion.
+ * The loaded notifications, newest first, and the actions on these notifications. While the service prepares an answer,
+ * a live notification may arrive, or the user may delete a notification. The answer does not contain this change, so we
+ * apply the change to the answer.
  */
 export class InboxList {
   items: Notification[] = []
@@ -19,9 +19,13 @@ export class InboxList {
   readonly #deleted = new Set<number>()
   /** The ids of the unread notifications that a running request deletes or marks as read. */
   readonly #pending = new Set<number>()
-  /** The live notifications that have arrived since the last load began. */
+  /**
+   * The live notifications that have arrived since the last call of `load`. They are added to the answer of this call.
+   */
   #arrived = new Map<number, Notification>()
-  /** The number of loads so far. The answer to an older load is ignored. */
+  /**
+   * The number of calls of `load` so far. If a later call has started, the list ignores the answer to an earlier call.
+   */
   #loads = 0
 
   constructor(client: Courtside, onChange: () => void) {
@@ -47,7 +51,7 @@ export class InboxList {
       this.hasMore = meta.total > data.length
       this.#setState('ready')
     } catch {
-      // If a list is already on the screen, it is more useful than an error.
+      // If a list is already on the screen, keep it, because an old list is more useful than an error message.
       if (load === this.#loads && this.state !== 'ready') this.#setState('failed')
     }
   }
@@ -128,7 +132,8 @@ export class InboxList {
     try {
       await request()
     } catch (error) {
-      // The service may have applied the change although the request failed, so we ask the service for the count.
+      // Although the request failed, the service may have applied the change. So we ask the service for the unread
+      // count.
       this.#client.notifications.unreadCount().then(
         count => this.setUnread(count),
         () => {},

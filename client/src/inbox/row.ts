@@ -7,7 +7,7 @@ export type Row = {
   item: HTMLLIElement
   open: HTMLButtonElement
   remove: HTMLButtonElement
-  /** Updates the elements of the row without replacing them, so a focused button keeps the focus. */
+  /** Updates the row and keeps its elements, so a focused button keeps the focus. */
   show(notification: Notification, language: Language): void
 }
 

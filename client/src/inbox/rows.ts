@@ -2,7 +2,7 @@ import type { Notification } from '../api.ts'
 import { createRow, type Row } from './row.ts'
 import type { Language } from './texts.ts'
 
-/** The rows of the visible list. Each notification keeps its element until the notification leaves the list. */
+/** Manages the rows of the visible list. A row keeps the same element until its notification leaves the list. */
 export class Rows {
   readonly #list: HTMLUListElement
   readonly #onOpen: (id: number) => void

@@ -20,8 +20,8 @@ export function createView(host: HTMLElement) {
   const body = h('div', { class: 'body' }, list, note, retry, more)
   const panel = h('section', { class: 'panel', id: 'panel', 'aria-labelledby': 'heading', hidden: '' })
   panel.append(h('header', {}, heading, markAll), problem, body)
-  // Screen readers announce a new text in a region only if the region was already visible. The panel may be hidden, so
-  // the region `live` is outside the panel.
+  // Screen readers announce a new text only in a region that is already visible. The panel may be hidden, so the region
+  // `live` is outside the panel.
   const live = h('div', { class: 'hidden', role: 'status', 'aria-live': 'polite' })
 
   const shadow = host.attachShadow({ mode: 'open' })

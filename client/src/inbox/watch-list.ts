@@ -5,8 +5,8 @@ import type { InboxList } from './inbox-list.ts'
 type Panel = { isOpen(): boolean; onArrival(notification: Notification): void }
 
 /**
- * Updates a list with the live notifications. While the panel is closed, this function does not fetch the list, because
- * the element fetches the list when the panel opens.
+ * Updates a list with the live notifications. This function fetches the list only while the panel is open. When the
+ * panel opens, the element itself fetches the list.
  * @returns a function that stops the updates
  */
 export function watchList(client: Courtside, list: InboxList, panel: Panel): () => void {
@@ -20,7 +20,8 @@ export function watchList(client: Courtside, list: InboxList, panel: Panel): () 
     onUnreadCount: unread => {
       const expected = list.unread
       list.setUnread(unread)
-      // If the new count is lower than the count of the list, another device has read or deleted notifications.
+      // If the new count is lower than the count of the list, the user has read or deleted notifications on another
+      // device.
       if (panel.isOpen() && unread < expected) void list.load()
     },
   })
