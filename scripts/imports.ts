@@ -31,8 +31,8 @@ function refuseByRule({ imports }: Graph): string[] {
 }
 
 /**
- * Returns an error for every two folders of src/ that import each other, even if no two files import each other. A file
- * directly in src/ counts as a folder.
+ * Returns an error for every pair of folders in src/ that import each other, even if no two files import each other. A
+ * file directly in src/ counts as a folder.
  */
 function refuseTwoWays({ imports }: Graph): string[] {
   const examples = new Map<string, string>()

@@ -36,8 +36,8 @@ function endpointsTable({ paths }: Document): string {
 }
 
 /**
- * Returns the text for the column `caller`. If an endpoint accepts requests without a token, its first security scheme
- * is empty, and the text is `anyone`.
+ * Returns the text for the column `caller`. The text is `anyone` if the first security scheme of the endpoint is empty,
+ * because such an endpoint accepts requests without a token.
  */
 function callerName([scheme = {}]: Record<string, string[]>[]): string {
   if ('intakeKey' in scheme) return 'games service'

@@ -1,7 +1,7 @@
 // `npm test [-- files] [--minutes=N] [options of node --test]` starts a temporary PostgreSQL, migrates a template
-// database, runs the tests and stops PostgreSQL. If TEST_PG_BIN is set, the script starts the PostgreSQL whose programs
-// are in this folder. If TEST_DATABASE_URL is set, the script starts no PostgreSQL, and the tests use the running
-// server at this URL.
+// database, runs the tests and stops PostgreSQL. If TEST_PG_BIN is set, it names a folder, and the script starts
+// PostgreSQL from the programs in this folder. If TEST_DATABASE_URL is set, the script starts no PostgreSQL, and the
+// tests use the running server at this URL.
 //
 // Time limits end a test run that hangs. A test or hook fails after TEST_TIMEOUT_MS, unless it sets its own `timeout`.
 // The process of a test file is ended after N minutes (default 10), and the whole run after six times N minutes.

@@ -21,7 +21,7 @@ const LEVELS = [
 ]
 const FEATURES = LEVELS[4]!
 
-/** For each feature, the other features that it may import. */
+/** Maps each feature to the features that it may import. */
 const FEATURE_IMPORTS: Record<string, string[]> = {
   reach: ['auth', 'games', 'notifications', 'accounts'],
   games: ['notifications', 'accounts'],

@@ -38,7 +38,7 @@ function parse(source: string): unknown[] {
   try {
     return [JSON.parse(source)].flat()
   } catch {
-    // The source is not a single JSON document, so each line must be a JSON document.
+    // The input is not a single JSON document, so each line must be a JSON document.
     return source
       .split('\n')
       .filter(line => line.trim() !== '')

@@ -6,15 +6,15 @@ import { type OpenApiDocument, openapiDocument } from '../http/openapi/document.
 import { newSecret } from '../secrets.ts'
 import { readArguments } from './usage.ts'
 
-/** `courtside openapi`: prints the OpenAPI document. The document is JSON, so `--json` changes nothing. */
+/** `courtside openapi`: prints the OpenAPI document. The document is always JSON, so `--json` has no effect. */
 export async function run(args: string[]): Promise<void> {
   if (!readArguments(args, 'openapi [--json]', 'Prints the OpenAPI document.')) return
   console.log(JSON.stringify(await describe(), null, 2))
 }
 
 /**
- * Returns the OpenAPI document of a service with default settings. The function needs no database, because it runs no
- * statement.
+ * Returns the OpenAPI document of a service with default settings. The function runs no SQL statement, so it needs no
+ * database.
  */
 export async function describe(): Promise<OpenApiDocument> {
   const bootstrap = {

@@ -9,8 +9,9 @@ import { loadOrCreateSecret } from '../secrets.ts'
 /**
  * Finds the database and the secrets. Without DATABASE_URL, starts the embedded PostgreSQL. Secrets that are missing
  * from the settings come from the data folder.
- * @param closers receives the function that stops the embedded PostgreSQL, if this function starts it
- * @param onWaiting is called while this function only waits for the database
+ * @param closers a list. If `resolveDatabase` starts the embedded PostgreSQL, it appends a function that stops
+ * PostgreSQL
+ * @param onWaiting a callback. `resolveDatabase` calls it at a time when it does nothing except wait for the database
  */
 export async function resolveDatabase(
   config: Config,

@@ -14,11 +14,11 @@ export async function run(args: string[]): Promise<void> {
   const config = readConfig(process.env)
   const log = await createLog(config.logLevel)
   const stopRequested = waitForStopSignal()
-  // The functions that the `finally` block below calls in reverse order. Each step of the startup adds the functions
-  // that undo this step.
+  // Each step of the startup adds functions that undo the step. The `finally` block below calls all these functions in
+  // reverse order.
   const closers: (() => Promise<unknown>)[] = []
   try {
-    // Loading the service's code blocks the event loop. So the loading begins only when this process does nothing
+    // Loading the service's code blocks the event loop. So this process loads the code while it has nothing to do
     // except wait for the database.
     const waiting = Promise.withResolvers<void>()
     const [{ intakeKeyPath, ...bootstrap }, { openService }] = await Promise.all([

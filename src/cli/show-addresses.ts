@@ -5,8 +5,8 @@ import { SETTINGS } from '../settings.ts'
 
 /**
  * Shows the addresses of the service. On a terminal, prints plain lines that include the intake key. Otherwise writes
- * one log line. The log line contains the path of the file with the intake key instead of the key, because logs are
- * often stored or sent to other systems.
+ * one log line. The log line does not contain the key, because logs are often stored or sent to other systems. Instead,
+ * the log line contains the path of the file in which the key is stored.
  */
 export function showAddresses(
   log: FastifyBaseLogger,

@@ -10,7 +10,7 @@ export class UsageError extends Error {}
  * Reads the arguments of a command. All commands accept `--json` and `--help`. If `--help` is given, prints the help.
  * @param usage the command line after `npm run courtside --`. Words in capitals stand for arguments
  * @param description a paragraph that `--help` prints below the usage
- * @param more the other options of the command
+ * @param more the options that the command accepts in addition to `--json` and `--help`
  * @returns the arguments, or undefined if `--help` was given
  * @throws UsageError if an option is unknown
  * @throws UsageError if the number of arguments is wrong

@@ -7,8 +7,8 @@ const PROBE_TIMEOUT_MS = 2_000
 
 export type ConnectionConfig = pg.ClientConfig & {
   /**
-   * How many milliseconds the client waits for a reply before it closes the connection. A machine that loses power does
-   * not close its connections, and TCP itself would wait for a quarter of an hour.
+   * How many milliseconds the client waits for a reply before it closes the connection. If the server's machine loses
+   * power, the connection stays open, and TCP would report the loss only after a quarter of an hour.
    */
   maxSilenceMs?: number
   /**
@@ -99,8 +99,8 @@ export class Client extends pg.Client {
 
 /**
  * Runs a statement with pg's callback interface. With pg's promises or pg's `query_timeout`, each statement and its
- * rows survive V8's young generation. A garbage collection under load then takes about 20 ms. With callbacks, a garbage
- * collection takes half a millisecond (measured with `--trace-gc`).
+ * rows stay in memory for so long that V8 moves them to its old generation. A garbage collection under load then takes
+ * about 20 ms. With callbacks, a garbage collection takes half a millisecond (measured with `--trace-gc`).
  */
 export async function sendQuery(client: pg.ClientBase, statement: pg.QueryConfig): Promise<pg.QueryResult> {
   try {

@@ -18,8 +18,8 @@ export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
 export const KEY_LOOKUPS = [
   PLANNER_OPTIONS,
   ...['plan_cache_mode=force_generic_plan', 'enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'],
-  // PostgreSQL gives disabled plan nodes a huge cost. If a plan needed such a node, the cost of the node would trigger
-  // JIT compilation.
+  // PostgreSQL gives disabled plan nodes a huge cost. If a plan needs such a node, PostgreSQL considers the plan
+  // expensive and would compile it with JIT, although the statement reads only a few rows.
   'jit=off',
 ].join(' -c ')
 
@@ -30,7 +30,7 @@ export type ConnectionOptions = {
   planner?: string
   /**
    * How many milliseconds the client waits for a reply before it closes the connection. This time must be longer than
-   * `statement_timeout`, which the server enforces.
+   * the server's `statement_timeout`, so that a slow statement fails without closing its connection.
    */
   maxSilenceMs?: number
 }

@@ -75,7 +75,7 @@ export function createListener(url: string, log: FastifyBaseLogger) {
       handlers.set(channel, [...(handlers.get(channel) ?? []), handler])
     },
     onUp: (handler: () => void) => upHandlers.push(handler),
-    /** Adds a handler. The listener calls it when it detects that the connection is lost, and when it closes. */
+    /** Adds a handler. The listener calls the handler when the connection is lost, and when the listener closes. */
     onDown: (handler: () => void) => downHandlers.push(handler),
     isUp: () => up,
     start(): void {

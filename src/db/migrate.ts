@@ -6,7 +6,7 @@ import type { Query } from './sql.ts'
 
 const folder = new URL('../../migrations/', import.meta.url)
 
-// Any number works, as long as every Courtside process uses the same number.
+// The key of the advisory lock. The number is arbitrary, but every Courtside process must use the same number.
 const LOCK_KEY = 4_217_336_001
 
 /** The first PostgreSQL version with `nulls not distinct`, which our tables need. */
@@ -15,8 +15,8 @@ const MIN_MAJOR = 15
 // While a migration waits for the lock on a table, later statements on this table wait behind the migration. So the
 // migration stops waiting after LOCK_TIMEOUT_MS and tries again, for up to a minute. LOCK_TIMEOUT_MS must be shorter
 // than PostgreSQL's `deadlock_timeout` of 1 s. PostgreSQL looks for a deadlock when a statement has waited that long
-// for a lock, and cancels this statement if it finds one. With a longer timeout, this could be a statement of a process
-// that serves requests.
+// for a lock, and cancels this statement if it finds one. If LOCK_TIMEOUT_MS were longer, PostgreSQL could find a
+// deadlock between the migration and a request, and cancel the statement of the request.
 const LOCK_TIMEOUT_MS = 500
 const RETRY_DELAY_MS = 1_000
 const MAX_ATTEMPTS = 40
@@ -38,7 +38,8 @@ export const QUEUE_MIGRATION = 'graphile-worker@0.18.0'
  */
 export async function migrate(url: string): Promise<string[]> {
   const client = new Client({ connectionString: url, application_name: 'courtside-migrate' })
-  // Without this listener a lost connection would end the process. The running statement reports the error.
+  // Without this listener, a lost connection would end the process. The listener can ignore the error, because the
+  // running statement reports it.
   client.on('error', () => {})
   await client.connect()
   try {
@@ -80,8 +81,8 @@ async function migrateQueue(url: string): Promise<void> {
 }
 
 /**
- * Returns whether the database has every migration file of this program. `/readyz` calls this function, which runs only
- * one statement.
+ * Returns whether the database has every migration file of this program. The function runs only one statement, because
+ * `/readyz` calls it.
  */
 export async function isMigrated(sql: Query): Promise<boolean> {
   const { files } = compareMigrations(await readApplied(sql), await listFiles())
@@ -128,7 +129,8 @@ function compareMigrations(applied: string[], files: string[]) {
 
 /**
  * Returns whether a name in the table `migration` contains a later version of the queue library than QUEUE_MIGRATION.
- * The table also keeps the names of earlier versions. This program can use a database with these names.
+ * Names of earlier versions do not count: the table keeps them after an upgrade, and this program can use such a
+ * database.
  */
 function isNewerQueueMigration(name: string): boolean {
   return name.localeCompare(QUEUE_MIGRATION, 'en', { numeric: true }) > 0

@@ -14,8 +14,8 @@ type Connection = {
   connected: Promise<unknown>
   statementsInFlight: number
   /**
-   * The time, by `performance.now()`, at which the wait for the next reply began. It is meaningless while no statement
-   * is in flight.
+   * The time, by `performance.now()`, at which the wait for the next reply began. The value is meaningless while no
+   * statement is in flight.
    */
   waitingSinceMs: number
 }

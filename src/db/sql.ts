@@ -28,13 +28,19 @@ export interface Sql extends Query {
 
 /** Runs single statements, each in its own transaction. */
 export interface Statements extends Query {
-  /** The rate limiter library of the throttle uses this pipeline, because the library writes its own statements. */
+  /**
+   * The rate limiter library of the throttle uses this pipeline. The library composes the SQL text of its statements,
+   * so it cannot use the template tag.
+   */
   pipeline: Pipeline
   close(): Promise<void>
 }
 
 export interface Database extends Sql, Statements {
-  /** Transactions use this pool. The queue library uses it too, because the library writes its own statements. */
+  /**
+   * Transactions use this pool. The queue library uses the pool too: it composes the SQL text of its statements, so it
+   * cannot use the template tag.
+   */
   pool: pg.Pool
 }
 
@@ -75,8 +81,8 @@ export function connect(url: string, options: Options = {}): Database {
     // The pool keeps idle connections. A new connection takes time to open and has no prepared statements.
     idleTimeoutMillis: 0,
   })
-  // Without these listeners a lost connection would end the process. The pool replaces a lost connection at the next
-  // query.
+  // Without these listeners, a lost connection would end the process. The listeners can ignore the error, because the
+  // pool replaces a lost connection at the next query.
   pool.on('error', () => {})
   pool.on('connect', client => client.on('error', () => {}))
   const statements = createStatements(new Pipeline(config, options.connections ?? 5))
@@ -119,8 +125,8 @@ async function runTransaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>):
 
 /**
  * Runs the work of a transaction or savepoint. If one of several concurrent statements fails, other parts of the work
- * may still be running after the rollback. If these parts then send a statement, `query` throws, because the statement
- * would run outside the transaction or in another transaction.
+ * may still be running after the rollback. If these parts then send a statement, `query` throws. Otherwise the
+ * statement would run outside the transaction or in another transaction.
  */
 async function runWork<T>(connection: Queryable, work: (sql: Sql) => Promise<T>, depth = 1): Promise<T> {
   let isOver = false

@@ -10,9 +10,9 @@ export const SUPERUSER = 'courtside'
 const PASSWORD_FILE = 'courtside-password'
 
 /**
- * Creates a cluster (a PostgreSQL data folder) at the path `cluster`, unless this folder exists. initdb writes the
- * cluster to a draft folder. When initdb has finished, this function moves the cluster to its path. So an interruption
- * leaves no incomplete cluster at this path.
+ * Creates a cluster (a PostgreSQL data folder) at the path `cluster`, unless a folder exists at this path. initdb
+ * writes the cluster to a draft folder. When initdb has finished, this function moves the cluster to its path. So an
+ * interruption leaves no incomplete cluster at this path.
  * @param locale initdb's options for the locale
  * @param onWaiting is called while initdb runs
  * @throws if a cluster of another major PostgreSQL version exists
@@ -52,7 +52,8 @@ export async function createCluster(
 
 /** Checks the version of an existing cluster, because PostgreSQL reports an unsuitable version only in its log. */
 async function requireSameMajor({ major }: Programs, cluster: string): Promise<void> {
-  // If the file PG_VERSION is missing, PostgreSQL itself reports an error.
+  // If the file PG_VERSION is missing, this function throws nothing, because PostgreSQL reports this error when it
+  // starts.
   const version = await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(() => undefined)
   if (version === undefined || Number(version) === major) return
   throw new Error(

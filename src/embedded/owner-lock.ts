@@ -3,10 +3,10 @@ import type { FastifyBaseLogger } from 'fastify'
 import pg from 'pg'
 import { isAlive } from './postmaster.ts'
 
-// Any number works, as long as every Courtside process uses the same number.
+// The key of the advisory lock. The number is arbitrary, but every Courtside process must use the same number.
 const LOCK_KEY = 4_217_336_003
 const APPLICATION_NAME_PREFIX = 'courtside-owner-'
-// PostgreSQL ends the database session of a killed owner within this time.
+// If the owner is killed, PostgreSQL ends the owner's database session within this time.
 const OWNER_EXIT_MS = 5_000
 
 /** The right to stop the embedded database. Only one process has this right. */

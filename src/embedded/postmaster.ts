@@ -72,8 +72,8 @@ async function runsOnFolder(cluster: string, lockText: string): Promise<boolean>
   const folderArgument = / -D (.+?) -p \d/.exec(await readCommandLine(Number(pid)))?.[1]
   if (folderArgument === undefined) return false
   const folderStats = await stat(folderArgument).catch(() => undefined)
-  // The path in the argument `-D` does not exist, so the folder has been moved since the server started. The lock file
-  // contains the old path.
+  // The path in the argument `-D` does not exist, so the folder has been moved since the server started. If the lock
+  // file contains the same path, the lock file belongs to this server.
   if (!folderStats) return folderArgument === folderAtStart
   // Compares inodes instead of paths, because a symbolic link may lead to the folder.
   const clusterStats = await stat(cluster)

@@ -22,7 +22,7 @@ export type Programs = {
   run(name: 'initdb', args: string[]): Promise<string>
   spawn(name: 'postgres', args: string[], options: SpawnOptions): ChildProcess
   /**
-   * Gives a folder in the data folder to the user under whom the programs run.
+   * Makes the user under whom the programs run the owner of a folder. The folder must be inside the data folder.
    * @throws if that user cannot reach the folder
    */
   giveToDatabaseUser(folder: string): Promise<void>

@@ -12,9 +12,9 @@ const READY_TIMEOUT_MS = 60_000
 const MAX_LOG_BYTES = 5_000_000
 const LOG_CHECK_INTERVAL_MS = 10 * 60_000
 
-// Durability settings keep PostgreSQL's defaults. The server gets little memory, because it shares the machine with
-// this process. The server's log reports the state of the server. The log contains no failed statements and no values,
-// because values may be e-mail addresses.
+// SERVER_SETTINGS contains no durability setting, so PostgreSQL's defaults apply to durability. The server gets little
+// memory, because it shares the machine with this process. The server's log reports the state of the server. The log
+// contains no failed statements and no values, because values may be e-mail addresses.
 const SERVER_SETTINGS = {
   listen_addresses: '127.0.0.1',
   // No Unix socket: the path of a socket is limited to 107 bytes, and the path of the data folder may be longer.
@@ -26,7 +26,7 @@ const SERVER_SETTINGS = {
   jit: 'off',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  // In this setting `log` is more severe than `error`.
+  // In this setting, `log` is more severe than `error`, so errors of statements are not logged.
   log_min_messages: 'log',
   log_checkpoints: 'off',
   log_min_error_statement: 'panic',
@@ -44,8 +44,8 @@ type Options = {
   bin?: string | undefined
   settings?: Record<string, string>
   /**
-   * `startEmbedded` calls this function while it only waits for the server or for initdb. The caller can use this time
-   * for other work.
+   * `startEmbedded` calls this function at a time when it does nothing except wait for the server or for initdb. The
+   * caller can use this time for other work.
    */
   onWaiting?: () => void
 }

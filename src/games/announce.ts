@@ -19,7 +19,7 @@ export type GameAnnouncement = {
    * state than `game`.
    */
   game: Game
-  /** The once-key of a reminder or a game start. Announcements of other types have no once-key. */
+  /** The once-key of a reminder or a game start. The field is undefined for all other types. */
   onceKey?: OnceKey
 }
 
@@ -49,8 +49,8 @@ async function dropAlreadyAnnounced(
   const keys = announcements.flatMap(({ onceKey, game }) => {
     if (onceKey === undefined) return []
     // For one of our reminders, this function claims two once-keys: the once-key of our reminder, and the once-key of a
-    // producer's reminder for the same game start. If the producer reports a reminder for this game start later, its
-    // once-key is already claimed, so the intake drops the producer's reminder.
+    // producer's reminder for the same game start. If the producer later reports a reminder for this game start, the
+    // second once-key is already claimed, so the intake drops the producer's reminder.
     return onceKey.kind === 'reminder' ? [onceKey, onceKeys.producerReminderKey(game)] : [onceKey]
   })
   if (keys.length === 0) return announcements

@@ -20,7 +20,10 @@ export type GameEvent = {
   creatorId: number
   playerIds: readonly number[]
   actorId?: number | undefined
-  /** The user who acted for the actor, such as a creator who removes a player. */
+  /**
+   * The user who made the change, if this user is not the actor. For example, if a creator removes a player, this field
+   * contains the creator, and `actorId` contains the player.
+   */
   byId?: number | undefined
   startsAt?: string | undefined
   place?: string | undefined

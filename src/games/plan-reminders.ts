@@ -11,9 +11,9 @@ export type ReminderSettings = LocalTime & { reminderOffsets: readonly Duration[
 /**
  * Updates the rows of games in the table `game_schedule`, in the transaction of the events that changed the games. The
  * caller must have locked the games. If the start of a game has changed, deletes the rows for the earlier start. If a
- * game was cancelled, deletes all its rows. Inserts the due times for the new start that are after `now`. If a game is
- * not cancelled and its start is unchanged, keeps all rows of the game. This includes rows that are overdue but not
- * announced yet, and rows that come from an earlier value of REMINDER_OFFSETS.
+ * game was cancelled, deletes all its rows. Inserts those due times for the new start that are later than `now`. If a
+ * game is not cancelled and its start is unchanged, keeps all rows of the game. This includes rows that are overdue but
+ * not announced yet, and rows that come from an earlier value of REMINDER_OFFSETS.
  * @param known the states of the games before the events, by game id
  * @param changed the new states of the games that the events changed
  */
@@ -47,8 +47,9 @@ export async function planReminders(
 }
 
 /**
- * Returns whether a game needs a new schedule. A game that was known only from score events has no due times yet, so
- * its first event that is not a score event counts as a move.
+ * Returns whether a game needs a new schedule. As long as only score events of a game were known, the game has no due
+ * times. So the first event that is not a score event makes a new schedule necessary, even if it does not change the
+ * start.
  */
 function isMoved(before: Game, game: Game): boolean {
   return before.eventTime === null || before.startsAt !== game.startsAt || before.cancelled !== game.cancelled

@@ -74,8 +74,9 @@ const TYPES_THAT_MAKE_FULL = ['game_joined', 'game_created', 'game_updated', 'ga
  * only once for the same four players. So if a producer reports `game_full` after this announcement, the service does
  * not announce it a second time. If a player leaves and another player joins, the service announces `game_full` once
  * more.
- * @param game the state after the event. Its `fullSince` is not used
- * @returns a time or null. If the time differs from `before.fullSince`, the caller announces `game_full`
+ * @param game the state after the event. This function ignores `game.fullSince`
+ * @returns the new `fullSince`, which may be null. The caller announces `game_full` if the result is a time and differs
+ * from `before.fullSince`
  */
 function findFullSince(before: Game, game: Game, event: GameEvent): string | null {
   // If the producer reports `game_full`, the game counts as full even if the event lists fewer than four players.

@@ -9,7 +9,7 @@ import { type Game, isScoreEvent } from './projection.ts'
  * announcement contains each recipient at most once.
  */
 export function announcementsFor(before: Game, game: Game, event: GameEvent): GameAnnouncement[] {
-  // After the cancellation of a game, the service announces only its score events.
+  // After the cancellation of a game, the service announces only the score events of this game.
   if (before.cancelled && !isScoreEvent(event)) return []
   const announcements: GameAnnouncement[] = []
   const add = (type: NotificationType, recipientIds: number[], more: Pick<GameAnnouncement, 'onceKey'> = {}) => {
@@ -49,8 +49,8 @@ function findRecipients(event: GameEvent & { type: TypeInTable }, before: Game, 
     case 'game_joined':
     case 'game_left': {
       const others = unique([game.creatorId, ...game.playerIds], actorId, byId)
-      // If another user acted for the actor, the actor gets a notification too. For example, a creator removes a
-      // player.
+      // If another user made the change, the actor gets a notification too. For example, the creator removed the actor
+      // from the game.
       return byId !== undefined && byId !== actorId ? unique([...others, actorId]) : others
     }
     case 'game_cancelled':

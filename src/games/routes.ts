@@ -32,8 +32,8 @@ export function intakeRoutes(
     method: 'POST',
     url: '/internal/v1/events',
     config: { access: 'producer', body: BODY },
-    // The rules for each event type are stricter than the schema in the OpenAPI document. So the handler validates the
-    // body, and fastify does not.
+    // Each event type has stricter rules than the schema in the OpenAPI document. Fastify could check only this schema,
+    // so the handler validates the body instead.
     validatorCompiler: () => value => ({ value }),
     schema: {
       tags: ['Events'],

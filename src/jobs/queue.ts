@@ -23,12 +23,13 @@ const FINISH_MS = 7_000
 
 /**
  * Starts a worker, which runs jobs until it is stopped. Each job runs at least once. Each job name has its own pool of
- * workers, so a mail server that does not reply delays only mails. A failed job is retried after about 3 s, then 7 s,
- * and then every 20 s. The queue does not check whether a retry comes too late. Each task does this check itself.
+ * workers, so if a mail server does not reply, only mails are delayed. A failed job is retried after about 3 s, then
+ * after 7 s, and then every 20 s. The queue does not check whether a retry comes too late. The code of each task must
+ * do this check.
  * @param url the URL of the database
  * @param tasks the tasks by job name
  * @returns `stop`, which stops the worker. The worker then takes no new jobs, waits up to 7 s for running jobs, and
- *   closes the connections. Another worker later runs the unfinished jobs from the start
+ *   closes the connections. Another worker later runs the unfinished jobs from the beginning
  */
 export async function startWorker(
   url: string,
@@ -117,7 +118,7 @@ function retryingPool(pool: pg.Pool, heartbeat: WorkerHeartbeat, stopping: () =>
     }
   }
   // The library passes a callback if it asks for the connection on which it listens for new jobs. The library itself
-  // replaces this connection after a loss, so the connection comes directly from `pool`.
+  // replaces this connection after a loss, so this function passes on a connection of `pool` unchanged.
   const connect = (callback?: Parameters<pg.Pool['connect']>[0]) =>
     callback ? pool.connect(callback) : Promise.resolve({ query, release() {} })
   return { connect, query, options: pool.options } as unknown as pg.Pool

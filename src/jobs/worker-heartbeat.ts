@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 
-// Each worker holds a lock in PostgreSQL (see `WorkerHeartbeat`). When a worker is killed, PostgreSQL ends its database
-// session and releases its lock at once. When the lock has been missing for 5 s, another process frees the jobs of the
-// worker. This happens at most 7 s after the death of the worker. A live worker that has lost its connection has 5 s to
-// take its lock again.
+// Each worker holds a lock in PostgreSQL (see `WorkerHeartbeat`). When a worker is killed, PostgreSQL at once ends the
+// worker's database session and releases the worker's lock. When the lock has been missing for 5 s, another process
+// frees the jobs of the worker. This happens at most 7 s after the death of the worker. A live worker that has lost its
+// connection has 5 s to take its lock again.
 const LOOK_MS = 1_000
 const GRACE_MS = 5_000
 const RECONNECT_MS = 250

@@ -185,8 +185,8 @@ function spotsLeft({ playerCount }: Values, language: Language): string {
   if (playerCount === undefined) return ''
   if (playerCount === 0) return language === 'fr' ? ' La partie est vide.' : ' The game is empty.'
   const spots = 4 - playerCount
-  // When the event about a player who left arrives, the event about the player who took the free spot may have arrived
-  // already. So there may be no free spot.
+  // The event about a player who left may arrive after the event about the player who took the free spot. In this case,
+  // no spot is free.
   if (spots <= 0) return language === 'fr' ? ' La partie est complète.' : ' The game is full.'
   if (language === 'fr') return ` Il reste ${spots} ${spots === 1 ? 'place' : 'places'}.`
   return ` ${spots} ${spots === 1 ? 'spot' : 'spots'} left.`

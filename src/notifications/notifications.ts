@@ -84,8 +84,8 @@ export async function markRead(
  * @returns the number of notifications that were marked
  */
 export async function markAllRead(sql: Sql, userId: number, ids: number[] | undefined, now: Date): Promise<number> {
-  // A call with `ids` runs another statement than a call without `ids`. If both calls ran the same statement, the query
-  // plan would read all unread rows even for a few ids.
+  // A call with `ids` runs a different statement from a call without `ids`. If both calls ran the same statement, the
+  // query plan would read all unread rows even for a few ids.
   const amongIds = ids ? fragment`and id = any(${ids}::bigint[])` : NOTHING
   const [row] = await sql<{ count: number }>`
     with mine as (
@@ -112,8 +112,8 @@ export async function remove(sql: Sql, userId: number, id: number): Promise<bool
 }
 
 /**
- * Returns whether a notification belongs to another user. A notification of `userId` does not count, because it may
- * have been inserted after the caller searched for it.
+ * Returns whether a notification belongs to another user. A notification of `userId` does not count, although the
+ * caller has not found it: the notification may have been inserted after the search.
  */
 export async function belongsToOther(sql: Query, userId: number, id: number): Promise<boolean> {
   const [row] = await sql<{ found: boolean }>`
@@ -147,8 +147,8 @@ export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
 }
 
 /**
- * Deletes read notifications that were created before `read`, and all notifications that were created before `any`. If
- * one of these two age limits is null, it does not apply. The function goes through the table `notification` in the
+ * Deletes read notifications that were created before `read`, and all notifications that were created before `any`. The
+ * function ignores a limit (`read` or `any`) that is null. The function goes through the table `notification` in the
  * order of the ids, which is nearly the order of creation. Each statement handles at most `sliceSize` rows.
  * @returns the number of deleted notifications
  */

@@ -87,7 +87,7 @@ export class Streams {
     }
   }
 
-  /** Ends all streams. A stream that opens after this call ends at once. */
+  /** Ends all streams. If a stream opens after this call, the stream ends at once. */
   close(): void {
     this.#isClosed = true
     for (const stream of this.#all()) this.#drop(stream)
