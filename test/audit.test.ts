@@ -22,7 +22,7 @@ async function auditTrail(work: () => Promise<unknown>) {
   }))
 }
 
-/** Returns the expected audit line. If a token is given, the line names the user and the session of the token. */
+/** Returns the expected audit line. If `token` is given, the line names the user and the session of this token. */
 function line(audit: keyof typeof AUDIT_EVENTS, token?: string) {
   const { sub, sid } = token === undefined ? {} : readPayload(token)
   return { level: AUDIT_EVENTS[audit], audit, user_id: sub && Number(sub), session_id: sid, client: '127.0.0.1' }

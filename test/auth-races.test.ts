@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
 import { newEmail, otherThan, profile, queuedCode, readPayload, signUp } from './support/scenario.ts'
 
-// The number of rounds of each race. A fault may show in only a few of many rounds.
+// The number of rounds of each race. Each race has many rounds, because a fault may show in only a few of them.
 const ROUNDS = 200
 
 const h = harness()

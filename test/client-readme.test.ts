@@ -51,7 +51,7 @@ function run(t: TestContext, code: string, given: Record<string, unknown>, node 
   return { child: child as ChildProcess, next }
 }
 
-/** Returns the path of an installed Node 20, 21, 22 or 23. The client package still supports these versions. */
+/** Returns the path of an installed Node 20 to 23. The service needs Node 24, but the client package runs on these. */
 function findOlderNode(): string | undefined {
   for (const path of ['/usr/bin/node', '/usr/local/bin/node']) {
     try {

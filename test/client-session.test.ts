@@ -97,7 +97,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
         storage,
         fetch: async (input, init) => {
           const answer = await fetch(input, init)
-          // Before the client gets the answer, another user signs in in another tab.
+          // Before the client gets the answer, another tab stores the token of another user.
           await storage.set('token', stranger.token)
           return answer
         },

@@ -4,8 +4,8 @@ import { Courtside, localStorageStorage, memoryStorage, type TokenStorage } from
 
 /**
  * Adds `localStorage` and storage events to Node, as a browser page has them.
- * @returns `items`, the stored items, and the function `sendChange(key)`. The function sends this tab a storage event,
- * as if another tab had changed the item `key`, or had removed all items if `key` is null.
+ * @returns `items`, the stored items, and the function `sendChange(key)`. The function fires the storage event that a
+ * page gets when another tab has changed the item `key`. If `key` is null, the other tab has removed all items.
  */
 function installPage(t: TestContext, getLocalStorage?: () => unknown) {
   const items = new Map<string, string>()

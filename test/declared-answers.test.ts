@@ -1,4 +1,4 @@
-// These tests check that each answer has all keys that its route declares, and no other keys.
+// These tests check that each JSON answer has all keys that its route declares, and no undeclared keys.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import Fastify from 'fastify'

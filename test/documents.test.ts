@@ -1,4 +1,4 @@
-// These tests check that everything that the documents name exists: files, test titles, functions and so on.
+// The documents name files, test titles, functions and so on. These tests check that everything they name exists.
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'

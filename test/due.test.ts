@@ -20,19 +20,19 @@ describe('the due time of a reminder', () => {
       '2026-11-27T17:00:00.000Z',
     ],
     [
-      'if summer time ends in between, a reminder one day before a game is due at the wall-clock time of the start',
+      'a reminder one day before a game is due at the wall-clock time of the start, even if summer time ends meanwhile',
       '2026-10-25T09:00:00+01:00',
       { days: 1 },
       '2026-10-24T07:00:00.000Z',
     ],
     [
-      'if summer time begins in between, a reminder one day before a game is due at the wall-clock time of the start',
+      'a reminder one day before a game is due at the wall-clock time of the start, even if summer time begins meanwhile',
       '2026-03-29T09:00:00+02:00',
       { days: 1 },
       '2026-03-28T08:00:00.000Z',
     ],
     [
-      'if the wall-clock time of a game does not exist on the day before, the reminder is due one hour later',
+      'if the clocks skip 02:30 on the day before a game at 02:30, the reminder is due at 03:30 on the day before',
       '2026-03-30T02:30:00+02:00',
       { days: 1 },
       '2026-03-29T01:30:00.000Z',

@@ -13,7 +13,7 @@ describe('the user that runs the embedded database', {
 }, () => {
   let checkout: string
   let data: string
-  // A folder with a program `unshare` that always fails, as in a container without user namespaces.
+  // This folder contains a program `unshare` that always fails, as it does in a container without user namespaces.
   let failingUnshare: string
 
   before(async () => {

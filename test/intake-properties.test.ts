@@ -31,7 +31,7 @@ const anySteps = (types: string[]) =>
 /** Returns events about a game that the user created. Each event is one minute later than the previous event. */
 function story(userId: number, game_id: number, steps: readonly Step[]) {
   return steps.map(({ type, others, day, place }, minute) => {
-    // After a leave there are fewer than four players.
+    // After a `game_left`, a game has at most three players: the user and two others.
     const player_ids = [userId, ...(type === 'game_left' ? others.slice(0, 2) : others)]
     const starts_at = `2027-01-${day}T18:00:00Z`
     return cloudEvent(
@@ -101,7 +101,7 @@ describe('events in any order, some of them repeated', () => {
     )
   })
 
-  test('in a wrong order, events cause no more game_full than in the right order, and at least one if the game is full', async () => {
+  test('events in a wrong order cause at most as many game_full as in the right order, and at least one if the game is full', async () => {
     const types = ['game_created', 'game_updated', 'game_joined', 'game_left']
     await fc.assert(
       fc.asyncProperty(anySteps(types), order, cut, async (drawn, ...arrival) => {

@@ -178,7 +178,7 @@ describe('the deletion of a user during the intake', () => {
       const join = (game_id: number) =>
         cloudEvent('game_joined', { game_id, creator_id: anna, player_ids: [anna, gone], actor_id: gone })
       // The test reports two of the games in descending order of their ids, so the table `game` stores their rows in
-      // this order. The intake and the deletion must still lock the rows in ascending order of their ids.
+      // descending order. The intake and the deletion must nevertheless lock the rows in ascending order of the ids.
       for (const game_id of games.slice(1).toReversed()) await send(h, join(game_id))
       const events = [
         () => sendBatch(h, games.map(join).toReversed()),

@@ -16,8 +16,8 @@ const PLACE = 'Zqplace'
 
 const h = harness({ METRICS_TOKEN, LOG_LEVEL: 'trace', CORS_ORIGINS: 'https://app.example.com' })
 /**
- * Secrets that must not be in the log. The personal data of this file is not listed here. It always contains "zq", and
- * the tests search the log for "zq".
+ * The secrets that must not be in the log. The list omits the names and addresses that this file sends. Each of them
+ * contains "zq", so the tests find them in the log by a search for "zq".
  */
 const secrets = new Set([INTAKE_KEY, JWT_SECRET, METRICS_TOKEN])
 

@@ -11,7 +11,7 @@ const SENT_AT = new Date('2026-11-28T10:00:00.900Z')
 
 suite('the development mailbox', () => {
   const mailbox = createMailbox(() => SENT_AT)
-  // With `trustProxy: true`, Fastify reads `request.ip` from an HTTP header, so any client can choose it. The tests
+  // With `trustProxy: true`, Fastify reads `request.ip` from an HTTP header, so any client can forge it. The tests
   // check that the mailbox does not rely on `request.ip`.
   const app: FastifyInstance = Fastify({ trustProxy: true })
   before(async () => {

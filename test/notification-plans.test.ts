@@ -32,7 +32,7 @@ async function seed() {
 
 /**
  * Calls `work`, and returns the query plan of each statement that `work` sends. PostgreSQL plans each statement with
- * its actual values, but does not run it.
+ * the actual values of its parameters, but does not run the statement.
  */
 async function explain(work: (sql: Sql) => Promise<unknown>): Promise<string[]> {
   const plans: string[] = []

@@ -223,8 +223,8 @@ function isStorable(text: string): boolean {
 }
 
 /**
- * Returns whether a value contains NUL or a lone surrogate. An endpoint answers such a value with a 422 that names the
- * field with the character, even if the endpoint does not know this field.
+ * Returns whether a body or query contains NUL or a lone surrogate. If it does, the endpoint answers with a 422 that
+ * names the field of this character, even if the endpoint does not use the field.
  */
 function hasForbiddenCharacter(value: unknown): boolean {
   return /\\u0000|\\ud[89a-f]/.test(JSON.stringify(value))

@@ -48,8 +48,8 @@ async function explain(work: (sql: Sql) => Promise<unknown>): Promise<string[]> 
       const { rows } = await client.query(`explain ${text}`, bound)
       plans.push(rows.map(row => row['QUERY PLAN']).join('\n'))
     }
-    // `fireDue` sends its second statement only if its first statement returns a game. So `explaining` returns a game
-    // for the first statement.
+    // `fireDue` sends its second statement only if its first statement returns a game. The real statements do not run
+    // here, so `explaining` returns an invented game for the first statement.
     if (/^\s*select\s+id/.test(text)) return [{ id: 7, creator_id: 1, player_ids: [1], starts_at: GAME.startsAt }]
     return /count/.test(text) ? [{ due: 0, oldest: null }] : []
   }

@@ -53,7 +53,7 @@ describe('two processes that fire at the same time', () => {
       const [fired] = await Promise.all([firing, early ?? changed()])
       const count = countAnnounced(fired.flat())
       assert.ok(count <= 1)
-      // A start that has not been announced by now is never announced.
+      // If neither process announced the start above, a later firing must not announce it either.
       assert.equal(countAnnounced(await fireAllDue()), 0)
       assert.equal((await readNotifications(h, player)).length - before, count)
       assert.equal((await readSchedule(gameId)).includes('game_started'), isMove)
@@ -121,7 +121,7 @@ describe('two processes that fire at the same time', () => {
     const dying = other.begin(async (tx: Sql) => {
       rolledBack = countAnnounced(await fireDue(tx, clock))
       // A backend keeps its locks for a moment after its connection is lost, and `fireDue` skips a locked game. So this
-      // statement waits until the backend has ended, for at most 10 s.
+      // statement waits for the end of the backend, but not longer than 10 s.
       await h.database.sql`
         select pg_terminate_backend(pid, 10000) from pg_locks
         where database = (select oid from pg_database where datname = current_database())

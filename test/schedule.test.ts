@@ -43,7 +43,7 @@ describe('the reminders and the start of a game', () => {
     assert.equal(await advanceAndFire(DAY_MS), 2)
   })
 
-  test('due times that passed before the service received the first event of a game are skipped', async () => {
+  test('the service plans no due time that has already passed when the first event of the game arrives', async () => {
     const player = await makePlayer(h)
     await createGame(startIn(HOUR_MS), [player])
     assert.equal(await advanceAndFire(2 * HOUR_MS), 1)
@@ -70,8 +70,8 @@ describe('the reminders and the start of a game', () => {
       const player = await makePlayer(h)
       await createGame('2027-03-29T09:00:00+02:00', [player])
       const dues = await h.database.sql<{ due_at: Date }>`select due_at from game_schedule order by due_at desc limit 3`
-      // The clocks went forward on the day before the game. The one-day reminder is due at 09:00 local time, and the
-      // game also starts at 09:00.
+      // In Paris, the clocks go forward at 02:00 on 28 March. The game starts at 09:00 on 29 March, and the one-day
+      // reminder is due at 09:00 on 28 March. Both times are in summer time, in which 09:00 is 07:00 UTC.
       assert.deepEqual(
         dues.map(row => row.due_at.toISOString()),
         ['2027-03-29T07:00:00.000Z', '2027-03-29T05:00:00.000Z', '2027-03-28T07:00:00.000Z'],
@@ -158,7 +158,7 @@ describe('events between a due time and its firing', () => {
     assert.deepEqual(await readTypes(h, bob), [['game_started']])
   })
 
-  test('reminders are planned correctly even if a game’s old and new start give reminders the same due time', async () => {
+  test('if a game moves, its new reminders are planned, even if one of them has the due time of an old reminder', async () => {
     const players = [await makePlayer(h)]
     const first = startIn(4 * DAY_MS)
     const gameId = await createGame(first, players)

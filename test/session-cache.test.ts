@@ -99,7 +99,7 @@ describe('the session cache', { timeout: 60_000 }, () => {
   test('while the listener is down no session is cached, and the cache is empty when the listener is up again', async () => {
     const { token } = await makeCachedUser()
     const listener = other.ctx.listener!
-    /** Sends a request when the listener next goes up or down. @returns the number of statements of the request */
+    /** Waits until the listener goes up or down, then sends a request. @returns the request's number of statements */
     const countAt = (change: 'onUp' | 'onDown') =>
       new Promise<number>(resolve => {
         let first = true

@@ -104,7 +104,7 @@ describe('refresh', () => {
     assert.equal(await getMeStatus(answers[0]!), 200)
   })
 
-  test('a token can be refreshed after 30 s if its successor was never presented, for example after a lost answer', async () => {
+  test('a token can be refreshed even after its grace period of 30 s if its successor was never presented', async () => {
     const { token } = await signUp(h)
     const lost = await renew(token)
     h.clock.advance(20 * MINUTES)

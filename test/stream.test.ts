@@ -12,8 +12,8 @@ import { PATH, twoProcesses } from './support/streams.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 /**
- * The greatest number of events that a test reads. One test stores 500 notifications. Its stream sends each
- * notification once, and at most one unread count for each notification. These are at most 1,000 events.
+ * The greatest number of events that a test reads. One test stores 500 notifications and opens a stream. The stream
+ * sends each notification once, and at most one unread count for each notification: at most 1,000 events.
  */
 const MAX_EVENTS = 1_000
 

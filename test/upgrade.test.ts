@@ -12,8 +12,9 @@ import { copyProgram, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-// The migration `NEXT` follows two rules in CONTRIBUTING.md. The statements of the previous version must work after a
-// migration. A migration must lock tables in the same order as the statements of the previous version.
+// The file name of a migration that belongs to the next version. The migration obeys two rules of CONTRIBUTING.md.
+// After a migration, the statements of the previous version must work. A migration must lock tables in the same order
+// as these statements do.
 const NEXT = '9999_next.sql'
 const MIGRATION = `
   alter table app_user add column next text not null default '';
@@ -52,7 +53,7 @@ describe('an upgrade', () => {
       return started
     }
 
-    // The load goes to the services in the list `targets`. In production, a load balancer has such a list.
+    // The load sends its requests to the services in `targets`. In production, a load balancer keeps such a list.
     const targets = await start(2, folder)
     const old = [...targets]
     const players = await makePlayers(database.sql)
@@ -119,7 +120,7 @@ describe('an upgrade', () => {
   })
 })
 
-/** Returns a `game_joined` event for a game that the reader created. */
+/** Returns a `game_joined` event: the user `actor` joins a game that the user `reader` created. */
 function joinedEvent(actor: number, reader: number) {
   return {
     specversion: '1.0',

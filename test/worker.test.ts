@@ -66,9 +66,9 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     await box.sql`select graphile_worker.add_job('slow')`
     await box.work({ slow: slow.task })
     await slow.begun
-    // The job `witness` is locked for a worker that does not exist, and its lock is newer than the lock on the slow
-    // job. If workers released locks only by age, they would release the slow job before `witness`. So when `witness`
-    // runs, the test knows that the slow job was kept.
+    // The job `witness` is locked later than the slow job, and for a worker that does not exist. If workers released
+    // locks only by age, they would release the slow job before `witness`. So if the slow job has run only once when
+    // `witness` runs, no worker has released the slow job.
     const freed = Promise.withResolvers<void>()
     await addLockedJob(box, 'gone')
     const other = await box.work({ slow: slow.task, witness: async () => freed.resolve() })

@@ -150,7 +150,7 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     await items().nth(23).waitFor()
     await page.getByRole('button', { name: 'Tout marquer comme lu' }).click()
     await tab.getByRole('button', { name: 'Notifications, aucune non lue' }).waitFor()
-    // The other tab shows the notification "Numéro 24" first only after the other tab has loaded its list again.
+    // When "Numéro 24" is the first item of the list in `tab`, this tab has reloaded its list after the deletion.
     await tab.locator('courtside-inbox li').first().getByText('Numéro 24').waitFor()
     await tab.close()
   })

@@ -13,11 +13,11 @@ import { waitUntil } from '../support/wait-until.ts'
 const ROUNDS = Number(process.env.KILL_ROUNDS ?? 30)
 const TIMEOUT = { timeout: 300_000 + ROUNDS * 10_000 }
 const GAMES = 2_000
-// The approximate duration of a round. In each round one process is killed and another process is started.
+// The approximate duration of a round. In each round, the test kills one process and starts a new process.
 const ROUND_MS = 4_000
 const FIRST_START_MS = 10_000
-// If a worker is killed while it announces a start, another worker, or the restarted worker, announces the start within
-// 15 s.
+// The maximum lateness of a start. If a worker is killed while it announces a start, another worker or the restarted
+// worker announces this start within 15 s.
 const MAX_LATE_MS = 15_000
 
 test(`if ${ROUNDS} processes are killed, each of ${GAMES} game starts is announced exactly once`, TIMEOUT, async t => {

@@ -65,8 +65,8 @@ function trimmed(address: string): string {
 }
 
 /**
- * Encodes the domain of a recipient in punycode, because the SMTP server of the tests decodes the punycode that the
- * mailer sent.
+ * Encodes the domain of a recipient in punycode. The mailer sends the domain in punycode, but the SMTP server of the
+ * tests decodes it.
  */
 function inAscii(recipient: string): string {
   const at = recipient.lastIndexOf('@') + 1

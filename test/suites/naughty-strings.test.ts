@@ -156,7 +156,7 @@ describe('the big list of naughty strings', { skip }, () => {
         ['DELETE', path],
       ] as const) {
         const answer = await h.call(method, url, { token })
-        // A string that is a valid id may belong to a notification of another user. The test ignores the answer for
+        // If a string is a valid id, a notification of another user may have this id. The test ignores the answer for
         // `.`, because Fastify’s `inject`, which sends the requests, removes the segment `.` from a path.
         if (text !== '.')
           assert.ok(answer.status === 404 || (isId && answer.status === 403), describeAnswer(text, answer))

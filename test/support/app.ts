@@ -18,9 +18,9 @@ export type Harness = {
   app: App
   database: TestDatabase
   clock: ReturnType<typeof testClock>
-  /** The result of comparing every JSON answer with the schema that its route declares. */
+  /** Records which JSON answers were compared with the schemas of their routes, and where they differ. */
   answers: AnswerCheck
-  /** The log lines, parsed from JSON. */
+  /** Contains the log lines of the app, each parsed from JSON. */
   logged: Record<string, unknown>[]
   /**
    * Sends a request through the whole HTTP stack, without a socket. If `body` is a string, it is sent unchanged. Any

@@ -19,7 +19,7 @@ export type Stage = {
   service: Service
   /** Opens a page in a new browser context. Pages share cookies and storage only within the same `page.context()`. */
   visit(options?: BrowserContextOptions): Promise<Page>
-  /** The warnings and errors on the consoles of all pages, and the uncaught errors of these pages. */
+  /** Contains the warnings and errors on the consoles of all pages, and the uncaught errors of these pages. */
   complaints: string[]
   sql: Awaited<ReturnType<typeof testDatabase>>['sql']
 }
@@ -110,7 +110,7 @@ function isThere(path: string): boolean {
   }
 }
 
-/** Sets the time of the last mail to the address back by one hour, so the address can get another mail at once. */
+/** Subtracts one hour from the stored time of an address's last mail, so the address can get another mail at once. */
 export async function letTimePass({ sql }: Stage, email: string): Promise<void> {
   await sql`update sign_in_address set sent_at = sent_at - interval '1 hour' where email = ${email}`
 }

@@ -27,8 +27,8 @@ export function recordRequests(options: CourtsideOptions): {
 }
 
 /**
- * Creates a storage that several simulated browser tabs share. Each call of the returned function returns the storage
- * as one tab sees it. A tab's listeners are called when another tab changes the storage.
+ * Creates a storage that several simulated browser tabs share. Each call of the returned function adds a tab, and
+ * returns the storage for this tab. A change by one tab calls the listeners of all other tabs.
  */
 export function createTabs(): () => TokenStorage {
   const shared = memoryStorage()

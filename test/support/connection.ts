@@ -42,7 +42,7 @@ async function open(port: number) {
   socket.on('data', chunk => {
     received = Buffer.concat([received, chunk])
   })
-  // The server may close the connection while the client still sends a body that is too large.
+  // If a body is too large, the server may close the connection before the client has sent the whole body.
   socket.on('error', () => {})
   const closed = new Promise<void>(resolve => {
     socket.on('close', () => resolve())

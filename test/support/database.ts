@@ -13,7 +13,8 @@ export type TestDatabase = { url: string; sql: Database; drop(): Promise<void> }
 
 /**
  * Creates a database as a copy of the template database, which contains the tables of all migrations. The copy takes
- * about 50 ms. `drop` fails if another connection to the database is open.
+ * about 50 ms. The returned function `drop` closes `sql` and drops the database. It fails if the database still has
+ * other connections.
  */
 export async function testDatabase(): Promise<TestDatabase> {
   const name = `t_${randomBytes(6).toString('hex')}`

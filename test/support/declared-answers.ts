@@ -11,7 +11,7 @@ export type AnswerCheck = { checked: Set<string>; violations: string[] }
 const ajv = new Ajv({ strict: false, formats: { 'date-time': true } })
 const compiled = new Map<unknown, ValidateFunction>()
 
-// The schema of every error. Errors have no other members.
+// The schema of every error answer. An error answer has only the members of this schema.
 const ERROR = {
   type: 'object',
   required: ['message', 'code'],
@@ -22,7 +22,7 @@ const ERROR = {
   },
 }
 
-/** The OpenAPI document is not compared with a schema here, because other tests validate it. */
+/** The answers without a schema. The OpenAPI document needs no schema here, because other tests validate it. */
 const WITHOUT_SCHEMA = ['GET /api/v1/openapi.json 200']
 
 /**

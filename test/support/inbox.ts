@@ -9,7 +9,7 @@ export function inbox(h: Harness) {
     (await h.call('GET', `/api/v1/notifications${query}`, { token })).body
   const read = (token: string, id: number | undefined) => h.call('POST', `/api/v1/notifications/${id}/read`, { token })
 
-  /** Creates a user with one unread and one read notification. @returns both notifications as the list shows them */
+  /** Creates a user with an unread and a read notification. @returns the two notifications, as `GET` lists them */
   async function makeOneOfEach() {
     const { id, token } = await makeUser(h)
     const [older] = await makeNotifications(h, id, 2)

@@ -49,9 +49,9 @@ export async function makePlayers(sql: Database): Promise<number[]> {
 /**
  * Requests codes and reports scores until `stop` is called, with four concurrent requests of each kind. Each score is
  * announced to three of the four players.
- * @param maxMs the load fails if `stop` is not called within this time
- * @returns the e-mail addresses and score ids of all acknowledged requests, and the statuses of all answers, as sets
- * that grow while the load runs
+ * @param maxMs the longest time until the caller must call `stop`; after this time, the load fails with an error
+ * @returns three sets that grow while the load runs: the e-mail addresses and the score ids of all acknowledged
+ * requests, and the statuses of all answers
  */
 export function startLoad(services: Service[], players: number[], maxMs = 300_000) {
   const acknowledged = { emails: new Set<string>(), scores: new Set<number>() }

@@ -26,7 +26,7 @@ export function schedule(h: Harness) {
     await h.database.sql`delete from game_schedule`
   })
 
-  /** Returns the start of a game, in whole seconds. @param ms the time until the start */
+  /** Returns the time of the test clock plus `ms` milliseconds, rounded down to whole seconds, as an ISO string. */
   function startIn(ms: number): string {
     return new Date(Math.floor((h.clock.now().getTime() + ms) / 1000) * 1000).toISOString()
   }
@@ -55,7 +55,7 @@ export function schedule(h: Harness) {
     return count
   }
 
-  /** Returns a game event at the time of the test clock. The first player is the creator of the game. */
+  /** Returns a game event whose `time` is the time of the test clock. The first player is the creator of the game. */
   function gameEvent(gameId: number, startsAt: string, players: number[], change: Change = {}) {
     const { type = 'game_updated', ...more } = change
     const data = { game_id: gameId, creator_id: players[0], player_ids: players, starts_at: startsAt, ...more }
@@ -67,7 +67,7 @@ export function schedule(h: Harness) {
     return gameId
   }
 
-  /** Reports another event of a game, 1 ms later. @returns the number of notifications that the event caused */
+  /** Advances the clock by 1 ms and reports an event. @returns the number of notifications that the event caused */
   function changeGame(gameId: number, startsAt: string, players: number[], change: Change = {}) {
     h.clock.advance(1)
     return report(h, gameEvent(gameId, startsAt, players, change))

@@ -18,7 +18,8 @@ export async function describeSchema(sql: Sql): Promise<string> {
       left join pg_attrdef on adrelid = attrelid and adnum = attnum
     where relnamespace = 'public'::regnamespace and relkind = 'r'
     order by relname, attnum`
-  // PostgreSQL 18 also stores "not null" as a constraint. The description already shows "not null" at the column.
+  // PostgreSQL 18 stores each "not null" as a constraint (contype "n"), but PostgreSQL 15 does not. The query leaves
+  // these constraints out, because the line of the column already shows "not null".
   const constraints = await sql<{ table: string; line: string }>`
     select relname as table, format('  constraint %s %s', conname, pg_get_constraintdef(pg_constraint.oid)) as line
     from pg_constraint join pg_class on pg_class.oid = conrelid

@@ -9,12 +9,12 @@ const ROOT = new URL('../..', import.meta.url).pathname
 /** A process of the service, started in the same way as `npm start` starts it. */
 export type Service = {
   address: string
-  /** The log line "listening", with the members address, reference, mailbox and intakeKeyFile. */
+  /** The parsed log line "listening". It has the members address, reference, mailbox and intakeKeyFile. */
   listening: Record<string, string>
-  /** Every line that the process printed. */
+  /** Contains every line that the process has printed so far. */
   lines: string[]
   process: ChildProcess
-  /** Sends SIGTERM or another signal. Resolves to the exit code when the process has ended. */
+  /** Sends SIGTERM or the given signal. When the process has ended, resolves to its exit code, or null if killed. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
@@ -77,7 +77,7 @@ export async function courtside(args: string[], env: Record<string, string> = {}
 
 /** Starts a `courtside` command. */
 export function run(args: string[], env: Record<string, string>, root = ROOT): ChildProcess {
-  // The service inherits only these variables. Settings in the developer's environment must not reach it.
+  // The service inherits only these variables. The settings in the developer's environment must not reach the service.
   const { PATH, HOME, TMPDIR } = process.env
   const inherited = Object.fromEntries(
     Object.entries({ PATH, HOME, TMPDIR }).filter(([, value]) => value !== undefined),

@@ -61,7 +61,7 @@ export async function smtpServer(mode: Mode = 'accept') {
     mode,
     mails,
     seen,
-    /** Contains one function for each unconfirmed mail. The function confirms this mail. */
+    /** Contains one function for each unconfirmed mail. A call of the function confirms its mail. */
     held,
     release() {
       for (const accept of held.splice(0)) accept()

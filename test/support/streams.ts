@@ -7,7 +7,7 @@ export const PATH = '/api/v1/notifications'
 
 /**
  * Makes the app of the harness listen, and starts a second app, which stands for a second process. Call this function
- * at the top of a suite. All streams that a test opened are closed after the test.
+ * at the top of a suite. After each test, a hook closes all streams that the test opened.
  */
 export function twoProcesses(h: Harness) {
   const second = {} as AnotherApp

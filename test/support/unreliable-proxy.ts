@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 
 /**
- * Starts an HTTP proxy in front of the service. The proxy forwards the first request but drops the response. It answers
- * the second request with 503. It forwards all later requests. After `reset({ isReliable: true })` it forwards all
- * requests.
+ * Starts an HTTP proxy in front of the service. The proxy forwards the first request but drops its response. The proxy
+ * answers the second request with 503, and forwards all later requests. After `reset({ isReliable: true })`, the proxy
+ * forwards every request and its response.
  */
 export async function startUnreliableProxy(address: string) {
   const bodies: string[] = []
