@@ -1,6 +1,7 @@
 import { Message } from '../http/message.ts'
 import { Type } from '../http/type.ts'
 import { ONE_LINE } from '../http/validation.ts'
+import { SEND_COOLDOWN_SECONDS } from './code-limits.ts'
 
 export const INVALID_EMAIL = { fr: 'L’adresse e-mail n’est pas valide.', en: 'The e-mail address is not valid.' }
 
@@ -39,7 +40,10 @@ export const CredentialsRequest = Type.Object(
 export const CodeSent = {
   ...Message,
   headers: {
-    'Retry-After': Type.Integer({ description: 'Seconds until the caller may request the next code.', examples: [60] }),
+    'Retry-After': Type.Integer({
+      description: 'Seconds until the caller may request the next code.',
+      examples: [SEND_COOLDOWN_SECONDS],
+    }),
   },
 }
 
