@@ -96,7 +96,7 @@ describe('a process of the version before migration 0007', () => {
     )
   })
 
-  test('an insert that a connection prepared before migration 0007 also works after the migration', async () => {
+  test('an insert statement that was prepared before migration 0007 still works on its connection afterwards', async () => {
     const database = await testDatabase()
     const { sql } = database
     await revertMigration(sql)

@@ -8,7 +8,7 @@ const h = harness()
 // PostgreSQL makes a generic plan for the content that the tables have at that moment, and keeps the plan when the
 // tables grow. In this test the tables are empty at first. For an empty table, PostgreSQL could choose a plan that
 // scans the whole table.
-test('the statements of a sign-up use indexes from the first sign-up on, and have only generic plans', async () => {
+test('from the first sign-up on, the statements of a sign-up use indexes and have only generic plans', async () => {
   for (let count = 0; count < 10; count += 1) await signUp(h)
   // The requests were sent one after the other, so they all used the same connection.
   assert.equal(h.ctx.sql.pipeline.stats().total, 1)

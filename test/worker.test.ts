@@ -66,8 +66,8 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
     await box.sql`select graphile_worker.add_job('slow')`
     await box.work({ slow: slow.task })
     await slow.begun
-    // The job `witness` is locked later than the slow job, and for a worker that does not exist. If workers released
-    // locks only by age, they would release the slow job before `witness`. So if the slow job has run only once when
+    // After the slow job has begun, the test locks the job `witness` in the name of a worker that does not exist. If
+    // workers released locks only by age, they would release the slow job before `witness`. So if the slow job has run only once when
     // `witness` runs, no worker has released the slow job.
     const freed = Promise.withResolvers<void>()
     await addLockedJob(box, 'gone')

@@ -10,9 +10,9 @@ const SEED = { users: 5_000, notifications: 250_000 }
 /**
  * Measures one, two and four web processes on one database. For comparison, measures one, two and four processes of the
  * ceiling, the minimal server in `programs/ceiling.ts`. Each process gets the same load. The two cores of the machine
- * limit the total throughput, so the rows compare the CPU time per answer. The bench also measures one and four
- * processes with a quarter of the connections for each process. In these runs, four processes together get the load of
- * one process in the first runs.
+ * limit the total throughput, so the rows compare the CPU time per answer. In further runs with one and with four
+ * processes, each process gets only a quarter of this load. So the four processes together get as much load as one
+ * process in the first runs.
  */
 export async function processes(bench: Bench): Promise<Part> {
   const seed = bench.smoke ? { users: 1_000, notifications: 20_000 } : SEED

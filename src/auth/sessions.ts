@@ -33,8 +33,9 @@ export type Accepted = { caller: Caller; until: Date }
  * Checks a token against its session. Accepts the newest token of a running session, and a token that was superseded
  * less than 30 s ago. In both cases, the token's own `exp` must not have passed.
  *
- * At the first request with a token, `authenticate` stores the token's generation in the column `presented`. From then
- * on, `refresh` accepts an older token of the session only during the grace period of the older token.
+ * At the first request with a token, `authenticate` stores the token's generation in the column `presented`. If
+ * `refresh` afterwards gets an older token, and more than 30 s have passed since that token was superseded, it ends the
+ * session, because the older token may be stolen.
  * @returns undefined if the token is refused
  */
 export async function authenticate(

@@ -49,9 +49,9 @@ export async function countUnread(sql: Query, userId: number): Promise<number> {
 
 /**
  * Marks a notification as read. If the notification is already read, nothing is written and `read_at` stays unchanged.
- * If a concurrent request marks the notification first, the statement may return no row: the `update` finds the
- * notification already read, and the `select` finds it still unread in its older snapshot. So the function runs the
- * statement a second time.
+ * If a concurrent request marks the notification while the statement runs, the statement may return no row. Its
+ * `update` waits for the other request, and then skips the notification as already read. Its `select` reads the snapshot
+ * from the start of the statement, in which the notification is unread. So the function runs the statement again.
  * @returns the notification, or undefined if the user does not have it
  */
 export async function markRead(
