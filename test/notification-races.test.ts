@@ -61,7 +61,8 @@ describe('concurrent requests about notifications', () => {
       assert.deepEqual([deleted!.status, deletedAgain!.status].sort(), [200, 404])
       assert.ok([200, 404].includes(readDeleted!.status), readDeleted!.text)
       // Only the three read-all requests mark the notifications `ids[2]` to `ids[5]`, so the sum of their counts is at
-      // least four. The sum also includes `ids[0]` and `ids[1]`, unless another request marks or deletes them first.
+      // least four. The notifications `ids[0]` and `ids[1]` each add one to the sum, unless another request marks or
+      // deletes that notification first.
       const counted = all!.body.count + again!.body.count + some!.body.count
       assert.ok(counted >= 4 && counted <= 6, `${counted} counted`)
       const left = await h.database.sql`select id from notification where user_id = ${user.id} and id >= ${ids[0]}`

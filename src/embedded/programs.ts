@@ -45,9 +45,9 @@ export function findEmbeddedPrograms(): string {
 
 /**
  * Finds a way to run PostgreSQL's programs. PostgreSQL refuses to run as root. So root runs the programs in a user
- * namespace that maps root to `nobody`. In this namespace root remains the owner of the files, so the checkout may be
- * in a folder that other users cannot enter. If the system refuses namespaces, the programs run as the real user
- * `nobody`.
+ * namespace that maps root to `nobody`. There, PostgreSQL sees itself as `nobody`, but outside the namespace its
+ * process still belongs to root. So it can read the files that root owns, even if the checkout is in a folder that
+ * other users cannot enter. If the system refuses namespaces, the programs run as the real user `nobody`.
  * @param bin the folder of the programs
  * @throws if the programs cannot run. The message tells the operator what to do
  */

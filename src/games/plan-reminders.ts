@@ -47,9 +47,9 @@ export async function planReminders(
 }
 
 /**
- * Returns whether a game needs a new schedule. As long as only score events of a game were known, the game has no due
- * times. So the first event that is not a score event makes a new schedule necessary, even if it does not change the
- * start.
+ * Returns whether a game needs a new schedule. A score event can store the start of a game, but it plans no due times.
+ * So the first event that is not a score event needs a new schedule, even if it reports the start that is already
+ * stored.
  */
 function isMoved(before: Game, game: Game): boolean {
   return before.eventTime === null || before.startsAt !== game.startsAt || before.cancelled !== game.cancelled

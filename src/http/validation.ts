@@ -161,7 +161,8 @@ function describeError({ keyword, params, parentSchema }: ErrorObject, name: str
 
 /**
  * Returns the part of an error message that follows the name of the field.
- * @param limit the value of the keyword in the schema, if the value is a number
+ * @param limit the limit that the schema sets with the keyword, such as 120 for `maxLength: 120`. Keywords without a
+ *   limit, such as `required`, ignore this argument
  */
 function describeKeyword(keyword: string, limit: number): Predicate {
   switch (keyword) {
