@@ -11,7 +11,7 @@ export function logOptions(level: Config['logLevel']): LoggerOptions {
     base: undefined,
     serializers: { err: describeError },
     hooks: {
-      // If a caller logs an error without a message of its own, pino would log the error's message, which may contain
+      // If a caller logs an error without its own message, pino would log the error's message, which may contain
       // personal data. This hook adds the message 'failed' in this case.
       logMethod(args, method) {
         const [first] = args as unknown[]

@@ -3,7 +3,7 @@ type MaybePromise<T> = T | Promise<T>
 /**
  * The name of a stored token. `token` is the token of the current session. `last_token` is the last token of the
  * previous session. The client keeps `last_token` after a sign-out and sends it at the next sign-in. The service then
- * counts the guesses of this client in a lane of its own. So a stranger who guesses codes for the address cannot lock
+ * counts the guesses of this client in a separate lane. So a stranger who guesses codes for the address cannot lock
  * the user out.
  */
 export type TokenKey = 'token' | 'last_token'

@@ -167,7 +167,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
             ) as wait
             where ends_at > ${now}),
           -- If this statement's snapshot contains no wait, a concurrent request has just sent a code. The snapshot does
-          -- not contain the rows of that request. So the client is told to wait for a whole cooldown.
+          -- not contain the rows of that request. So the answer names a whole cooldown.
           ${SEND_COOLDOWN_SECONDS})
       end::int as wait_seconds
     from purpose`

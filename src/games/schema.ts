@@ -5,7 +5,7 @@ import { NOTIFICATION_TYPES } from '../notifications/catalogue.ts'
 
 /**
  * All event types: the notification types, and the types `game_created` and `game_updated`. The events of these two
- * types only report the state of a game. They cause no notification of their own.
+ * types only report the state of a game. They have no notification type.
  */
 export const EVENT_TYPES = [...NOTIFICATION_TYPES, 'game_created', 'game_updated'] as const
 
