@@ -1,11 +1,11 @@
-// The first step of `npm run generate`: writes docs/openapi.json and the generated tables of README.md.
+// The first step of `npm run generate`: writes docs/openapi.json and the table of settings in README.md.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe } from '../src/cli/openapi.ts'
-import { updateTables } from './readme-tables.ts'
+import { updateSettings } from './readme-settings.ts'
 
 const README = new URL('../README.md', import.meta.url)
 const OPENAPI = new URL('../docs/openapi.json', import.meta.url)
 
 const document = await describe()
 writeFileSync(OPENAPI, `${JSON.stringify(document, null, 2)}\n`)
-writeFileSync(README, updateTables(readFileSync(README, 'utf8'), document))
+writeFileSync(README, updateSettings(readFileSync(README, 'utf8')))

@@ -90,6 +90,7 @@ function findContradictions(
 ): string[] {
   const faults: string[] = []
   const isExternal = config.databaseUrl !== undefined || isFaulty('DATABASE_URL')
+  const mailSettings = MAIL_SETTINGS.join(' or ')
   const hasMailServer = config.mailServer !== undefined || MAIL_SETTINGS.some(isFaulty)
   if (isExternal) {
     for (const [name, keys] of [
@@ -111,14 +112,14 @@ function findContradictions(
     ].filter(reason => reason !== undefined)
     if (reasons.length > 0) {
       faults.push(
-        `SMTP_URL: required with ${reasons.join(', ')} (or DEV_MAILBOX=on, which shows all codes to every local user)`,
+        `${mailSettings}: required with ${reasons.join(', ')} (or DEV_MAILBOX=on, which shows all codes to every local user)`,
       )
     }
   }
   // The development mailbox is in the memory of the process that sends mails. So this process must also answer the
   // requests for the mailbox.
   if (!hasMailServer && !(config.serves && config.works)) {
-    faults.push('SMTP_URL: required with ROLE=web or ROLE=worker; the development mailbox needs ROLE=all')
+    faults.push(`${mailSettings}: required with ROLE=web or ROLE=worker; the development mailbox needs ROLE=all`)
   }
   return faults
 }

@@ -95,6 +95,11 @@ describe('npm run imports', () => {
       /only the context/,
     ],
     [
+      'an import of a mail provider whose name starts with "mail" by a module other than the context',
+      oneImport('src/service.ts', 'src/mail/mailgun.ts'),
+      /only the context/,
+    ],
+    [
       'an import of the embedded server by src/service.ts',
       oneImport('src/service.ts', 'src/embedded/server.ts'),
       /DATABASE_URL/,

@@ -7,7 +7,7 @@ type Step = { type: string; players: number; actor?: number; creator?: number; s
 const SETS = '6-4 3-6 7-5'
 
 /**
- * The events that the development panel reports, in this order. Together, these events cause all ten notification
+ * The events that the development panel reports, in this order. Together, these events cause all notification
  * types. Person 0 is the signed-in user. Persons 1 to 3 have no account. If `players` is 3, for example, persons 0 to 2
  * play. In the last event, person 1 cancels a second game. The signed-in user does not cancel this game, because a user
  * who cancels a game gets no notification about the cancellation.
