@@ -6,6 +6,14 @@ export type Language = 'fr' | 'en'
 export type Text = Readonly<Record<Language, string>>
 
 /**
+ * Returns the language that `Accept-Language` prefers, or undefined for a request without this HTTP header. Such a
+ * request says nothing about its user's language.
+ */
+export function requestedLanguage(acceptLanguage: string | undefined): Language | undefined {
+  return acceptLanguage?.trim() ? preferredLanguage(acceptLanguage) : undefined
+}
+
+/**
  * Returns `en` if `Accept-Language` prefers English to French. Otherwise returns `fr`, also for a request without this
  * HTTP header.
  */

@@ -46,7 +46,7 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.match(mail!.parsed.text!, /Ignore this email/)
   })
 
-  test('a malicious name adds no header, no markup and no line break to the mail', async t => {
+  test('of a malicious name, the mail contains only the first letter, and no header, markup or line break', async t => {
     const box = await outbox(t)
     await box.register('eve@example.com', '<script>x</script>\r\nBcc: eve@evil.example\u2028"&\'')
     await box.ask('eve@example.com', { profile: null })
@@ -55,9 +55,8 @@ suite('a code is mailed', { concurrency: true }, () => {
     const [mail] = box.smtp.mails
     assert.deepEqual(mail!.to, ['eve@example.com'])
     assert.doesNotMatch(JSON.stringify(mail!.parsed.headerLines), /script|evil/)
-    assert.equal(mail!.parsed.text!.split('\n')[0], 'Bonjour <script>x</script> Bcc: eve@evil.example "&\',')
-    assert.ok((mail!.parsed.html as string).includes('&#60;script&#62;x&#60;/script&#62; Bcc'))
-    assert.ok(!(mail!.parsed.html as string).includes('<script'))
+    assert.equal(mail!.parsed.text!.split('\n')[0], 'Bonjour s,')
+    assert.doesNotMatch(mail!.parsed.html as string, /script|evil/)
   })
 
   test('the mail for a sign-up does not contain the name, because the name is not verified', async t => {

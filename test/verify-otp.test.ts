@@ -59,8 +59,21 @@ describe('200', () => {
     assert.equal((await verify(email, code)).status, 200)
   })
 
-  const languages: [string | undefined, string][] = [
-    [undefined, 'fr'],
+  test('without Accept-Language a sign-in keeps the locale of the account, and a sign-up sets fr', async () => {
+    const { email, token } = await signUp(h)
+    const readLocale = async (bearer: string) =>
+      (await h.call('GET', '/api/v1/auth/me', { token: bearer })).body.data.locale
+    assert.equal(await readLocale(token), 'fr')
+    const headers: Record<string, string>[] = [{ 'accept-language': 'en' }, {}, { 'accept-language': '' }]
+    for (const header of headers) {
+      h.clock.advance(60_000)
+      await requestCode({ email })
+      const { body } = await verify(email, await queuedCode(h, email), { headers: header })
+      assert.equal(await readLocale(body.access_token), 'en')
+    }
+  })
+
+  const languages: [string, string][] = [
     ['*', 'fr'],
     ['de', 'fr'],
     ['en', 'en'],
@@ -75,7 +88,7 @@ describe('200', () => {
       const { email } = await signUp(h)
       h.clock.advance(60_000)
       await requestCode({ email })
-      const headers: Record<string, string> = header === undefined ? {} : { 'accept-language': header }
+      const headers = { 'accept-language': header }
       const { body } = await verify(email, await queuedCode(h, email), { headers })
       const me = await h.call('GET', '/api/v1/auth/me', { token: body.access_token })
       assert.equal(me.body.data.locale, locale)

@@ -275,12 +275,12 @@ export interface components {
             /** @example marie.durand@example.com */
             email: string;
             /**
-             * @description A single line of text.
+             * @description A single line of text with at least one letter. It must not contain `://`, `www.` or `@`.
              * @example Marie
              */
             first_name?: string;
             /**
-             * @description A single line of text.
+             * @description A single line of text. It must not contain `://`, `www.` or `@`.
              * @example Durand
              */
             last_name?: string;

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
+import { ONE_LINE } from '../http/format/plain-text.ts'
 import { Type } from '../http/type.ts'
-import { compileCheck, ONE_LINE } from '../http/validation.ts'
+import { compileCheck } from '../http/validation.ts'
 
 /** One level in a file that an operator imports. */
 const Level = Type.Object({

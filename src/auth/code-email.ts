@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
+import { nameInMail } from '../accounts/names.ts'
 import type { Sql } from '../db/sql.ts'
 import { html } from '../http/format/html.ts'
 import type { Keys } from '../keys.ts'
@@ -82,7 +83,7 @@ const TEXTS = {
  */
 function codeEmail(code: string, language: Language, firstName: string | null) {
   const texts = TEXTS[language]
-  const greeting = texts.greeting(firstName === null ? undefined : oneLine(firstName))
+  const greeting = texts.greeting(firstName === null ? undefined : nameInMail(firstName))
   const subject = texts.subject(code)
   const text = `${greeting}
 
@@ -113,12 +114,4 @@ ${texts.ignore}
 </html>
 `
   return { subject, text, html: htmlPart.text }
-}
-
-/**
- * Replaces line breaks and text-direction marks in a name with spaces, because these characters could change how the
- * rest of the mail looks.
- */
-function oneLine(name: string): string {
-  return name.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
 }

@@ -4,7 +4,7 @@ import { invalid, unauthenticated } from '../errors.ts'
 import { Message } from '../http/message.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
-import { preferredLanguage } from '../language.ts'
+import { preferredLanguage, requestedLanguage } from '../language.ts'
 import { throttle } from '../limits/throttle.ts'
 import { readCredentials, readEmail } from './credentials.ts'
 import { bearer, requireClaims } from './guard.ts'
@@ -79,7 +79,7 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       response: { 200: TokenResult },
     },
     handler: async request => {
-      const language = preferredLanguage(request.headers['accept-language'])
+      const language = requestedLanguage(request.headers['accept-language'])
       const email = readEmail(request.body.email)
       const { code } = request.body
       const signedIn = await signIn.verifyCode({ email, code, token: bearer(request), language })

@@ -1,30 +1,50 @@
+import { isFirstName, isName } from '../accounts/names.ts'
+import { PLAIN_LINE } from '../http/format/plain-text.ts'
 import { Message } from '../http/message.ts'
 import { Type } from '../http/type.ts'
-import { ONE_LINE } from '../http/validation.ts'
 import { SEND_COOLDOWN_SECONDS } from './code-limits.ts'
 
 export const INVALID_EMAIL = { fr: 'L’adresse e-mail n’est pas valide.', en: 'The e-mail address is not valid.' }
 
 const Email = Type.String({ maxLength: 254, examples: ['marie.durand@example.com'], rule: INVALID_EMAIL })
 
-const Name = (field: string, example: string) =>
-  Type.String({
-    minLength: 1,
-    maxLength: 100,
-    pattern: ONE_LINE,
-    description: 'A single line of text.',
-    examples: [example],
-    rule: {
-      fr: `Le champ ${field} doit tenir sur une ligne, en 1 à 100 caractères.`,
-      en: `The ${field} field must be one line of 1 to 100 characters.`,
-    },
-  })
+const NAME = { minLength: 1, maxLength: 100, pattern: PLAIN_LINE }
+
+const FirstName = Type.String({
+  ...NAME,
+  description: 'A single line of text with at least one letter. It must not contain `://`, `www.` or `@`.',
+  examples: ['Marie'],
+  check: isFirstName,
+  rule: {
+    fr:
+      'Le champ first_name doit tenir sur une ligne, en 1 à 100 caractères, dont au moins une lettre, ' +
+      'sans caractère invisible, sans « @ » et sans adresse web.',
+    en:
+      'The first_name field must be one line of 1 to 100 characters with at least one letter, ' +
+      'without invisible characters, "@" or web addresses.',
+  },
+})
+
+const LastName = Type.String({
+  ...NAME,
+  description: 'A single line of text. It must not contain `://`, `www.` or `@`.',
+  examples: ['Durand'],
+  check: isName,
+  rule: {
+    fr:
+      'Le champ last_name doit tenir sur une ligne, en 1 à 100 caractères, ' +
+      'sans caractère invisible, sans « @ » et sans adresse web.',
+    en:
+      'The last_name field must be one line of 1 to 100 characters, ' +
+      'without invisible characters, "@" or web addresses.',
+  },
+})
 
 export const CredentialsRequest = Type.Object(
   {
     email: Email,
-    first_name: Type.Optional(Name('first_name', 'Marie')),
-    last_name: Type.Optional(Name('last_name', 'Durand')),
+    first_name: Type.Optional(FirstName),
+    last_name: Type.Optional(LastName),
     accept_cgu: Type.Optional(
       Type.Boolean({ description: 'Must be `true`, which means that the person accepts the terms.', examples: [true] }),
     ),

@@ -14,10 +14,9 @@ type Dependencies = { sql: Sql; keys: Keys; tokens: Tokens; now: () => Date }
 
 /**
  * A request to one of the two code routes. If `token` belongs to a session of the account, it selects the lane of this
- * session, even if the token has expired. `requestCode` writes the mail in `language`. `verifyCode` stores `language`
- * in the account.
+ * session, even if the token has expired.
  */
-type CodeCall = { email: string; token: string | undefined; language: Language }
+type CodeCall = { email: string; token: string | undefined }
 
 /** `waitSeconds` is the time that the caller must wait before it requests the next code. */
 export type SentCode = { outcome: 'sent' | 'decoy'; waitSeconds: number }
@@ -52,13 +51,15 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
   }
 
   /**
-   * Sends a code to an address. A request with a profile is a sign-up. The outcome `decoy` means that no mail is sent.
+   * Sends a code to an address, in a mail in `language`. A request with a profile is a sign-up. The outcome `decoy` means that no mail is sent.
    * Only the metrics may use the outcome, because it reveals whether the address has an account.
    * @throws AppError 422 that names the field `email`, if the request is a sign-up and the address already has an
    *   account
    * @throws AppError 429 `wait` if the wait after the previous code is not over
    */
-  async function requestCode(call: CodeCall & { profile: users.Profile | undefined }): Promise<SentCode> {
+  async function requestCode(
+    call: CodeCall & { profile: users.Profile | undefined; language: Language },
+  ): Promise<SentCode> {
     const { email, token, profile, language } = call
     const issued = await issueCode(sql, keys, { lane: await findLane(email, token), profile, language }, now())
     if (issued.outcome === 'registered') throw alreadyRegistered()
@@ -67,11 +68,14 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
   }
 
   /**
-   * Exchanges a code for a token. If the code belongs to a sign-up, `verifyCode` creates the account.
+   * Exchanges a code for a token. If the code belongs to a sign-up, `verifyCode` creates the account. Stores `language`
+   * in the account. If `language` is undefined, an existing account keeps its language, and a new account gets French.
    * @returns undefined if the code is wrong, expired, used or replaced, if it has no attempts left, or if the address
    *   is unknown
    */
-  async function verifyCode(call: CodeCall & { code: string }): Promise<SignedIn | undefined> {
+  async function verifyCode(
+    call: CodeCall & { code: string; language: Language | undefined },
+  ): Promise<SignedIn | undefined> {
     const { email, token, code, language } = call
     const attempt = await guess(await findLane(email, token), code)
     const instant = now()
@@ -108,7 +112,7 @@ function mustWait(seconds: number): AppError {
 
 /**
  * Uses up a correct code and opens a session. If the code belongs to a sign-up, `openSession` creates the account. If
- * the code belongs to a sign-in, `openSession` stores the language in the account. One statement makes all these
+ * the code belongs to a sign-in and a language is given, `openSession` stores the language in the account. One statement makes all these
  * changes, so either all changes take effect or none.
  *
  * If several requests with the code run concurrently, only one of these requests deletes the code's row. So only this
@@ -123,7 +127,7 @@ function mustWait(seconds: number): AppError {
 export async function openSession(
   sql: Sql,
   attempt: codes.Attempt,
-  language: Language,
+  language: Language | undefined,
   now: Date,
 ): Promise<Omit<SignedIn, 'token'> | undefined> {
   const [session] = await sql<{ id: string; user_id: number; is_new_user: boolean }>`
@@ -133,13 +137,13 @@ export async function openSession(
     ), created as (
       insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at,
         created_at, updated_at)
-      select email, first_name, last_name, ${language}, terms_version, terms_accepted_at, ${now}, ${now}
+      select email, first_name, last_name, coalesce(${language}, 'fr'), terms_version, terms_accepted_at, ${now}, ${now}
       from spent where purpose = 'sign_up'
       on conflict on constraint app_user_email_key do nothing
       returning id
     ), existing as (
-      update app_user set locale = ${language},
-        updated_at = case when locale = ${language} then updated_at else ${now} end
+      update app_user set locale = coalesce(${language}, locale),
+        updated_at = case when locale = coalesce(${language}, locale) then updated_at else ${now} end
       from spent where app_user.email = spent.email
       returning app_user.id
     ), account as (

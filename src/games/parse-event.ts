@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { type AppError, invalid } from '../errors.ts'
+import { trim } from '../http/format/plain-text.ts'
 import { canonicalInstant } from '../http/format/timestamp.ts'
-import { compileCheck, trim } from '../http/validation.ts'
+import { compileCheck } from '../http/validation.ts'
 import { type CloudEvent, EVENT_TYPES, type EventType, eventSchema } from './schema.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
+import { hasFormatControl, PLAIN_LINE } from '../http/format/plain-text.ts'
 import { Type } from '../http/type.ts'
-import { ONE_LINE } from '../http/validation.ts'
 import { NOTIFICATION_TYPES } from '../notifications/catalogue.ts'
 
 /**
@@ -33,12 +33,13 @@ const instant = (example: string, description: string) =>
 const line = (field: string, maxLength: number, example: string, description: string) =>
   Type.String({
     maxLength,
-    pattern: ONE_LINE,
+    pattern: PLAIN_LINE,
     description,
     examples: [example],
+    check: text => !hasFormatControl(text),
     rule: {
-      fr: `Le champ ${field} doit tenir sur une ligne, en ${maxLength} caractères au plus.`,
-      en: `The ${field} field must be one line of at most ${maxLength} characters.`,
+      fr: `Le champ ${field} doit tenir sur une ligne, en ${maxLength} caractères au plus, sans caractère invisible.`,
+      en: `The ${field} field must be one line of at most ${maxLength} characters, without invisible characters.`,
     },
   })
 

@@ -4,16 +4,19 @@ import type { TSchema } from 'typebox'
 import { type AppError, type Fields, invalid, notFound } from '../errors.ts'
 import type { Text } from '../language.ts'
 import { NOT_AN_OBJECT } from './body.ts'
+import { trim } from './format/plain-text.ts'
 import { canonicalInstant } from './format/timestamp.ts'
 
 /**
  * Our additions to JSON Schema:
  * - If `verbatim` is set, the string is not trimmed.
+ * - `check` returns whether a string follows the rules that the schema cannot express.
  * - `rule` is the error message for a value that has the correct type but breaks another rule of its schema.
  */
 declare module 'typebox' {
   interface TSchemaOptions {
     verbatim?: boolean
+    check?: (text: string) => boolean
     rule?: Text
   }
 }
@@ -23,15 +26,13 @@ type Schema = {
   properties?: Record<string, Schema>
   items?: Schema
   maxItems?: number
+  check?(text: string): boolean
   verbatim?: boolean
   rule?: Text
   title?: string
 }
 
 type Part = 'body' | 'querystring' | 'params' | 'headers'
-
-/** A pattern that matches text without line breaks and without other control characters. */
-export const ONE_LINE = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$'
 
 let ajv: Ajv | undefined
 
@@ -52,6 +53,13 @@ function createAjv(): Ajv {
     useDefaults: true,
     verbose: true,
     formats: { 'date-time': text => canonicalInstant(text) !== undefined },
+    keywords: [
+      {
+        keyword: 'check',
+        type: 'string',
+        validate: (check: NonNullable<Schema['check']>, text: string) => check(text),
+      },
+    ],
   })
 }
 
@@ -114,23 +122,6 @@ function normalize(schema: Schema, input: unknown, part: Part): unknown {
   if (schema.type === 'integer' && part !== 'body') return parseInteger(input)
   const text = schema.verbatim ? input : trim(input)
   return text === '' ? undefined : text
-}
-
-/**
- * Trims only spaces and tabs. A line break at either end stays in the text. So the schema can refuse the text, and the
- * caller learns of the line break.
- */
-export function trim(text: string): string {
-  // A regular expression would search for the end of the text from each blank. In a body full of blanks, these searches
-  // would take seconds.
-  let [start, end] = [0, text.length]
-  while (start < end && isBlank(text[start])) start += 1
-  while (end > start && isBlank(text[end - 1])) end -= 1
-  return text.slice(start, end)
-}
-
-function isBlank(character: string | undefined): boolean {
-  return character === ' ' || character === '\t'
 }
 
 function parseInteger(text: string): number | string | undefined {

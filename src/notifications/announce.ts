@@ -1,3 +1,4 @@
+import { nameInText } from '../accounts/names.ts'
 import * as users from '../accounts/users.ts'
 import type { Sql } from '../db/sql.ts'
 import type { Language } from '../language.ts'
@@ -59,7 +60,8 @@ type People = ReadonlyMap<number, users.Person>
 /** Returns a notification for each recipient who has an account. */
 function renderAll({ type, ...announcement }: Announcement, people: People, localTime: LocalTime): NewNotification[] {
   const { eventKey, actorId, data } = announcement
-  const actorName = actorId === undefined ? undefined : people.get(actorId)?.firstName
+  const actor = actorId === undefined ? undefined : people.get(actorId)
+  const actorName = actor && nameInText(actor.firstName)
   const values = { ...announcement.values, ...localTime, ...(actorName !== undefined && { actorName }) }
   const texts = new Map<Language, RenderedText>()
   return announcement.recipientIds

@@ -23,7 +23,7 @@ export type Schema = {
 export type Schemas = Record<string, Schema>
 
 /** The keywords that src/http/validation.ts adds to JSON Schema. */
-const INTERNAL = ['verbatim', 'rule']
+const INTERNAL = ['verbatim', 'check', 'rule']
 const NESTED = ['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties']
 
 /**
