@@ -67,6 +67,8 @@ export async function createApp(ctx: Context): Promise<App> {
   healthRoutes(app, ctx.readSql, undeclaredProxy)
   if (ctx.exposeMetrics) metricsRoutes(app, ctx, ctx.exposeMetrics, () => countOverdue(ctx.sql, ctx.now()))
   if (ctx.config.serves) {
+    // If the database cannot be reached yet, the first request that needs the key loads it.
+    app.addHook('onReady', () => ctx.networks.prepare().catch(error => ctx.log.warn({ err: error }, 'no network key')))
     authRoutes(app, ctx, { tokens, cache, erase: userId => eraseUser(ctx.sql, userId) })
     accountRoutes(app, ctx)
     intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })

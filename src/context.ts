@@ -4,6 +4,7 @@ import { KEY_LOOKUPS } from './db/connection-config.ts'
 import { createListener, type Listener } from './db/listener.ts'
 import { connect, connectReads, type Database, type Statements } from './db/sql.ts'
 import { deriveKeys, type Keys } from './keys.ts'
+import { createNetworks, type Networks } from './limits/network-key.ts'
 import { createMailbox, type Mailbox } from './mail/mailbox.ts'
 import type { Mailer } from './mail/mailer.ts'
 import { createSmtpMailer } from './mail/smtp.ts'
@@ -26,6 +27,8 @@ export type Context = {
   /** Undefined if the process does not serve the API. Otherwise the app starts this listener. */
   listener: Listener | undefined
   keys: Keys
+  /** The keyed hashes of the networks of clients. */
+  networks: Networks
   intakeKeys: readonly string[]
   mailer: Mailer
   /** Undefined if a mail server is configured. Otherwise `mailer` and `mailbox` are the same object. */
@@ -44,6 +47,10 @@ const MAILERS: Record<(typeof MAIL_SETTINGS)[number], (value: string, from: stri
   SMTP_URL: createSmtpMailer,
 }
 
+const UNOPENED_NETWORK_KEY =
+  'no secret in JWT_SECRET opens the stored network key, so this process counts all networks anew; if JWT_SECRET was ' +
+  'not replaced on purpose, add the previous secret after the new one'
+
 /** Creates the context of a process. Tests replace the clock or the mailer through `overrides`. */
 export function createContext(
   config: Config,
@@ -59,6 +66,7 @@ export function createContext(
   const enabledMetrics = config.metricsToken === undefined ? undefined : createMetrics()
   const { mailServer, mailFrom } = config
   const mailbox = mailServer ? undefined : createMailbox(now)
+  const keys = deriveKeys(bootstrap.jwtSecrets)
   return {
     config,
     log,
@@ -67,7 +75,8 @@ export function createContext(
     readSql,
     intakeSql,
     listener,
-    keys: deriveKeys(bootstrap.jwtSecrets),
+    keys,
+    networks: createNetworks(sql, keys, () => log.error(UNOPENED_NETWORK_KEY)),
     intakeKeys: bootstrap.intakeKeys,
     mailer: mailbox ?? MAILERS[mailServer!.setting](mailServer!.value, mailFrom),
     mailbox,

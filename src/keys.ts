@@ -29,6 +29,8 @@ export type Keys = {
   seal(codeId: string, code: string): string
   /** Decrypts a sealed code. Returns undefined if no key can decrypt the code. */
   open(codeId: string, sealed: string): string | undefined
+  /** Returns whether the newest secret decrypts a sealed text. If not, an older secret sealed the text. */
+  isNewest(codeId: string, sealed: string): boolean
 }
 
 /** Derives all keys from the secrets. @param secrets at least one secret, the newest first (`JWT_SECRET`) */
@@ -50,6 +52,7 @@ export function deriveKeys(secrets: readonly string[]): Keys {
       }
       return undefined
     },
+    isNewest: (codeId, sealed) => openUnder(first, codeId, sealed) !== undefined,
   }
 }
 
