@@ -72,7 +72,11 @@ export function startEmbeddedService(dataDir: string): Promise<Program> {
 /** Returns the arguments that `npm start` passes to `node`. */
 function readStartArguments(checkout: string): string[] {
   const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'))
-  const [, ...args] = scripts.start.split(' ') as string[]
+  // The script may do other work before it starts `node`.
+  const args: string[] = scripts.start
+    .split(/\bnode /)
+    .at(-1)
+    .split(' ')
   return args.map(arg => (arg.startsWith('bin/') ? join(checkout, arg) : arg))
 }
 

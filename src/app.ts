@@ -12,6 +12,7 @@ import { intakeRoutes } from './games/routes.ts'
 import { countOverdue } from './games/schedule.ts'
 import { watchUndeclaredProxy } from './http/client-address.ts'
 import { closeConnectionsOnShutdown } from './http/closing.ts'
+import { closeConnectionsAfterAnswers } from './http/draining.ts'
 import { healthRoutes } from './http/health.ts'
 import { recordRoutes } from './http/openapi/document.ts'
 import { referenceRoutes } from './http/openapi/reference.ts'
@@ -38,6 +39,7 @@ export async function createApp(ctx: Context): Promise<App> {
   const undeclaredProxy = watchUndeclaredProxy(ctx.config.trustProxy, ctx.metrics.countUndeclaredProxy)
 
   closeConnectionsOnShutdown(app)
+  closeConnectionsAfterAnswers(app, ctx.stopping)
   app.addHook('onRequest', async request => {
     undeclaredProxy.check(request, ctx.now())
   })
@@ -64,7 +66,7 @@ export async function createApp(ctx: Context): Promise<App> {
     throw paths.toError(request.url)
   })
 
-  healthRoutes(app, ctx.readSql, undeclaredProxy)
+  healthRoutes(app, ctx, undeclaredProxy)
   if (ctx.exposeMetrics) metricsRoutes(app, ctx, ctx.exposeMetrics, () => countOverdue(ctx.sql, ctx.now()))
   if (ctx.config.serves) {
     // If the database cannot be reached yet, the first request that needs the key loads it.

@@ -76,6 +76,7 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
     works: role !== 'web',
     logLevel: read('LOG_LEVEL', SETTINGS.LOG_LEVEL),
     devMailbox: read('DEV_MAILBOX', SETTINGS.DEV_MAILBOX) === 'on',
+    stopDelayMs: read('STOP_DELAY', SETTINGS.STOP_DELAY),
   }
 }
 

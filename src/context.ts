@@ -19,6 +19,8 @@ export type Context = {
   config: Config
   log: FastifyBaseLogger
   now: () => Date
+  /** Aborts when the process must stop. The process still answers requests for the time in STOP_DELAY. */
+  stopping: AbortSignal
   sql: Database
   /** The connections for frequent queries that change no row. They are not among the connections of `sql`. */
   readSql: Statements
@@ -51,12 +53,15 @@ const UNOPENED_NETWORK_KEY =
   'no secret in JWT_SECRET opens the stored network key, so this process counts all networks anew; if JWT_SECRET was ' +
   'not replaced on purpose, add the previous secret after the new one'
 
-/** Creates the context of a process. Tests replace the clock or the mailer through `overrides`. */
+/**
+ * Creates the context of a process. Tests replace the clock or the mailer through `overrides`. Without `stopping`, the
+ * process never stops.
+ */
 export function createContext(
   config: Config,
   log: FastifyBaseLogger,
   bootstrap: Bootstrap,
-  overrides: Partial<Pick<Context, 'now' | 'mailer'>> = {},
+  overrides: Partial<Pick<Context, 'now' | 'mailer' | 'stopping'>> = {},
 ): Context {
   const sql = connect(bootstrap.databaseUrl, { max: 2, planner: KEY_LOOKUPS })
   const readSql = connectReads(bootstrap.databaseUrl)
@@ -71,6 +76,7 @@ export function createContext(
     config,
     log,
     now,
+    stopping: overrides.stopping ?? new AbortController().signal,
     sql,
     readSql,
     intakeSql,

@@ -13,20 +13,25 @@ import { startPruning } from './retention.ts'
 
 const WORKER_START_DELAY_MS = 50
 
+type Lifecycle = {
+  /** To this array, `openService` adds functions that close the node. The caller must call them in reverse order. */
+  closers: (() => Promise<unknown>)[]
+  /** Aborts when the node must stop. The node answers requests until the caller calls the closers. */
+  stopping: AbortSignal
+}
+
 /**
  * Starts a node: migrates the database and listens for requests. If `config.works` is true, `openService` starts the
  * workers of the node too.
- * @param closers an array to which this function adds functions that close the node. The caller must call these
- *   functions in reverse order
  * @returns the address at which the node listens
  */
 export async function openService(
   config: Config,
   log: Logger,
   bootstrap: Bootstrap,
-  closers: (() => Promise<unknown>)[],
+  { closers, stopping }: Lifecycle,
 ): Promise<string> {
-  const ctx = createContext(config, log, bootstrap)
+  const ctx = createContext(config, log, bootstrap, { stopping })
   closers.push(ctx.close)
   // The caller calls the closers in reverse order, so the workers stop after the app has closed. Until then, a worker
   // runs the jobs from the last requests.

@@ -81,6 +81,11 @@ export const SETTINGS = {
     '`on` allows the development mailbox in configurations in which it is otherwise refused',
     oneOf('on', 'off'),
   ),
+  STOP_DELAY: setting(
+    '0s',
+    'the time from 0s to 60s between SIGTERM and the end of new requests; meanwhile `/readyz` answers 503',
+    shortDelay,
+  ),
 } satisfies Record<string, Setting<unknown>>
 
 /** The settings that select how mails are sent. If none of them is set, the development mailbox stores the mails. */
@@ -179,6 +184,13 @@ function duration(value: string): Duration {
   if (!count || !unit) throw new Error('must be durations such as 1d, 2h, 90m or 30s')
   if (unit === 'd') return { days: Number(count) }
   return { ms: Number(count) * { h: 3_600_000, m: 60_000, s: 1_000 }[unit as 'h' | 'm' | 's'] }
+}
+
+/** Returns a delay in milliseconds. */
+function shortDelay(value: string): number {
+  const [, seconds] = /^(\d{1,2})s$/.exec(value) ?? []
+  if (seconds === undefined || Number(seconds) > 60) throw new Error('must be from 0s to 60s, such as 5s')
+  return Number(seconds) * 1_000
 }
 
 function timeZone(value: string): string {

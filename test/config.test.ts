@@ -45,6 +45,7 @@ describe('an empty environment', () => {
       works: true,
       logLevel: 'info',
       devMailbox: false,
+      stopDelayMs: 0,
     })
   })
 
@@ -66,11 +67,13 @@ describe('a production node', () => {
       CORS_ORIGINS: 'https://a.example, http://localhost:5173',
       REMINDER_OFFSETS: '2d,90m,30s',
       ROLE: 'worker',
+      STOP_DELAY: '5s',
     })
     assert.deepEqual(config.jwtSecrets, [SECRET, `${SECRET}2`])
     assert.deepEqual(config.trustProxy, ['10.0.0.0/8', '::1'])
     assert.deepEqual(config.reminderOffsets, [{ days: 2 }, { ms: 5_400_000 }, { ms: 30_000 }])
     assert.deepEqual([config.serves, config.works], [false, true])
+    assert.equal(config.stopDelayMs, 5_000)
   })
 })
 
@@ -106,6 +109,8 @@ describe('faults', () => {
     ['ROLE', 'boss'],
     ['LOG_LEVEL', 'loud'],
     ['DEV_MAILBOX', 'true'],
+    ['STOP_DELAY', '5'],
+    ['STOP_DELAY', '61s'],
   ]
   for (const [name, value] of bad) {
     test(`the fault for ${name}=${value.slice(0, 30)} names the setting and does not repeat the value`, () => {

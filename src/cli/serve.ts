@@ -1,19 +1,29 @@
 import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
 import { readConfig } from '../config.ts'
 import { createLog } from '../log.ts'
 import { resolveDatabase } from './resolve-database.ts'
 import { showAddresses } from './show-addresses.ts'
+import { watchStopSignals } from './stop-signals.ts'
 import { readArguments } from './usage.ts'
 
-/** The service must stop within 10 s after SIGTERM. A limit of 9 s leaves one second for the exit itself. */
+/** The service must close within 10 s. A limit of 9 s leaves one second for the exit itself. */
 const CLOSE_TIMEOUT_MS = 9_000
 
-/** `courtside serve`: runs until SIGTERM or SIGINT. */
+/** `courtside serve`: runs until SIGTERM, SIGINT or SIGHUP. */
 export async function run(args: string[]): Promise<void> {
   if (!readArguments(args, 'serve', 'Runs the service. Settings come from the environment.')) return
   const config = readConfig(process.env)
   const log = await createLog(config.logLevel)
-  const stopRequested = waitForStopSignal()
+  const stopping = watchStopSignals()
+  // A process that is still starting has no work to finish. The limit also ends a process that waits for a database, or
+  // for the migration of another process.
+  let closeTimer: NodeJS.Timeout | undefined
+  const limitStartup = () => {
+    closeTimer = exitAfterTimeout()
+  }
+  stopping.addEventListener('abort', limitStartup)
+  stopping.addEventListener('abort', () => log.info('stopping'))
   // Each step of the startup adds functions that undo the step. The `finally` block below calls all these functions in
   // reverse order.
   const closers: (() => Promise<unknown>)[] = []
@@ -25,12 +35,15 @@ export async function run(args: string[]): Promise<void> {
       resolveDatabase(config, log, closers, waiting.resolve),
       waiting.promise.then(() => import('../service.ts')),
     ])
-    const address = await openService(config, log, bootstrap, closers)
+    const address = await openService(config, log, bootstrap, { closers, stopping })
     showAddresses(log, config, address, intakeKeyPath)
-    await stopRequested
-    log.info('stopping')
+    if (!stopping.aborted) {
+      stopping.removeEventListener('abort', limitStartup)
+      await once(stopping, 'abort')
+      await delay(config.stopDelayMs)
+    }
   } finally {
-    const closeTimer = exitAfterTimeout()
+    closeTimer ??= exitAfterTimeout()
     for (const close of closers.reverse()) await close().catch(error => log.error({ err: error }, 'could not close'))
     clearTimeout(closeTimer)
   }
@@ -40,18 +53,4 @@ export async function run(args: string[]): Promise<void> {
 /** Ends the process with the exit code 1 if it still runs after CLOSE_TIMEOUT_MS. */
 function exitAfterTimeout(): NodeJS.Timeout {
   return setTimeout(() => process.exit(1), CLOSE_TIMEOUT_MS).unref()
-}
-
-/**
- * Resolves at the first SIGTERM or SIGINT. A second signal ends the process at once. The first signal also starts the
- * time limit of `exitAfterTimeout`. This time limit ends even a process that is still starting, for example a process
- * that waits for a database or for another process's migration.
- */
-function waitForStopSignal(): Promise<unknown> {
-  const first = Promise.race(['SIGTERM', 'SIGINT'].map(signal => once(process, signal)))
-  first.then(() => {
-    exitAfterTimeout()
-    for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => process.exit(1))
-  })
-  return first
 }

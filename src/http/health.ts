@@ -9,9 +9,13 @@ const Ready = Type.Object({ status: Type.Literal('ready'), warning: Type.Optiona
 
 /**
  * Adds two routes without access control. `/healthz` reports that the process is alive. `/readyz` reports whether the
- * database is reachable and migrated.
+ * database is reachable and migrated, and whether this process takes new requests.
  */
-export function healthRoutes(app: App, readSql: Query, undeclaredProxy: UndeclaredProxyWatch): void {
+export function healthRoutes(
+  app: App,
+  { readSql, stopping }: { readSql: Query; stopping: AbortSignal },
+  undeclaredProxy: UndeclaredProxyWatch,
+): void {
   app.route({
     method: 'GET',
     url: '/healthz',
@@ -26,6 +30,7 @@ export function healthRoutes(app: App, readSql: Query, undeclaredProxy: Undeclar
     config: { access: 'public' },
     schema: { hide: true, response: { 200: Ready } },
     handler: async () => {
+      if (stopping.aborted) throw unavailable(new Stopping())
       if (!(await isMigrated(readSql))) throw unavailable(new NotMigrated())
       return {
         status: 'ready' as const,
@@ -43,4 +48,9 @@ export function healthRoutes(app: App, readSql: Query, undeclaredProxy: Undeclar
  */
 class NotMigrated extends Error {
   override name = 'NotMigrated'
+}
+
+/** The cause that is logged with the 503 of `/readyz` while the process waits for STOP_DELAY before it closes. */
+class Stopping extends Error {
+  override name = 'Stopping'
 }

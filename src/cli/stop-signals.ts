@@ -1,0 +1,38 @@
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
+
+/**
+ * A terminal sends Ctrl-C to npm and to this process, and npm then forwards the signal. So a signal that comes this soon
+ * after the first one belongs to the same request to stop.
+ */
+const SAME_REQUEST_MS = 1_000
+
+const PARENT_CHECK_MS = 1_000
+
+/**
+ * Returns a signal that aborts when the process must stop: at the first SIGTERM, SIGINT or SIGHUP, or when npm has
+ * started this process and has ended. A later signal ends the process at once, with exit code 1.
+ */
+export function watchStopSignals(): AbortSignal {
+  const controller = new AbortController()
+  let requestedAt: number | undefined
+  const request = () => {
+    requestedAt ??= performance.now()
+    controller.abort()
+  }
+  for (const signal of STOP_SIGNALS) {
+    process.on(signal, () => {
+      if (requestedAt !== undefined && performance.now() - requestedAt > SAME_REQUEST_MS) process.exit(1)
+      request()
+    })
+  }
+  // npm forwards SIGTERM and SIGINT, but not SIGHUP, and it can be killed. The service must not outlive npm, because
+  // the operator would then not find its process.
+  if (process.env.npm_lifecycle_event !== undefined) onParentEnd(request)
+  return controller.signal
+}
+
+/** Calls `callback` repeatedly after the parent process has ended. The process then has another parent. */
+function onParentEnd(callback: () => void): void {
+  const parent = process.ppid
+  setInterval(() => process.ppid !== parent && callback(), PARENT_CHECK_MS).unref()
+}
