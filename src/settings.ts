@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { parsePostgresUrl } from './db/postgres-url.ts'
+import { isWiderThanOneOrganization } from './ip-address.ts'
 
 /**
  * A length of time, either in calendar days or in milliseconds. When daylight saving time begins or ends, a calendar
@@ -39,7 +40,11 @@ export const SETTINGS = {
     'keys of at least 32 bytes for the event intake; empty: a generated key in `DATA_DIR`',
     list(secret(32)),
   ),
-  TRUST_PROXY: setting('', 'the addresses or CIDR ranges of your proxies', list(cidr)),
+  TRUST_PROXY: setting(
+    '',
+    'the addresses or CIDR ranges of your proxies; a range is at most a /8 (IPv4) or a /16 (IPv6)',
+    list(cidr),
+  ),
   CORS_ORIGINS: setting('', 'the origins whose pages may call the API', list(origin)),
   METRICS_TOKEN: setting('', 'the bearer token for `/metrics`; empty: `/metrics` does not exist', optional(secret(16))),
   THROTTLE_REQUEST_OTP: setting(
@@ -165,6 +170,10 @@ function cidr(value: string): string {
   const hasValidBits = bits === undefined || (/^\d+$/.test(bits) && Number(bits) >= 1 && Number(bits) <= maxBits)
   if (family === 0 || rest.length > 0 || !hasValidBits) {
     throw new Error('must be addresses or CIDR ranges such as 10.0.0.0/8')
+  }
+  // The service believes every header `X-Forwarded-For` from these addresses. In a wider range, anyone could be a proxy.
+  if (bits !== undefined && isWiderThanOneOrganization(address!, Number(bits))) {
+    throw new Error('must not contain a range wider than /8 (IPv4) or /16 (IPv6); list only your own proxies')
   }
   return value
 }

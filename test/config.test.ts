@@ -96,6 +96,12 @@ describe('faults', () => {
     ['INTAKE_KEYS', `${SECRET},short`],
     ['TRUST_PROXY', '10.0.0.0/33'],
     ['TRUST_PROXY', '0.0.0.0/0'],
+    ['TRUST_PROXY', '10.0.0.0/7'],
+    ['TRUST_PROXY', '127.0.0.1,::/0'],
+    ['TRUST_PROXY', '2000::/15'],
+    ['TRUST_PROXY', '::ffff:0.0.0.0/96'],
+    ['TRUST_PROXY', '64:ff9b::/96'],
+    ['TRUST_PROXY', '2002::/16'],
     ['TRUST_PROXY', 'proxy.example'],
     ['CORS_ORIGINS', '*'],
     ['CORS_ORIGINS', 'https://a.example/path'],
@@ -138,6 +144,12 @@ describe('faults', () => {
     ]) {
       assert.equal(readConfig({ ...PRODUCTION, DATABASE_URL: url }).databaseUrl, url)
     }
+  })
+
+  test('TRUST_PROXY accepts ranges up to /8 (IPv4) and /16 (IPv6)', () => {
+    const ranges = ['10.0.0.0/8', 'fd00::/16', '::ffff:10.0.0.0/104', '2002:a00::/24', '192.0.2.1', 'fc00::/16']
+    assert.deepEqual(readConfig({ ...PRODUCTION, TRUST_PROXY: ranges.join() }).trustProxy, ranges)
+    assert.match(readFaults({ ...PRODUCTION, TRUST_PROXY: '0.0.0.0/1' })[0]!, /^TRUST_PROXY: must not contain a range/)
   })
 
   test('MAIL_FROM accepts one address, with or without a name before it', () => {

@@ -4,7 +4,7 @@ import { anotherApp, harness } from './support/app.ts'
 import { newEmail } from './support/scenario.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-const h = harness({ THROTTLE_REQUEST_OTP: '5', THROTTLE_VERIFY_OTP: '10', TRUST_PROXY: '10.0.0.0/8, fd00::/8' })
+const h = harness({ THROTTLE_REQUEST_OTP: '5', THROTTLE_VERIFY_OTP: '10', TRUST_PROXY: '10.0.0.0/8, fd00::/16' })
 
 let addresses = 0
 
@@ -108,6 +108,40 @@ describe('the client for which the throttle counts a request', () => {
     assert.equal(await readRemaining('10.5.5.6', { 'x-forwarded-for': '[2001:db8:77::2]' }), 3)
   })
 
+  test('the addresses of trusted proxies may have ports too', async () => {
+    const hops = ['10.1.2.3:5000', '[fd00::1]:443', '[fd00::1]', '[::ffff:10.1.2.3]:80', '10.1.2.3:5000, 10.9.9.9:1']
+    for (const hop of hops) {
+      const client = newAddress()
+      assert.equal(await readRemaining('10.1.2.3', { 'x-forwarded-for': `1.1.1.1, ${client}, ${hop}` }), 4, hop)
+      assert.equal(await readRemaining('10.1.2.3', { 'x-forwarded-for': `${client}:99, ${hop}` }), 3, hop)
+    }
+    // An untrusted address with a port is not skipped, so a client cannot choose its own address.
+    const client = newAddress()
+    assert.equal(await readRemaining('10.1.2.3', { 'x-forwarded-for': `1.1.1.1, ${client}:5000` }), 4)
+    assert.equal(await readRemaining('10.1.2.3', { 'x-forwarded-for': `2.2.2.2, ${client}:5001` }), 3)
+  })
+
+  test('behind NAT64 and 6to4, each IPv4 client is counted by its IPv4 address', async () => {
+    for (const wrap of [
+      (client: string) => `64:ff9b::${client}`,
+      (client: string) => {
+        const [a, b, c, d] = client.split('.').map(part => Number(part).toString(16).padStart(2, '0'))
+        return `2002:${a}${b}:${c}${d}:77::1`
+      },
+    ]) {
+      const [client, neighbour] = [newAddress(), newAddress()]
+      assert.equal(await readRemaining(client), 4)
+      assert.equal(await readRemaining(wrap(client)), 3)
+      assert.equal(await readRemaining('10.5.5.6', { 'x-forwarded-for': `[${wrap(client)}]:443` }), 2)
+      assert.equal(await readRemaining(wrap(neighbour)), 4)
+    }
+  })
+
+  test('an address that contains the IPv4 address of a trusted proxy is no trusted proxy', async () => {
+    assert.equal(await readRemaining('64:ff9b::10.77.0.1', { 'x-forwarded-for': '1.1.1.1' }), 4)
+    assert.equal(await readRemaining('64:ff9b::10.77.0.1', { 'x-forwarded-for': '2.2.2.2' }), 3)
+  })
+
   test('if a trusted proxy sends no valid address, the proxy itself is counted as the client', async () => {
     assert.equal(await readRemaining('10.5.5.5', { 'x-forwarded-for': 'rubbish' }), 4)
     assert.equal(await readRemaining('10.5.5.5', { 'x-forwarded-for': "'; drop table throttle" }), 3)
@@ -125,7 +159,7 @@ describe('the client for which the throttle counts a request', () => {
     assert.equal(h.logged.slice(before).filter(line => line.level === 50).length, 2)
     const ready = await h.call('GET', '/readyz')
     assert.equal(ready.status, 200)
-    assert.match(ready.body.warning, /TRUST_PROXY/)
+    assert.match(ready.body.warning, /^[^\d]*TRUST_PROXY$/)
   })
 })
 

@@ -1,13 +1,25 @@
 import { isIP } from 'node:net'
 import { compile } from '@fastify/proxy-addr'
 import type { FastifyRequest } from 'fastify'
-import ipaddr from 'ipaddr.js'
+import type { IPv6 } from 'ipaddr.js'
+import { parseAddress, removePort } from '../ip-address.ts'
 
 const LOG_INTERVAL_MS = 60_000
 
 /**
+ * Returns the function with which Fastify decides whether an address in `X-Forwarded-For` belongs to a trusted proxy.
+ * Some proxies add a port to the address of the previous proxy, so the function ignores ports.
+ * @param trusted the addresses and CIDR ranges of the declared proxies
+ */
+export function createProxyTrust(trusted: readonly string[]): (address: string) => boolean {
+  const isTrusted = compile([...trusted])
+  return address => isTrusted(removePort(address), 0)
+}
+
+/**
  * Returns the key under which the throttle counts the requests of a client. For an IPv4 client, the key is the address.
- * For an IPv6 client, the key is the /64 network, because a household usually has a whole /64.
+ * For an IPv6 client, the key is the /64 network, because a household usually has a whole /64. Behind NAT64 or 6to4, an
+ * IPv4 client has an IPv6 address that contains its IPv4 address. The key is then this IPv4 address.
  *
  * Fastify computes `request.ip`: it reads the addresses in `X-Forwarded-For` from right to left and skips only trusted
  * proxies.
@@ -15,22 +27,12 @@ const LOG_INTERVAL_MS = 60_000
 export function clientKey(request: FastifyRequest): string {
   // The `X-Forwarded-For` of a trusted proxy may contain something other than an address. In that case we use the
   // address of the socket's peer.
-  const forwarded = withoutPort(request.ip)
+  const forwarded = removePort(request.ip)
   const text = isIP(forwarded) ? forwarded : (request.socket.remoteAddress ?? '0.0.0.0')
-  const address = ipaddr.process(text)
+  const address = parseAddress(text)
   if (address.kind() === 'ipv4') return address.toString()
-  const network = (address as ipaddr.IPv6).parts.slice(0, 4)
+  const network = (address as IPv6).parts.slice(0, 4)
   return `${network.map(part => part.toString(16)).join(':')}::/64`
-}
-
-/**
- * Removes the port that some proxies add, as in `192.0.2.1:5000` and `[2001:db8::1]:443`. `isIP` refuses an
- * address with a port. So without this function, `clientKey` would use the address of the proxy for all clients behind
- * the proxy.
- */
-function withoutPort(text: string): string {
-  const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? []
-  return bracketed ?? plain ?? text
 }
 
 /** Returns whether the request has a header in which a proxy can name the client. */

@@ -35,7 +35,8 @@ export function healthRoutes(
       return {
         status: 'ready' as const,
         ...(undeclaredProxy.total > 0 && {
-          warning: `${undeclaredProxy.total} request(s) had a forwarded header but came from a peer not in TRUST_PROXY`,
+          // Everyone can read this answer, so the answer does not contain the number of requests.
+          warning: 'requests had a forwarded header but came from a peer that is not in TRUST_PROXY',
         }),
       }
     },

@@ -9,6 +9,7 @@ import Fastify, {
 import type { Config } from '../config.ts'
 import type { Code } from '../errors.ts'
 import { type BodyRule, isMediaType, JSON_BODY, readBody } from './body.ts'
+import { createProxyTrust } from './client-address.ts'
 import { sendFailure, sendParserFailure } from './failure.ts'
 import type { App } from './route.ts'
 import { compileValidator } from './validation.ts'
@@ -79,7 +80,7 @@ export function createServer({
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     requestIdHeader: false,
-    trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
+    trustProxy: config.trustProxy.length > 0 && createProxyTrust(config.trustProxy),
     // By default, Node waits more than a minute for a client that sends its headers slowly.
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,

@@ -12,5 +12,14 @@ export function computeEtag(content: string | Buffer): string {
  */
 export function sendWithEtag(request: FastifyRequest, reply: FastifyReply, content: string | Buffer, etag: string) {
   reply.headers({ 'cache-control': 'no-cache', etag })
-  return request.headers['if-none-match'] === etag ? reply.code(304).send() : reply.send(content)
+  return isCurrent(request.headers['if-none-match'], etag) ? reply.code(304).send() : reply.send(content)
+}
+
+/**
+ * Returns whether one of the tags in an If-None-Match header is the ETag. The comparison is weak, as RFC 9110 §13.1.2
+ * requires: it ignores `W/`. A proxy that compresses an answer adds `W/` to its ETag.
+ */
+function isCurrent(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false
+  return ifNoneMatch.trim() === '*' || [...ifNoneMatch.matchAll(/"[^"]*"/g)].some(([tag]) => tag === etag)
 }
