@@ -7,6 +7,7 @@ export const AUDIT_EVENTS = {
   sign_in: 'info',
   sign_in_failed: 'info',
   refresh_refused: 'info',
+  refresh_repeated: 'info',
   refresh_reuse: 'warn',
   logout: 'info',
   deletion: 'info',

@@ -23,7 +23,7 @@ test('while the database is down, /readyz and the API answer 503 and /healthz an
   const folder = await mkdtemp(join(tmpdir(), 'courtside-health-'))
   const cluster = await startThrowAway(folder, process.env.TEST_PG_BIN, h.ctx.log)
   await migrate(cluster.url)
-  const { call, close } = await anotherApp(h, {}, cluster.url)
+  const { call, close } = await anotherApp(h, {}, { databaseUrl: cluster.url })
   try {
     assert.equal((await call('GET', '/readyz')).status, 200)
     await cluster.stop()

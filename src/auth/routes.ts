@@ -9,6 +9,7 @@ import { throttle } from '../limits/throttle.ts'
 import { readCredentials, readEmail } from './credentials.ts'
 import { bearer, requireClaims } from './guard.ts'
 import type { Tokens } from './jwt.ts'
+import { refresh } from './refresh.ts'
 import { Code, CodeSent, CredentialsRequest, OtpVerification, RefreshResult, TokenResult } from './schema.ts'
 import type { SessionCache } from './session-cache.ts'
 import * as sessions from './sessions.ts'
@@ -98,7 +99,7 @@ function sessionRoutes(app: App, { sql, now, tokens, cache }: Dependencies): voi
   app.route({
     method: 'POST',
     url: '/api/v1/auth/refresh',
-    // This route accepts expired tokens, which the guard for users would refuse. `sessions.refresh` checks the session.
+    // This route accepts expired tokens, which the guard for users would refuse. `refresh` checks the session.
     config: { access: 'public' },
     schema: {
       tags: ['Auth'],
@@ -110,13 +111,14 @@ function sessionRoutes(app: App, { sql, now, tokens, cache }: Dependencies): voi
     handler: async request => {
       const instant = now()
       const claims = requireClaims(request, tokens, instant)
-      const refreshed = await sessions.refresh(sql, tokens, claims, instant)
+      const session = { userId: claims.sub, sessionId: claims.sid }
+      const refreshed = await refresh(sql, tokens, { claims, origin: { network: null, agent: null } }, instant)
+      if (refreshed.outcome === 'reuse') cache.forget(session)
       if (refreshed.outcome !== 'renewed') {
-        const session = { userId: claims.sub, sessionId: claims.sid }
-        cache.forget(session)
         audit(request, refreshed.outcome === 'reuse' ? 'refresh_reuse' : 'refresh_refused', session)
         throw unauthenticated(true)
       }
+      if (refreshed.repeat) audit(request, 'refresh_repeated', session)
       return { access_token: refreshed.token, token_type: 'bearer' as const, expires_in: refreshed.expiresInSeconds }
     },
   })

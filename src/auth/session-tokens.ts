@@ -5,6 +5,17 @@ import type { Claims, Tokens } from './jwt.ts'
 export const TOKEN_SECONDS = 60 * 60
 const SESSION_MS = 10_080 * 60_000
 
+/**
+ * The length of the grace period. In the grace period after a refresh, the guards and `refresh` accept the superseded
+ * token (decisions.md, "the effect of a refresh on the previous token").
+ */
+export const GRACE_MS = 30_000
+
+/** Returns the start of the grace periods that end at `now`. */
+export function graceStart(now: Date): Date {
+  return new Date(now.getTime() - GRACE_MS)
+}
+
 /** Returns the end of a session that starts at `now`. */
 export function sessionEnd(now: Date): Date {
   return new Date(now.getTime() + SESSION_MS)

@@ -1,14 +1,8 @@
 import type { Query, Sql } from '../db/sql.ts'
 import type { Caller } from '../http/route.ts'
-import type { Claims, Tokens } from './jwt.ts'
+import type { Claims } from './jwt.ts'
 import { SESSION_ENDED } from './session-ended.ts'
-import { TOKEN_SECONDS, tokenClaims } from './session-tokens.ts'
-
-/**
- * The length of the grace period. In the grace period after a refresh, the guards and `refresh` accept the superseded
- * token (decisions.md, "the effect of a refresh on the previous token").
- */
-const GRACE_MS = 30_000
+import { GRACE_MS, graceStart } from './session-tokens.ts'
 
 /**
  * The maximum age of a session that selects a lane. A session can select a lane even after it has expired, and even
@@ -75,74 +69,6 @@ export async function findRunning(sql: Query, sessionIds: string[]): Promise<Set
   return new Set(rows.map(row => row.id))
 }
 
-export type Refreshed =
-  | { outcome: 'renewed'; token: string; expiresInSeconds: number }
-  /**
-   * The request contains a superseded token whose grace period is over, and an earlier request contained a later token
-   * of the session. `refresh` has ended the session.
-   */
-  | { outcome: 'reuse' }
-  | { outcome: 'refused' }
-
-/**
- * Renews a token while its session runs. The token itself may have expired. One statement locks the session's row and
- * decides:
- * - For the newest token, `refresh` issues a new token.
- * - For a superseded token in its grace period, `refresh` returns the session's newest token.
- * - For a superseded token after its grace period, `refresh` returns the session's newest token if no request ever
- *   contained a later token. In this case, the client never received a later token.
- * - Any other superseded token counts as stolen, and the statement ends the session.
- *
- * If `refresh` would return the newest token, but the newest token has expired, `refresh` issues a new token instead.
- */
-export async function refresh(sql: Sql, tokens: Tokens, claims: Claims, now: Date): Promise<Refreshed> {
-  const [session] = await sql<{ verdict: string; generation: number; issued_at: Date; expires_at: Date }>`
-    with current as (
-      select id,
-        case
-          when ${claims.generation} > generation then 'refuse'
-          when ${claims.generation} = generation then 'renew'
-          when presented > ${claims.generation} and coalesce(
-              superseded_at[${claims.generation} - generation + 1 + cardinality(superseded_at)]
-                <= ${graceStart(now)}, true)
-            then 'reuse'
-          -- The newest token has expired, so the client needs a new token.
-          when issued_at <= ${new Date(now.getTime() - TOKEN_SECONDS * 1000)} then 'renew'
-          else 'repeat'
-        end as verdict
-      from session
-      where id = ${claims.sid} and user_id = ${claims.sub} and ended_at is null and expires_at > ${now}
-      for update
-    )
-    update session set
-      generation = generation + (verdict = 'renew')::int,
-      issued_at = case when verdict = 'renew' then ${now} else issued_at end,
-      presented = case when verdict = 'refuse' then presented else greatest(presented, ${claims.generation}) end,
-      superseded_at = case when verdict = 'renew'
-        then array(select at from unnest(superseded_at) as at where at > ${graceStart(now)} order by at)
-          || greatest(${now}, superseded_at[cardinality(superseded_at)])
-        else superseded_at end,
-      ended_at = case when verdict = 'reuse' then ${now}::timestamptz end,
-      end_reason = case when verdict = 'reuse' then 'reuse' end
-    from current where session.id = current.id
-    returning verdict, generation, issued_at, expires_at,
-      case when verdict = 'reuse' then pg_notify(${SESSION_ENDED}, concat_ws(' ', user_id, session.id)) end`
-  if (!session || session.verdict === 'refuse') return { outcome: 'refused' }
-  if (session.verdict === 'reuse') return { outcome: 'reuse' }
-  const newestClaims = tokenClaims({
-    userId: claims.sub,
-    sessionId: claims.sid,
-    generation: session.generation,
-    issuedAt: session.issued_at,
-    expiresAt: session.expires_at,
-  })
-  return {
-    outcome: 'renewed',
-    token: tokens.sign(newestClaims),
-    expiresInSeconds: Math.max(0, newestClaims.exp - Math.floor(now.getTime() / 1000)),
-  }
-}
-
 /** Ends one session for a logout. After the commit, `authenticate` refuses the tokens of the session. */
 export async function end(sql: Sql, sessionId: string, now: Date): Promise<void> {
   await sql`
@@ -189,10 +115,6 @@ export async function findLane(sql: Sql, claims: Claims, email: string, now: Dat
       and (ended_at is null or end_reason = 'logout')
       and session.created_at > ${new Date(now.getTime() - LANE_MS)}`
   return lane?.id
-}
-
-function graceStart(now: Date): Date {
-  return new Date(now.getTime() - GRACE_MS)
 }
 
 /**

@@ -70,18 +70,22 @@ export function harness(
   return h
 }
 
+/** The differences of a second process: the URL of its database, its clock, and its secrets. */
+type Differences = { databaseUrl?: string; now?: () => Date; jwtSecrets?: string[] }
+
 export type AnotherApp = Pick<Harness, 'ctx' | 'app' | 'answers' | 'call'> & { close(): Promise<void> }
 
 /**
- * Creates a second app, which stands for a second process of the service. Both apps share the database, the clock and
- * the log, but no memory.
+ * Creates a second app, which stands for a second process of the service. By default, both apps share the
+ * database, the clock, the secrets and the log. They never share memory.
  */
 export async function anotherApp(
   { ctx: { log }, clock, database }: Harness,
   env: Record<string, string> = {},
-  databaseUrl = database.url,
+  { databaseUrl = database.url, now = clock.now, jwtSecrets = [JWT_SECRET] }: Differences = {},
 ): Promise<AnotherApp> {
-  const ctx = createContext(testConfig(databaseUrl, env), log, bootstrap(databaseUrl), { now: clock.now })
+  const secrets = { ...bootstrap(databaseUrl), jwtSecrets }
+  const ctx = createContext(testConfig(databaseUrl, env), log, secrets, { now })
   const app = await createApp(ctx)
   const answers = checkAnswers(app)
   return {

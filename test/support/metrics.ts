@@ -20,6 +20,6 @@ export async function scrape(h: Harness) {
 
 /** Creates another app with the settings `env`. @returns the answer of this app to `GET /metrics` */
 export async function scrapeOther(h: Harness, env: Record<string, string>, databaseUrl?: string) {
-  const other = await anotherApp(h, env, databaseUrl)
+  const other = await anotherApp(h, env, { databaseUrl })
   return other.call('GET', '/metrics', { token: METRICS_TOKEN }).finally(other.close)
 }

@@ -1,0 +1,12 @@
+-- What `refresh` remembers of earlier refreshes of a session. Processes of the previous version do not set these
+-- columns, so all of them are nullable, and `refresh` ignores them after a refresh by such a process.
+
+alter table session
+  -- When a refresh last returned the newest token to a client.
+  add column given_at timestamptz,
+  -- The refresh that issued the newest token: the generation of this token, and the keyed hashes of the client's
+  -- network and of its User-Agent. If the generation differs from `generation`, a process of the previous version
+  -- issued the newest token, and the hashes belong to an earlier refresh.
+  add column refresh_generation integer,
+  add column refresh_network bytea,
+  add column refresh_agent bytea;

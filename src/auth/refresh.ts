@@ -1,0 +1,130 @@
+import type { Sql } from '../db/sql.ts'
+import type { Claims, Tokens } from './jwt.ts'
+import { SESSION_ENDED } from './session-ended.ts'
+import { GRACE_MS, graceStart, TOKEN_SECONDS, tokenClaims } from './session-tokens.ts'
+
+/**
+ * The minimum remaining lifetime of a token that `refresh` returns again (decisions.md, "a refresh of a token that a
+ * refresh has just returned").
+ */
+const USEFUL_MS = 5 * 60_000
+
+/** The number of superseded tokens of a session whose grace periods the row can store. */
+const MAX_SUPERSEDED = 8
+
+/** The keyed hashes of the network and of the User-Agent of a client. */
+export type Origin = { network: Buffer | null; agent: Buffer | null }
+
+export type Refreshed =
+  /**
+   * `repeat` is set if the request contains a superseded token whose grace period is over, so the client did not
+   * receive the answer to an earlier refresh. `repeat` states whether this request has the same network and the same
+   * User-Agent as the refresh that issued the newest token. Both are null if this refresh is unknown.
+   */
+  | { outcome: 'renewed'; token: string; expiresInSeconds: number; repeat: Repeat | undefined }
+  /** The request contains a superseded token that counts as stolen. `refresh` has ended the session. */
+  | { outcome: 'reuse' }
+  | { outcome: 'refused' }
+
+export type Repeat = { sameNetwork: boolean | null; sameAgent: boolean | null }
+
+type Row = {
+  verdict: 'refuse' | 'reuse' | 'renew' | 'repeat'
+  is_late: boolean
+  same_network: boolean | null
+  same_agent: boolean | null
+  generation: number
+  issued_at: Date
+  expires_at: Date
+}
+
+/**
+ * Renews a token while its session runs. The token itself may have expired. One statement locks the session's row and
+ * decides:
+ * - For the newest token, `refresh` issues a new token. If a refresh returned the newest token less than 30 s ago,
+ *   `refresh` returns the same token again.
+ * - For a superseded token in its grace period, `refresh` returns the session's newest token.
+ * - For a superseded token after its grace period, `refresh` returns the session's newest token if no request ever
+ *   contained a later token. In this case, the client never received a later token.
+ * - Any other superseded token counts as stolen, and the statement ends the session. After the grace period, a
+ *   superseded token also counts as stolen if neither the network nor the User-Agent is that of the refresh that issued
+ *   the newest token.
+ *
+ * If `refresh` would return the newest token, but the newest token is valid for less than 5 minutes, `refresh` issues a
+ * new token instead. In the last hour of a session, no new token can be valid for longer than the newest token, so
+ * `refresh` returns the newest token.
+ */
+export async function refresh(
+  sql: Sql,
+  tokens: Tokens,
+  { claims, origin }: { claims: Claims; origin: Origin },
+  now: Date,
+): Promise<Refreshed> {
+  const usefulSince = now.getTime() - TOKEN_SECONDS * 1000 + USEFUL_MS
+  const [session] = await sql<Row>`
+    with found as (
+      select *,
+        generation > ${claims.generation} and coalesce(
+          superseded_at[${claims.generation} - generation + 1 + cardinality(superseded_at)]
+            <= ${graceStart(now)}, true) as is_late,
+        generation > 1 and greatest(issued_at, given_at) > ${graceStart(now)} as was_just_given,
+        -- A token that a superseded token returns must stay useful for the 30 s in which it returns itself.
+        issued_at > case when generation = ${claims.generation}
+            then ${new Date(usefulSince)}::timestamptz else ${new Date(usefulSince + GRACE_MS)} end
+          or issued_at >= expires_at - make_interval(secs => ${TOKEN_SECONDS}) as is_useful,
+        case when refresh_generation = generation then refresh_network = ${origin.network} end as same_network,
+        case when refresh_generation = generation then refresh_agent = ${origin.agent} end as same_agent
+      from session
+      where id = ${claims.sid} and user_id = ${claims.sub} and ended_at is null and expires_at > ${now}
+      for update
+    ), current as (
+      select id, is_late, same_network, same_agent,
+        case
+          when generation < ${claims.generation} then 'refuse'
+          when is_late and (presented > ${claims.generation} or not (same_network or same_agent)) then 'reuse'
+          when is_useful and (was_just_given or generation > ${claims.generation}) then 'repeat'
+          else 'renew'
+        end as verdict
+      from found
+    )
+    update session set
+      generation = generation + (verdict = 'renew')::int,
+      issued_at = case when verdict = 'renew' then ${now} else issued_at end,
+      presented = case when verdict = 'refuse' then presented else greatest(presented, ${claims.generation}) end,
+      given_at = case when verdict in ('renew', 'repeat') then ${now} else given_at end,
+      superseded_at = case when verdict = 'renew'
+        then array(
+            select at from (
+              select at from unnest(superseded_at) as at where at > ${graceStart(now)}
+              order by at desc limit ${MAX_SUPERSEDED - 1}
+            ) as latest order by at)
+          || greatest(${now}, superseded_at[cardinality(superseded_at)])
+        else superseded_at end,
+      refresh_generation = case when verdict = 'renew' then generation + 1 else refresh_generation end,
+      refresh_network = case when verdict = 'renew' then ${origin.network} else refresh_network end,
+      refresh_agent = case when verdict = 'renew' then ${origin.agent} else refresh_agent end,
+      ended_at = case when verdict = 'reuse' then ${now}::timestamptz end,
+      end_reason = case when verdict = 'reuse' then 'reuse' end
+    from current where session.id = current.id
+    returning verdict, is_late, same_network, same_agent, generation, issued_at, expires_at,
+      case when verdict = 'reuse' then pg_notify(${SESSION_ENDED}, concat_ws(' ', user_id, session.id)) end`
+  if (!session || session.verdict === 'refuse') return { outcome: 'refused' }
+  if (session.verdict === 'reuse') return { outcome: 'reuse' }
+  return { outcome: 'renewed', ...signNewest(tokens, claims, session, now), repeat: findRepeat(session) }
+}
+
+/** Signs the newest token of the session of `claims`. */
+function signNewest(tokens: Tokens, { sub, sid }: Claims, session: Row, now: Date) {
+  const newest = tokenClaims({
+    userId: sub,
+    sessionId: sid,
+    generation: session.generation,
+    issuedAt: session.issued_at,
+    expiresAt: session.expires_at,
+  })
+  return { token: tokens.sign(newest), expiresInSeconds: Math.max(0, newest.exp - Math.floor(now.getTime() / 1000)) }
+}
+
+function findRepeat(session: Row): Repeat | undefined {
+  return session.is_late ? { sameNetwork: session.same_network, sameAgent: session.same_agent } : undefined
+}
