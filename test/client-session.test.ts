@@ -71,6 +71,44 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.equal(await one.client.signedIn(), true)
     })
 
+    test('if another tab holds the refresh lock, a call waits at most 5 s, and then refreshes without the lock', async t => {
+      const { storage, email } = await signIn()
+      const name = `courtside-refresh ${url}`
+      let release = () => {}
+      const held = new Promise<void>(resolve => {
+        release = resolve
+      })
+      t.after(release)
+      await new Promise<void>(resolve => {
+        void navigator.locks.request(name, () => {
+          resolve()
+          return held
+        })
+      })
+      const { client, refreshes } = recordRequests({ url, storage })
+      h.clock.advance(HOUR_MS + 1000)
+      const startedAt = performance.now()
+      assert.equal((await client.me()).email, email)
+      assert.equal(refreshes(), 1)
+      // A request of the other tab may take 30 s, so a call that waited for it would take longer.
+      assert.ok(performance.now() - startedAt < 20_000)
+    })
+
+    const refuse = () => Promise.reject(new DOMException('Access is denied.', 'SecurityError'))
+    for (const [fault, locks] of [
+      ['refuses the lock', { request: refuse }],
+      ['has locks without methods', {}],
+    ] as const) {
+      test(`if the browser ${fault}, a call refreshes the token without the lock`, async t => {
+        t.mock.method(globalThis, 'navigator', () => ({ locks }), { getter: true })
+        const { storage, email } = await signIn()
+        const { client, refreshes } = recordRequests({ url, storage })
+        h.clock.advance(HOUR_MS + 1000)
+        assert.equal((await client.me()).email, email)
+        assert.equal(refreshes(), 1)
+      })
+    }
+
     test('if a call gets a 401 even after a refresh, the client throws the error and does not refresh twice', async () => {
       const { storage } = await signIn()
       const server = await startServer((request, response) => {

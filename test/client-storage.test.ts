@@ -61,6 +61,64 @@ describe('the storages of the client', { timeout: 60_000 }, () => {
     return checkBothKeys(localStorageStorage())
   })
 
+  const failing = (fault: string, overrides: object): [string, object] => [fault, overrides]
+  const quota = () => {
+    throw new DOMException('The quota has been exceeded.', 'QuotaExceededError')
+  }
+  const faults = [
+    failing('is full', { setItem: quota }),
+    failing('throws on every use', { getItem: quota, setItem: quota, removeItem: quota }),
+    failing('drops every value without an error', { setItem: () => {} }),
+    failing('has no methods, as on some servers', { getItem: undefined, setItem: undefined, removeItem: undefined }),
+  ]
+  for (const [fault, overrides] of faults) {
+    test(`localStorageStorage keeps the tokens in memory if localStorage ${fault}`, async t => {
+      const items = new Map([['courtside.token', 'old']])
+      installPage(t, () => ({
+        getItem: (key: string) => items.get(key) ?? null,
+        removeItem: (key: string) => void items.delete(key),
+        ...overrides,
+      }))
+      const storage = localStorageStorage()
+      await storage.set('token', null)
+      await checkBothKeys(storage)
+      if (fault === 'is full') assert.equal(items.has('courtside.token'), false, 'the old token must not come back')
+    })
+  }
+
+  test('localStorageStorage can be created and used on a server, which has no events and no localStorage', async () => {
+    const storage = localStorageStorage()
+    storage.onChange!(() => {})()
+    await checkBothKeys(storage)
+  })
+
+  test('if a storage throws, a right code signs the user in, and the session lasts as long as the client', async () => {
+    const fail = async () => {
+      throw new Error('the keychain is locked')
+    }
+    const storages: TokenStorage[] = [
+      { get: fail, set: fail },
+      { get: () => null, set: fail },
+      { get: fail, set: () => {} },
+      { ...memoryStorage(), onChange: () => assert.fail('no events') },
+    ]
+    for (const storage of storages) {
+      let token: string | null = null
+      const client = new Courtside({
+        storage,
+        fetch: async (_, init) => {
+          token = new Headers(init?.headers).get('authorization')
+          return Response.json({ access_token: 'a.b.c', is_new_user: false, data: { id: 1 } })
+        },
+      })
+      client.onSignedOut(() => assert.fail('the session has not ended'))
+      await client.verifyOtp({ email: 'a@example.com', code: '1234' })
+      assert.equal(await client.signedIn(), true)
+      await client.me()
+      assert.equal(token, 'Bearer a.b.c')
+    }
+  })
+
   test('localStorageStorage reports that another tab changed the token, and ignores changes of other items', async t => {
     const { sendChange } = installPage(t)
     let changes = 0

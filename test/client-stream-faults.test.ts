@@ -1,88 +1,7 @@
 import assert from 'node:assert/strict'
-import type { ServerResponse } from 'node:http'
-import { describe, type TestContext, test } from 'node:test'
-import { watch } from '../client/dist/watch.js'
-import type { NotificationSource, Timing } from '../client/dist/watch-types.js'
-import { createQueue, startServer } from './support/client.ts'
-
-const TIMING: Timing = {
-  headMs: 60_000,
-  idleMs: 60_000,
-  minStreamMs: 60_000,
-  maxFailures: 3,
-  pollMs: 1,
-  maxPolls: 1_000_000,
-  baseMs: 1,
-  maxMs: 5,
-}
-
-type Page = Awaited<ReturnType<NotificationSource['fetchNewest']>>
-
-function createPage(ids: number[], { unread = 0, per_page = 3 } = {}): Page {
-  const data = ids.map(id => ({ id }) as Page['data'][number])
-  return { data, meta: { current_page: 1, last_page: 1, per_page, total: ids.length, unread_count: unread } }
-}
-
-type Options = {
-  timing?: Partial<Timing>
-  /** Answers a stream request. `nth` is 1 for the first request. */
-  stream?: (response: ServerResponse, nth: number) => void
-  openStream?: NotificationSource['openStream']
-  fetchNewest?: () => Promise<Page>
-}
-
-/**
- * Starts a watch and records the calls of its listeners in `calls`. A call of `onState` is recorded as the state. Any
- * other call is recorded as a name and a value, such as `unread 2`.
- */
-async function startWatch(
-  t: TestContext,
-  { timing, stream, openStream, fetchNewest = async () => createPage([]) }: Options,
-) {
-  let opened = 0
-  let served = 0
-  const server = await startServer((_, response) => {
-    served += 1
-    stream?.(response, served)
-  })
-  const { push, next, items: calls } = createQueue<string>()
-  const source: NotificationSource = {
-    canStream: true,
-    signedIn: async () => true,
-    onSignedOut: () => () => {},
-    openStream(signal) {
-      opened += 1
-      return openStream?.(signal) ?? fetch(server.url, { signal })
-    },
-    fetchNewest,
-  }
-  const watcher = {
-    onSync: (sync: unknown) => push(`sync ${JSON.stringify(sync)}`),
-    onNotification: ({ id }: { id: number }) => push(`notification ${id}`),
-    onUnreadCount: (count: number) => push(`unread ${count}`),
-    onState: push,
-  }
-  const stop = watch(source, watcher, { ...TIMING, ...timing })
-  t.after(() => {
-    stop()
-    return server.close()
-  })
-  return {
-    calls,
-    stop,
-    opened: () => opened,
-    async until(wanted: string) {
-      // If the wanted call never comes, `next` waits until the suite times out.
-      while ((await next()) !== wanted);
-    },
-  }
-}
-
-const SYNC = 'event: sync\ndata: {"unread_count":2,"latest_id":7}\n\n'
-
-function writeHead(response: ServerResponse): ServerResponse {
-  return response.writeHead(200, { 'content-type': 'text/event-stream' })
-}
+import { describe, test } from 'node:test'
+import { createQueue } from './support/client.ts'
+import { createPage, type Page, SYNC, startWatch, writeHead } from './support/watch.ts'
 
 describe('a watch whose stream fails', { timeout: 60_000 }, () => {
   test('if a stream is silent for too long, the watch opens another stream', async t => {
@@ -98,7 +17,11 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
   })
 
   test('if three stream requests get no response headers, the watch polls', async t => {
-    const w = await startWatch(t, { timing: { headMs: 20 }, fetchNewest: async () => createPage([7], { unread: 1 }) })
+    const w = await startWatch(t, {
+      timing: { headMs: 20 },
+      stream: () => {},
+      fetchNewest: async () => createPage([7], { unread: 1 }),
+    })
     await w.until('polling')
     await w.until('sync {"unread_count":1,"latest_id":7}')
     assert.equal(w.opened(), 3)

@@ -1,3 +1,5 @@
+import { onAbort } from './abort.ts'
+
 export type Backoff = { baseMs: number; maxMs: number }
 
 /**
@@ -17,16 +19,14 @@ export function computeBackoffMs(
 }
 
 /** Waits until the time has passed or the signal is aborted. The returned promise never rejects. */
-export function wait(milliseconds: number, signal?: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    if (signal?.aborted) return resolve()
-    const done = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', done)
-      resolve()
-    }
+export async function wait(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let removeListener = () => {}
+  await new Promise<void>(resolve => {
     // With a delay of more than 2 ** 31 - 1 ms, `setTimeout` would fire at once.
-    const timer = setTimeout(done, Math.min(milliseconds, 2 ** 31 - 1))
-    signal?.addEventListener('abort', done)
+    timer = setTimeout(resolve, Math.min(milliseconds, 2 ** 31 - 1))
+    removeListener = onAbort(signal, resolve)
   })
+  clearTimeout(timer)
+  removeListener()
 }

@@ -12,7 +12,21 @@ export type CourtsideOptions = {
   storage?: TokenStorage
   /** The language of messages, `fr` or `en`. The default is the browser's language. */
   language?: string
+  /** The function that sends the requests. The default is the global `fetch`. */
   fetch?: typeof fetch
+  /**
+   * Whether `fetch` returns an answer before the body is complete, so that `watch` can open a stream. The default is
+   * `false` in React Native and `true` elsewhere. Set it to `true` if you pass a `fetch` that can stream there.
+   */
+  stream?: boolean
+}
+
+/**
+ * The function `fetch` of React Native resolves only when the answer is complete. A stream stays open for a long time,
+ * so the app would receive no event until the stream ends.
+ */
+function canStream(): boolean {
+  return globalThis.navigator?.product !== 'ReactNative'
 }
 
 /**
@@ -22,9 +36,9 @@ export class Courtside {
   readonly notifications: Notifications
   readonly #session: Session
 
-  constructor({ url = '', storage = memoryStorage(), language, fetch }: CourtsideOptions = {}) {
+  constructor({ url = '', storage = memoryStorage(), language, fetch, stream = canStream() }: CourtsideOptions = {}) {
     this.#session = new Session(createTransport({ url, language, fetch }), storage)
-    this.notifications = new Notifications(this.#session)
+    this.notifications = new Notifications(this.#session, stream)
   }
 
   /**

@@ -1,3 +1,4 @@
+import { onAbort } from './abort.ts'
 import type { Error as ErrorAnswer } from './api.ts'
 import { CourtsideError, createClientError } from './error.ts'
 
@@ -67,8 +68,7 @@ export async function sendForJson<T>(transport: Transport, request: Request): Pr
   const limit = new AbortController()
   const abort = () => limit.abort()
   const timer = setTimeout(abort, TIMEOUT_MS)
-  if (signal?.aborted) abort()
-  signal?.addEventListener('abort', abort)
+  const removeListener = onAbort(signal, abort)
   try {
     const response = await send(transport, { ...request, signal: limit.signal })
     const text = await response.text().catch(cause => {
@@ -81,7 +81,7 @@ export async function sendForJson<T>(transport: Transport, request: Request): Pr
     }
   } finally {
     clearTimeout(timer)
-    signal?.removeEventListener('abort', abort)
+    removeListener()
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Message, Notification } from './api.ts'
 import type { NotificationPage, PageQuery } from './endpoints.ts'
 import type { Session } from './session.ts'
-import { watch } from './watch.ts'
+import { SharedWatch } from './shared-watch.ts'
 import type { Watcher } from './watch-types.ts'
 
 /** The service accepts at most 100 ids in one read-all request. */
@@ -10,9 +10,19 @@ const MAX_IDS_PER_REQUEST = 100
 /** The notifications of the signed-in user. If a request fails, the method throws CourtsideError. */
 export class Notifications {
   readonly #session: Session
+  readonly #watch: SharedWatch
 
-  constructor(session: Session) {
+  /** @param canStream whether `fetch` returns an answer before its body is complete */
+  constructor(session: Session, canStream: boolean) {
     this.#session = session
+    this.#watch = new SharedWatch({
+      canStream,
+      signedIn: async () => (await session.token()) !== null,
+      onSignedOut: listener => session.onSignedOut(listener),
+      openStream: signal => session.open('/api/v1/notifications/stream', signal),
+      fetchNewest: signal => session.call('GET /api/v1/notifications', { query: {} }, signal),
+      sharedName: () => session.sharedName(),
+    })
   }
 
   /** Returns one page of notifications, newest first. A query may contain `before_id` or `page`, but not both. */
@@ -69,22 +79,11 @@ export class Notifications {
   /**
    * Starts a watch, which reports each change of the inbox to the watcher. The watch ends when the caller stops it or
    * when the session ends. The watch opens a stream of server-sent events. If no stream is possible, the watch polls
-   * the list. This method never throws. The listener `onState` receives the state of the watch.
+   * the list. All watches of a client share one stream. Tabs that share a session also share one stream, if the browser
+   * has Web Locks. This method never throws. The listener `onState` receives the state of the watch.
    * @returns a function that stops the watch
    */
   watch(watcher: Watcher): () => void {
-    const session = this.#session
-    return watch(
-      {
-        // The function `fetch` of React Native resolves only when the answer is complete. A stream stays open for a
-        // long time, so the app would receive no event until the stream ends.
-        canStream: globalThis.navigator?.product !== 'ReactNative',
-        signedIn: async () => (await session.token()) !== null,
-        onSignedOut: listener => session.onSignedOut(listener),
-        openStream: signal => session.open('/api/v1/notifications/stream', signal),
-        fetchNewest: () => this.list(),
-      },
-      watcher,
-    )
+    return this.#watch.watch(watcher)
   }
 }

@@ -16,18 +16,19 @@ export async function poll({ source, timing, notifier, signal, pause }: Watch): 
     if (source.canStream && polls >= timing.maxPolls) return
     let retryAfter: number | undefined
     try {
-      const page = await source.fetchNewest()
-      if (source.canStream && failures > 0) return
+      const page = await source.fetchNewest(signal)
+      if (signal.aborted || (source.canStream && failures > 0)) return
       failures = 0
       notifier.setState('polling')
       notifyChanges(previous, page, notifier)
       previous = page
     } catch (error) {
+      if (signal.aborted) return
       failures += 1
       if (error instanceof CourtsideError) retryAfter = error.retryAfter
       notifier.setState('waiting')
     }
-    await pause(failures > 0 ? computeBackoffMs(failures, timing, retryAfter) : timing.pollMs)
+    await pause(failures > 0 ? computeBackoffMs(failures, timing, retryAfter) : timing.pollMs, retryAfter)
   }
 }
 

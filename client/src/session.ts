@@ -4,7 +4,8 @@ import type { Answer, Endpoint, Input } from './endpoints.ts'
 import { CourtsideError } from './error.ts'
 import { type JsonAnswer, type Request, send, sendForJson, type Transport } from './http.ts'
 import { callListener } from './listener.ts'
-import type { TokenStorage } from './storage.ts'
+import { withLock } from './lock.ts'
+import { type TokenStorage, toReliable } from './storage.ts'
 
 /** Manages the tokens and sends the requests of the client. */
 export class Session {
@@ -20,9 +21,9 @@ export class Session {
 
   constructor(transport: Transport, storage: TokenStorage) {
     this.#transport = transport
-    this.#storage = storage
+    this.#storage = toReliable(storage)
     const checkToken = () => void this.token().catch(() => {})
-    storage.onChange?.(checkToken)
+    this.#storage.onChange?.(checkToken)
     checkToken()
   }
 
@@ -62,12 +63,13 @@ export class Session {
 
   /**
    * Calls an endpoint that requires a signed-in user.
+   * @param signal if this signal is aborted, the call fails with the error code `network`
    * @returns the body of the answer
    * @throws CourtsideError
    */
-  call<E extends Endpoint>(endpoint: E, input: Input<E>): Promise<Answer<E>> {
+  call<E extends Endpoint>(endpoint: E, input: Input<E>, signal?: AbortSignal): Promise<Answer<E>> {
     return this.#withToken(async token => {
-      const request = { ...createRequest(endpoint, input), token }
+      const request = { ...createRequest(endpoint, input), token, signal }
       return (await sendForJson<Answer<E>>(this.#transport, request)).body
     })
   }
@@ -118,25 +120,19 @@ export class Session {
   async renew(stale: string): Promise<string | null> {
     const current = await this.token()
     if (current !== stale) return current
-    this.#pendingRefresh ??= this.#withRefreshLock(hasWaited => this.#refresh(stale, hasWaited)).finally(() => {
+    this.#pendingRefresh ??= withLock(`courtside-refresh ${this.#transport.url}`, hasWaited =>
+      this.#refresh(stale, hasWaited),
+    ).finally(() => {
       this.#pendingRefresh = undefined
     })
     return this.#pendingRefresh
   }
 
-  /**
-   * Lets only one tab refresh at a time, if the browser has Web Locks. Without Web Locks, two tabs may refresh at the
-   * same time. The service then accepts both refreshes.
-   * @param work is called with true if this tab had to wait for another tab
-   */
-  async #withRefreshLock<T>(work: (hasWaited: boolean) => Promise<T>): Promise<T> {
-    const locks = globalThis.navigator?.locks
-    if (!locks) return work(false)
-    const name = `courtside-refresh ${this.#transport.url}`
-    const first = await locks.request(name, { ifAvailable: true }, async lock =>
-      lock ? { result: await work(false) } : undefined,
-    )
-    return first ? first.result : locks.request(name, () => work(true))
+  /** Returns a name for the service and the session, or undefined if the token does not contain a session. */
+  async sharedName(): Promise<string | undefined> {
+    const token = await this.token()
+    const { sid } = token === null ? {} : readClaims(token)
+    return sid === undefined ? undefined : `courtside-watch ${this.#transport.url} ${sid}`
   }
 
   async #refresh(stale: string, hasWaited: boolean): Promise<string | null> {
@@ -181,14 +177,15 @@ function isUnauthenticated(error: unknown): boolean {
 
 /** Returns whether two tokens belong to the same user. Returns true if one of the tokens is unreadable. */
 function isSameUser(token: string, other: string): boolean {
-  const [subject, otherSubject] = [readSubject(token), readSubject(other)]
+  const [subject, otherSubject] = [readClaims(token).sub, readClaims(other).sub]
   return subject === undefined || otherSubject === undefined || subject === otherSubject
 }
 
-function readSubject(token: string): unknown {
+/** Returns the claims of a token, or an empty object if the token is unreadable. */
+function readClaims(token: string): { sub?: unknown; sid?: unknown } {
   try {
-    return JSON.parse(atob(token.split('.')[1]!.replaceAll('-', '+').replaceAll('_', '/'))).sub
+    return JSON.parse(atob(token.split('.')[1]!.replaceAll('-', '+').replaceAll('_', '/'))) ?? {}
   } catch {
-    return undefined
+    return {}
   }
 }

@@ -30,22 +30,65 @@ export function memoryStorage(): TokenStorage {
 }
 
 /**
+ * Wraps a storage so that its failures end no sign-in. If the storage refuses a value, memory keeps the value. If the
+ * storage cannot be read, the returned storage answers with the last known value.
+ */
+export function toReliable(storage: TokenStorage): TokenStorage {
+  const known = new Map<TokenKey, string | null>()
+  /** The keys whose values only memory has, because the storage has refused them. */
+  const refused = new Set<TokenKey>()
+  return {
+    async get(key) {
+      try {
+        if (!refused.has(key)) known.set(key, (await storage.get(key)) ?? null)
+      } catch {}
+      return known.get(key) ?? null
+    },
+    async set(key, value) {
+      known.set(key, value)
+      refused.add(key)
+      try {
+        await storage.set(key, value)
+        if (known.get(key) === value) refused.delete(key)
+      } catch {}
+    },
+    onChange(listener) {
+      try {
+        return (
+          storage.onChange?.(() => {
+            // Another tab has changed the storage, so its value is newer than the value in memory.
+            refused.clear()
+            listener()
+          }) ?? (() => {})
+        )
+      } catch {
+        return () => {}
+      }
+    },
+  }
+}
+
+/**
  * Creates a storage in the browser's localStorage. All tabs of an origin share one session, and the session survives a
- * restart of the browser. If localStorage does not exist or the user has disabled it, this function returns a storage
- * in memory.
+ * restart of the browser. If localStorage does not exist, is full, or throws because the user has disabled it, memory
+ * keeps the tokens.
  * @param prefix the text at the start of the names of both tokens in localStorage
  */
 export function localStorageStorage(prefix = 'courtside.'): TokenStorage {
-  let local: Storage | undefined
-  try {
-    // If the user has disabled localStorage, the access to the property `localStorage` throws.
-    local = globalThis.localStorage
-  } catch {}
-  if (!local) return memoryStorage()
-  const storage = local
-  return {
-    get: key => storage.getItem(prefix + key),
-    set: (key, value) => (value === null ? storage.removeItem(prefix + key) : storage.setItem(prefix + key, value)),
+  // On a server or in a private window, the access to `localStorage` or each of its methods may throw or do nothing. So
+  // nothing is looked up in advance.
+  return toReliable({
+    get: key => globalThis.localStorage.getItem(prefix + key),
+    set(key, value) {
+      const storage = globalThis.localStorage
+      try {
+        if (value !== null) storage.setItem(prefix + key, value)
+      } catch {}
+      // A full storage refuses the new value, and some storages drop it without an error. The old value must not come
+      // back after a reload.
+      if (value === null || storage.getItem(prefix + key) !== value) storage.removeItem(prefix + key)
+      if (storage.getItem(prefix + key) !== value) throw new Error('localStorage has refused the value')
+    },
     onChange(listener) {
       const onStorage = ({ key }: StorageEvent) => {
         if (key === null || key === `${prefix}token`) listener()
@@ -53,5 +96,5 @@ export function localStorageStorage(prefix = 'courtside.'): TokenStorage {
       globalThis.addEventListener('storage', onStorage)
       return () => globalThis.removeEventListener('storage', onStorage)
     },
-  }
+  })
 }

@@ -3,8 +3,8 @@ import type { NotificationPage } from './endpoints.ts'
 
 /**
  * The state of the inbox after the start of a watch or after a gap in the stream. `latest_id` is the id of the latest
- * notification, or null if the inbox is empty. If the app does not have the notification with this id, the app must
- * fetch the list.
+ * notification, or null if the inbox is empty. Fetch the list after every sync. A lower id may be committed after a
+ * higher one, so `latest_id` alone does not show whether a notification is missing.
  */
 export type Sync = { unread_count: number; latest_id: number | null }
 
@@ -29,6 +29,9 @@ export type Watcher = {
   signal?: AbortSignal
 }
 
+/** What a watch has last reported. */
+export type Snapshot = { state?: WatchState | undefined; sync?: Sync | undefined }
+
 /** Calls the listeners of one watcher. */
 export type WatcherNotifier = {
   state(): WatchState | undefined
@@ -44,7 +47,12 @@ export type NotificationSource = {
   signedIn(): Promise<boolean>
   onSignedOut(listener: () => void): () => void
   openStream(signal: AbortSignal): Promise<Response>
-  fetchNewest(): Promise<NotificationPage>
+  fetchNewest(signal: AbortSignal): Promise<NotificationPage>
+  /**
+   * Returns a name for the service and the session. Tabs in which this name is the same share one stream. Returns
+   * undefined if the tab must open its own stream.
+   */
+  sharedName?(): Promise<string | undefined>
 }
 
 export type Timing = {
@@ -57,6 +65,8 @@ export type Timing = {
   idleMs: number
   /** The minimum duration of a stream. A shorter stream counts as a failure. */
   minStreamMs: number
+  /** A look leaves a stream as it is if the stream was opened less than this time ago. */
+  minLookMs: number
   /** After this number of consecutive failures, the watch stops opening streams and polls the list. */
   maxFailures: number
   pollMs: number
@@ -70,13 +80,16 @@ export type Timing = {
   maxMs: number
 }
 
-/** One running watch. */
+/** One running watch, which all watchers of a client share. */
 export type Watch = {
   source: NotificationSource
   timing: Timing
   notifier: WatcherNotifier
   /** This signal is aborted when the watch stops. */
   signal: AbortSignal
-  /** Waits until the time has passed, the device is online again or the watch stops. */
-  pause: (milliseconds: number) => Promise<void>
+  /**
+   * Waits until the time has passed, the page wakes up or the watch stops.
+   * @param retryAfter if the service has asked for the wait, the page cannot end it
+   */
+  pause: (milliseconds: number, retryAfter?: number) => Promise<void>
 }
