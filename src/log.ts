@@ -1,5 +1,6 @@
-import { destination, type Logger, type LoggerOptions, pino } from 'pino'
+import { type Logger, type LoggerOptions, pino } from 'pino'
 import type { Config } from './config.ts'
+import { LogWriter } from './log-writer.ts'
 
 /**
  * Returns the options that every log uses. We never log requests, HTTP headers or bodies, so the options need no
@@ -24,16 +25,19 @@ export function logOptions(level: Config['logLevel']): LoggerOptions {
 
 /**
  * Creates the log of a process. The log consists of JSON lines. If stdout is a terminal, the log has a readable format
- * instead.
+ * instead. A log that cannot be written never blocks the process.
  */
 export async function createLog(level: Config['logLevel']): Promise<Logger> {
-  const options = logOptions(level)
-  // Pino writes the lines in batches, at most 100 ms late. The batches save a system call for most lines. At exit, pino
-  // writes the remaining lines.
-  if (!process.stdout.isTTY)
-    return pino(options, destination({ fd: 1, sync: false, minLength: 12_288, periodicFlush: 100 }))
-  const { default: pretty } = await import('pino-pretty')
-  return pino(options, pretty({ colorize: true, ignore: 'reqId', singleLine: true }))
+  const writer = new LogWriter(1, dropped => log.warn({ dropped }, 'log lines were dropped'))
+  const log = pino(logOptions(level), process.stdout.isTTY ? await prettyLines(writer) : writer)
+  process.on('exit', () => writer.writeRest())
+  return log
+}
+
+async function prettyLines(writer: LogWriter): Promise<{ write(line: string): void }> {
+  const { prettyFactory } = await import('pino-pretty')
+  const format = prettyFactory({ colorize: true, ignore: 'reqId', singleLine: true })
+  return { write: line => writer.write(format(line)) }
 }
 
 /** The parts of an error that may be logged. */

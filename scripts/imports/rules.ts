@@ -16,7 +16,8 @@ const LEVELS = [
   ['context'],
   [
     ...['http', 'db', 'embedded', 'mail', 'limits', 'delivery', 'jobs', 'metrics'],
-    ...['audit', 'config', 'errors', 'ip-address', 'keys', 'language', 'log', 'loopback', 'secrets', 'settings'],
+    ...['audit', 'config', 'errors', 'ip-address', 'keys', 'language'],
+    ...['log', 'log-writer', 'loopback', 'secrets', 'settings'],
   ],
 ]
 const FEATURES = LEVELS[4]!

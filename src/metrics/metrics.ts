@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import type { Gauge, Registry } from 'prom-client'
 import type { PoolStats } from '../db/pipeline.ts'
 import type { Code } from '../errors.ts'
+import { countDroppedLines } from '../log-writer.ts'
 
 /**
  * The functions with which a process counts answers, codes, events and other things. These functions hide the metrics
@@ -133,6 +134,15 @@ function register(client: typeof import('prom-client'), registry: Registry) {
       LATE_SECONDS,
     ),
     streams: gauge('streams_open', 'Open notification streams'),
+    droppedLogLines: new client.Counter({
+      name: 'courtside_log_lines_dropped_total',
+      help: 'Log lines that were dropped because they could not be written',
+      registers,
+      collect() {
+        this.reset()
+        this.inc(countDroppedLines())
+      },
+    }),
     pool: gauge('pool_connections', 'Database connections by state; the state `waiting` counts waiting statements', [
       'pool',
       'state',
