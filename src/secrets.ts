@@ -1,10 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { findWeakness } from './weak-secrets.ts'
 
-/** Returns a new secret: 32 random bytes as base64url. */
+/** Returns a new secret: 32 random bytes as base64url. The settings accept it, whatever the random bytes are. */
 export function newSecret(): string {
-  return randomBytes(32).toString('base64url')
+  for (;;) {
+    const secret = randomBytes(32).toString('base64url')
+    if (findWeakness(secret) === undefined) return secret
+  }
 }
 
 /**
@@ -25,5 +29,7 @@ export async function loadOrCreateSecret(dataDir: string, name: string): Promise
   const secret = (await readFile(path, 'utf8')).trim()
   if (secret.length < 32)
     throw new Error(`${path} contains no secret. Delete the file. The next startup creates a new secret.`)
+  const weakness = findWeakness(secret)
+  if (weakness) throw new Error(`${path} ${weakness}. Delete the file. The next startup creates a new secret.`)
   return { secret, path }
 }

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { parsePostgresUrl } from './db/postgres-url.ts'
 import { isWiderThanOneOrganization } from './ip-address.ts'
+import { findWeakness } from './weak-secrets.ts'
 
 /**
  * A length of time, either in calendar days or in milliseconds. When daylight saving time begins or ends, a calendar
@@ -181,9 +182,8 @@ function cidr(value: string): string {
 function secret(minBytes: number): (value: string) => string {
   return value => {
     if (Buffer.byteLength(value) < minBytes) throw new Error(`must be at least ${minBytes} bytes`)
-    if (/change.?me|your.?(256|secret|key)|example|placeholder|password/i.test(value) || new Set(value).size < 8) {
-      throw new Error('is a placeholder; `npm run courtside -- secret` prints a new secret')
-    }
+    const weakness = findWeakness(value)
+    if (weakness) throw new Error(`${weakness}; \`npm run courtside -- secret\` prints a new secret`)
     return value
   }
 }

@@ -18,6 +18,7 @@ const LEVELS = [
     ...['http', 'db', 'embedded', 'mail', 'limits', 'delivery', 'jobs', 'metrics'],
     ...['audit', 'config', 'errors', 'ip-address', 'keys', 'language'],
     ...['log', 'log-writer', 'loopback', 'secrets', 'settings'],
+    ...['weak-secrets'],
   ],
 ]
 const FEATURES = LEVELS[4]!

@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+// Each word makes a text readable, and a random secret contains none of them by chance. `WORDS` match in lower case, in
+// upper case and with a capital first letter. Eight letters are so unlikely in a random text that `LONG_WORDS` match in
+// any mixture of cases.
+const WORDS =
+  'secret change replace example sample default string insert unsafe secreto exemple geheim jwt_key hmac-key'
+const LONG_WORDS = [
+  ...'password passwort passphrase placeholder characters changeme development production openssl insecure'.split(' '),
+  ...'jwtsecret secretkey supersafe motdepasse remplacez courtside generate dontcare qwertyuiop'.split(' '),
+]
+
+/** The digits and signs that people write instead of a letter, as in "S3cr3t" and "p@$$w0rd". */
+const LOOKALIKES: Record<string, string> = { a: '4@', e: '3', i: '1', o: '0', s: '5$', t: '7' }
+
+const WORD_PATTERNS = [
+  ...WORDS.split(' ')
+    .flatMap(word => [word, word.toUpperCase(), word[0]!.toUpperCase() + word.slice(1)])
+    .map(word => new RegExp(spell(word))),
+  new RegExp(LONG_WORDS.map(spell).join('|'), 'i'),
+  /your.?(?:256|secret|key|own|hmac|jwt)/i,
+]
+
+// Sequences that people type instead of random characters: digits, the alphabet, and the rows and columns of keyboards.
+const SEQUENCES = [
+  '01234567890123456789',
+  'abcdefghijklmnopqrstuvwxyz',
+  'qwertyuiop',
+  'azertyuiop',
+  'asdfghjkl',
+  'zxcvbnm',
+  '1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik',
+]
+const MIN_RUN = 4
+
+/** The SHA-256 digests of published secrets, cut to 8 bytes. A line of the file is one digest in base64url. */
+const PUBLISHED = new URL('./published-secrets.txt', import.meta.url)
+const DIGEST_BYTES = 8
+
+let published: Set<string> | undefined
+
+/**
+ * Returns why a secret is easy to guess: it is published, or it is a text that a person wrote, such as the placeholder
+ * of an example. Returns undefined for a secret that may be random. A secret of random bytes in hexadecimal or base64
+ * passes; the chance of a refusal by accident is below one in a million.
+ */
+export function findWeakness(secret: string): string | undefined {
+  const weakness = findPattern(secret)
+  if (weakness) return weakness
+  const decoded = decodeText(secret)
+  if (decoded !== undefined && findPattern(decoded)) return 'is an encoded placeholder'
+  return isPublished(secret) ? 'is published on the internet' : undefined
+}
+
+function findPattern(text: string): string | undefined {
+  if (/\s|\p{Cc}/u.test(text)) return 'contains blanks'
+  if (/<[^>]*>|\$\{|\{\{/.test(text)) return 'is a placeholder in brackets'
+  if (isRepetition(text)) return 'repeats itself'
+  if (countInRuns(text.toLowerCase()) > text.length / 2) return 'is a sequence, not random'
+  if (WORD_PATTERNS.some(pattern => pattern.test(text))) return 'is a placeholder'
+  return undefined
+}
+
+/** Returns the pattern of a word in which lookalikes may replace letters. */
+function spell(word: string): string {
+  return [...word].map(letter => `[${letter}${LOOKALIKES[letter.toLowerCase()] ?? ''}]`).join('')
+}
+
+/** Returns whether the text has few different characters, or repeats a part of it with few changes. */
+function isRepetition(text: string): boolean {
+  if (new Set(text).size < Math.min(8, text.length / 4)) return true
+  const half = Math.floor(text.length / 2)
+  return Array.from({ length: half }, (_, index) => index + 1).some(period => {
+    const compared = text.length - period
+    let equal = 0
+    for (let index = 0; index < compared; index += 1) if (text[index] === text[index + period]) equal += 1
+    // A short text must repeat exactly, because a random text can agree with itself in a few places by chance.
+    return equal >= (compared < 16 ? compared : compared * 0.75)
+  })
+}
+
+/** Counts the characters in runs of a sequence or of equal characters. A run has at least four characters. */
+function countInRuns(text: string): number {
+  let count = 0
+  for (let index = 0; index < text.length; ) {
+    let length = 1
+    while (index + length < text.length && isRun(text.slice(index, index + length + 1))) length += 1
+    if (length >= MIN_RUN) count += length
+    index += length >= MIN_RUN ? length : 1
+  }
+  return count
+}
+
+function isRun(part: string): boolean {
+  if (new Set(part).size === 1) return true
+  const reversed = [...part].reverse().join('')
+  return SEQUENCES.some(sequence => sequence.includes(part) || sequence.includes(reversed))
+}
+
+/** Returns the text that a secret encodes in hexadecimal or base64, or undefined if it encodes no printable text. */
+function decodeText(secret: string): string | undefined {
+  const hex = /^(?:0x)?((?:[0-9a-f]{2})+)$/i.exec(secret)?.[1]
+  const candidates = [...(hex ? [Buffer.from(hex, 'hex')] : []), Buffer.from(secret, 'base64')]
+  return candidates.map(bytes => bytes.toString('latin1')).find(text => text.length > 8 && /^[\t\n\r -~]*$/.test(text))
+}
+
+function isPublished(secret: string): boolean {
+  // A process reads the file only if the operator has set a secret.
+  published ??= new Set(readFileSync(PUBLISHED, 'utf8').split('\n'))
+  return published.has(digestOf(secret))
+}
+
+/** Returns the digest of a secret in the list of published secrets. Upper and lower case count as equal. */
+function digestOf(secret: string): string {
+  return createHash('sha256').update(secret.toLowerCase()).digest().subarray(0, DIGEST_BYTES).toString('base64url')
+}

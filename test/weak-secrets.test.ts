@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { ConfigError, readConfig } from '../src/config.ts'
+import { newSecret } from '../src/secrets.ts'
+import { findWeakness } from '../src/weak-secrets.ts'
+
+const GOOD = {
+  DATABASE_URL: 'postgres://db.example/courtside',
+  SMTP_URL: 'smtp://mail.example',
+  JWT_SECRET: 'kuC4vBnmNwzIEYxX0mVQJ1y7s2dGgqLh',
+  INTAKE_KEYS: 'Zt8RkPp3aWvYxq1LmN7oBc5dEf9gHiJk',
+}
+
+function readFaults(env: Record<string, string>): string[] {
+  try {
+    readConfig({ ...GOOD, ...env })
+    return []
+  } catch (error) {
+    assert.ok(error instanceof ConfigError)
+    return error.faults
+  }
+}
+
+// The secrets of at least 32 bytes in the public list of jwt_tool (ticarpi/jwt_tool, jwt-common.txt).
+const JWT_TOOL = [
+  '012345678901234567890123456789XY',
+  '12345678901234567890123456789012',
+  '61306132616264382D363136322D343163332D383364362D316366353539623436616663',
+  '61306132616264382d363136322d343163332d383364362d316366353539623436616663',
+  '872e4e50ce9990d8b041330c47c9ddd11bec6b503ae9386a99da8584e9bb12c4',
+  'A43CC200A1BD292682598DA42DAA9FD14589F3D8BF832FFA206BE775259EE1EA',
+  'C2A4EB068AF8ABEF18D80B1689C7D785',
+  'GQDstcKsx0NHjPOuXOYg5MbeJ1XT0uFiwDVvVBrk',
+  'R9MyWaEoyiMYViVWo8Fk4TUGWiSoaW6U1nOqXri8_XU',
+  'Secret key. You can use `mix guardian.gen.secret` to get one',
+  'YoUR sUpEr S3krEt 1337 HMAC kEy HeRE',
+  'a43cc200a1bd292682598da42daa9fd14589f3d8bf832ffa206be775259ee1ea',
+  'c2a4eb068af8abef18d80b1689c7d785',
+  'fe1a1915a379f3be5394b64d14794932',
+  'gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr9C',
+  'my_very_long_and_safe_secret_key',
+]
+
+// Secrets from the same list that are too short.
+const SHORT = [
+  'secret',
+  'your-256-bit-secret',
+  'CL4V3_SUP3R_S3CR3T4',
+  'jwt-secret',
+  'password',
+  'token',
+  '12345',
+  '...',
+]
+
+const PLACEHOLDERS = [
+  'a-string-secret-at-least-256-bits-long',
+  'REPLACE_ME_WITH_A_LONG_RANDOM_STRING',
+  '<openssl rand -base64 32>....................',
+  '<random_string_at_least_32_characters_long>',
+  'abcdefghijklmnopqrstuvwxyz0123456789',
+  'supersecretkeythatshouldbechangedinproduction',
+  'changeme-changeme-changeme-changeme',
+  'your-256-bit-secret-your-256-bit-secret',
+  'a'.repeat(40),
+  'deadbeef'.repeat(8),
+  'x7Kp2mQ9'.repeat(4),
+  `${'x7Kp2mQ9'.repeat(4)}!`,
+  '0123456789abcdef0123456789abcdef',
+  '0123456789ABCDEF0123456789ABCDEF',
+  '9876543210zyxwvutsrqponmlkjihgfedcba',
+  'qwertyuiopasdfghjklzxcvbnm123456',
+  '1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9ol0p',
+  'correct horse battery staple and more',
+  'This_Should_be_32_characters_long',
+  'CL4V3_SUP3R_S3CR3T4_C4TR4L_G4RD3N',
+  'my-sup3r-s3cr3t-k3y-f0r-d3v3l0pm3nt',
+  'Ch4ng3M3-Ch4ng3M3-please-1234567',
+  'pLaCeHoLdEr_for_the_signing_key_1',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable that a deployment script did not replace.
+  '${JWT_SIGNING_KEY_OF_THE_CLUSTER_A}',
+  '{{ vault.courtside.signing_token }}',
+  'courtside-prod-signing-token-2026-11',
+  '0x7365637265747365637265747365637265747365637265747365637265747365',
+  Buffer.from('replace-me-with-something-long-and-random').toString('hex'),
+  Buffer.from('replace-me-with-something-long-and-random').toString('base64'),
+  '$$$$$$$$$$$$$$$$$$$$$$$$$$$$$$$$',
+]
+
+describe('a published secret or a placeholder', () => {
+  for (const secret of [...JWT_TOOL, ...SHORT, ...PLACEHOLDERS]) {
+    test(`JWT_SECRET and INTAKE_KEYS refuse "${secret}"`, () => {
+      for (const name of ['JWT_SECRET', 'INTAKE_KEYS'] as const) {
+        for (const value of [secret, `${GOOD[name]},${secret}`]) {
+          const faults = readFaults({ [name]: value })
+          assert.equal(faults.length, 1)
+          assert.ok(faults[0]!.startsWith(`${name}: `))
+          assert.ok(!faults[0]!.includes(secret) || secret.length < 10)
+        }
+      }
+    })
+  }
+
+  test('METRICS_TOKEN refuses the same secrets', () => {
+    for (const secret of [...JWT_TOOL, ...PLACEHOLDERS, '0123456789abcdef', 'aaaaaaaaaaaaaaaa', 'metrics-secret-1']) {
+      assert.equal(readFaults({ METRICS_TOKEN: secret }).length, 1, secret)
+    }
+    assert.deepEqual(readFaults({ METRICS_TOKEN: 'Qm4tWz7rKx2vNp9s' }), [])
+  })
+})
+
+describe('a random secret', () => {
+  /** Returns pseudo-random bytes that are the same in every run, so a rare refusal cannot make the test flaky. */
+  const repeatable = (count: number, index: number) =>
+    createHash('shake256', { outputLength: count }).update(`weak-secrets.test ${index}`).digest()
+
+  test('of 10,000 random secrets in each usual notation, none is refused', () => {
+    for (let index = 0; index < 10_000; index += 1) {
+      const bytes = repeatable(32, index)
+      const letters = [...bytes].map(byte => String.fromCharCode(97 + (byte % 26))).join('')
+      for (const secret of [
+        bytes.toString('base64'),
+        bytes.toString('base64url'),
+        bytes.toString('hex'),
+        bytes.toString('hex').toUpperCase(),
+        bytes.subarray(0, 16).toString('hex'),
+        bytes.subarray(0, 24).toString('base64'),
+        Buffer.from(bytes.toString('hex')).toString('base64'),
+        letters,
+      ]) {
+        assert.equal(findWeakness(secret), undefined, secret)
+      }
+      // METRICS_TOKEN may have 16 bytes.
+      for (const token of [bytes.subarray(0, 8).toString('hex'), bytes.subarray(0, 12).toString('base64')])
+        assert.equal(findWeakness(token), undefined, token)
+    }
+  })
+
+  test('`courtside secret`, openssl and uuids give secrets that are accepted', () => {
+    for (let round = 0; round < 200; round += 1) {
+      const secrets = [newSecret(), randomBytes(32).toString('hex'), randomUUID()]
+      for (const JWT_SECRET of secrets) assert.deepEqual(readFaults({ JWT_SECRET }), [])
+    }
+    for (const args of [
+      ['-base64', '32'],
+      ['-hex', '32'],
+    ]) {
+      const secret = execFileSync('openssl', ['rand', ...args], { encoding: 'utf8' }).trim()
+      assert.deepEqual(readFaults({ JWT_SECRET: secret, INTAKE_KEYS: secret, METRICS_TOKEN: secret }), [])
+    }
+  })
+})
