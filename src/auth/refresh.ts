@@ -13,26 +13,21 @@ const USEFUL_MS = 5 * 60_000
 const MAX_SUPERSEDED = 8
 
 /** The keyed hashes of the network and of the User-Agent of a client. */
-export type Origin = { network: Buffer | null; agent: Buffer | null }
+export type Origin = { network: Buffer; agent: Buffer }
 
 export type Refreshed =
   /**
-   * `repeat` is set if the request contains a superseded token whose grace period is over, so the client did not
-   * receive the answer to an earlier refresh. `repeat` states whether this request has the same network and the same
-   * User-Agent as the refresh that issued the newest token. Both are null if this refresh is unknown.
+   * `isLate` is true if the request contains a superseded token whose grace period is over. In this case, the client
+   * did not receive the answer to an earlier refresh.
    */
-  | { outcome: 'renewed'; token: string; expiresInSeconds: number; repeat: Repeat | undefined }
+  | { outcome: 'renewed'; token: string; expiresInSeconds: number; isLate: boolean }
   /** The request contains a superseded token that counts as stolen. `refresh` has ended the session. */
   | { outcome: 'reuse' }
   | { outcome: 'refused' }
 
-export type Repeat = { sameNetwork: boolean | null; sameAgent: boolean | null }
-
 type Row = {
   verdict: 'refuse' | 'reuse' | 'renew' | 'repeat'
   is_late: boolean
-  same_network: boolean | null
-  same_agent: boolean | null
   generation: number
   issued_at: Date
   expires_at: Date
@@ -72,16 +67,17 @@ export async function refresh(
         issued_at > case when generation = ${claims.generation}
             then ${new Date(usefulSince)}::timestamptz else ${new Date(usefulSince + GRACE_MS)} end
           or issued_at >= expires_at - make_interval(secs => ${TOKEN_SECONDS}) as is_useful,
-        case when refresh_generation = generation then refresh_network = ${origin.network} end as same_network,
-        case when refresh_generation = generation then refresh_agent = ${origin.agent} end as same_agent
+        -- Never true if a process of the previous version issued the newest token.
+        refresh_generation = generation
+          and refresh_network <> ${origin.network} and refresh_agent <> ${origin.agent} as is_from_elsewhere
       from session
       where id = ${claims.sid} and user_id = ${claims.sub} and ended_at is null and expires_at > ${now}
       for update
     ), current as (
-      select id, is_late, same_network, same_agent,
+      select id, is_late,
         case
           when generation < ${claims.generation} then 'refuse'
-          when is_late and (presented > ${claims.generation} or not (same_network or same_agent)) then 'reuse'
+          when is_late and (presented > ${claims.generation} or is_from_elsewhere) then 'reuse'
           when is_useful and (was_just_given or generation > ${claims.generation}) then 'repeat'
           else 'renew'
         end as verdict
@@ -106,11 +102,11 @@ export async function refresh(
       ended_at = case when verdict = 'reuse' then ${now}::timestamptz end,
       end_reason = case when verdict = 'reuse' then 'reuse' end
     from current where session.id = current.id
-    returning verdict, is_late, same_network, same_agent, generation, issued_at, expires_at,
+    returning verdict, is_late, generation, issued_at, expires_at,
       case when verdict = 'reuse' then pg_notify(${SESSION_ENDED}, concat_ws(' ', user_id, session.id)) end`
   if (!session || session.verdict === 'refuse') return { outcome: 'refused' }
   if (session.verdict === 'reuse') return { outcome: 'reuse' }
-  return { outcome: 'renewed', ...signNewest(tokens, claims, session, now), repeat: findRepeat(session) }
+  return { outcome: 'renewed', ...signNewest(tokens, claims, session, now), isLate: session.is_late }
 }
 
 /** Signs the newest token of the session of `claims`. */
@@ -123,8 +119,4 @@ function signNewest(tokens: Tokens, { sub, sid }: Claims, session: Row, now: Dat
     expiresAt: session.expires_at,
   })
   return { token: tokens.sign(newest), expiresInSeconds: Math.max(0, newest.exp - Math.floor(now.getTime() / 1000)) }
-}
-
-function findRepeat(session: Row): Repeat | undefined {
-  return session.is_late ? { sameNetwork: session.same_network, sameAgent: session.same_agent } : undefined
 }

@@ -1,18 +1,17 @@
 import { audit } from '../audit.ts'
 import type { Context } from '../context.ts'
-import { invalid, unauthenticated } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import { Message } from '../http/message.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
 import { preferredLanguage, requestedLanguage } from '../language.ts'
 import { throttle } from '../limits/throttle.ts'
 import { readCredentials, readEmail } from './credentials.ts'
-import { bearer, requireClaims } from './guard.ts'
+import { bearer } from './guard.ts'
 import type { Tokens } from './jwt.ts'
-import { refresh } from './refresh.ts'
-import { Code, CodeSent, CredentialsRequest, OtpVerification, RefreshResult, TokenResult } from './schema.ts'
+import { Code, CodeSent, CredentialsRequest, OtpVerification, TokenResult } from './schema.ts'
 import type { SessionCache } from './session-cache.ts'
-import * as sessions from './sessions.ts'
+import { sessionRoutes } from './session-routes.ts'
 import { createSignIn, type SignIn } from './sign-in.ts'
 
 type Dependencies = Pick<Context, 'sql' | 'now' | 'config' | 'metrics'> & {
@@ -95,47 +94,6 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
   })
 }
 
-function sessionRoutes(app: App, { sql, now, tokens, cache }: Dependencies): void {
-  app.route({
-    method: 'POST',
-    url: '/api/v1/auth/refresh',
-    // This route accepts expired tokens, which the guard for users would refuse. `refresh` checks the session.
-    config: { access: 'public' },
-    schema: {
-      tags: ['Auth'],
-      operationId: 'refreshToken',
-      summary: 'Renew the access token, even after it has expired, until 7 days after the sign-in',
-      security: [{ bearer: [] }],
-      response: { 200: RefreshResult },
-    },
-    handler: async request => {
-      const instant = now()
-      const claims = requireClaims(request, tokens, instant)
-      const session = { userId: claims.sub, sessionId: claims.sid }
-      const refreshed = await refresh(sql, tokens, { claims, origin: { network: null, agent: null } }, instant)
-      if (refreshed.outcome === 'reuse') cache.forget(session)
-      if (refreshed.outcome !== 'renewed') {
-        audit(request, refreshed.outcome === 'reuse' ? 'refresh_reuse' : 'refresh_refused', session)
-        throw unauthenticated(true)
-      }
-      if (refreshed.repeat) audit(request, 'refresh_repeated', session)
-      return { access_token: refreshed.token, token_type: 'bearer' as const, expires_in: refreshed.expiresInSeconds }
-    },
-  })
-
-  app.route({
-    method: 'POST',
-    url: '/api/v1/auth/logout',
-    schema: { tags: ['Auth'], operationId: 'logout', summary: 'End this session', response: { 200: Message } },
-    handler: async request => {
-      await sessions.end(sql, request.caller.sessionId, now())
-      cache.forget(request.caller)
-      audit(request, 'logout')
-      return { message: LOGGED_OUT[preferredLanguage(request.headers['accept-language'])] }
-    },
-  })
-}
-
 function deletionRoute(app: App, { metrics, cache, signIn, erase }: Dependencies): void {
   app.route({
     method: 'DELETE',
@@ -173,5 +131,4 @@ const CODE_SENT = {
   fr: 'Si cette adresse peut se connecter, un code vient de lui être envoyé.',
   en: 'If this address can sign in, a code has just been sent to it.',
 }
-const LOGGED_OUT = { fr: 'Vous êtes déconnecté.', en: 'You are logged out.' }
 const DELETED = { fr: 'Votre compte est supprimé.', en: 'Your account is deleted.' }

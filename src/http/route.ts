@@ -42,8 +42,11 @@ declare module 'fastify' {
      * rule is `JSON_BODY`.
      */
     body?: BodyRule
-    /** Whether the route has the `throttle` hook. Only the OpenAPI document uses this value. */
-    throttled?: boolean
+    /**
+     * Whether the route has the `throttle` hook. `session` means that the route counts the requests of each session,
+     * without this hook, so its answers have no rate-limit headers. Only the OpenAPI document uses this value.
+     */
+    throttled?: boolean | 'session'
   }
   interface FastifyRequest {
     /** The user who sent the request. The guard for users sets this property on every route with the access `user`. */

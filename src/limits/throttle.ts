@@ -23,8 +23,37 @@ const WINDOW_SECONDS = 60
  * @returns the hook. It throws AppError 429 if the client is over the limit, and AppError 503 if the service cannot
  *   reach the database
  */
-export function throttle({ pipeline }: Statements, name: string, limit: number) {
-  const limiter = new RateLimiterPostgres({
+export function throttle(sql: Statements, name: string, limit: number) {
+  const limiter = createLimiter(sql, name, limit)
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const { refused, state } = await consume(limiter, clientKey(request))
+    const seconds = Math.ceil(state.msBeforeNext / 1000)
+    const remaining = refused ? 0 : state.remainingPoints
+    reply.headers({
+      'x-ratelimit-limit': limit,
+      'x-ratelimit-remaining': remaining,
+      ratelimit: `"otp";r=${remaining};t=${seconds}`,
+      'ratelimit-policy': `"otp";q=${limit};w=${WINDOW_SECONDS}`,
+    })
+    if (refused) throw tooManyRequests(state)
+  }
+}
+
+/**
+ * Creates a function that counts a request under any key, such as the id of a session. Everything else is as in
+ * `throttle`, but the answers get no rate-limit headers.
+ * @returns the function. It throws the same errors as the hook of `throttle`
+ */
+export function createLimit(sql: Statements, name: string, limit: number) {
+  const limiter = createLimiter(sql, name, limit)
+  return async (key: string): Promise<void> => {
+    const { refused, state } = await consume(limiter, key)
+    if (refused) throw tooManyRequests(state)
+  }
+}
+
+function createLimiter({ pipeline }: Statements, name: string, limit: number): Limiter {
+  return new RateLimiterPostgres({
     storeClient: pipeline,
     storeType: 'pool',
     tableName: 'throttle',
@@ -37,18 +66,6 @@ export function throttle({ pipeline }: Statements, name: string, limit: number) 
     // process does not query the database for these requests.
     inMemoryBlockOnConsumed: limit + 1,
   })
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const { refused, state } = await consume(limiter, clientKey(request))
-    const seconds = Math.ceil(state.msBeforeNext / 1000)
-    const remaining = refused ? 0 : state.remainingPoints
-    reply.headers({
-      'x-ratelimit-limit': limit,
-      'x-ratelimit-remaining': remaining,
-      ratelimit: `"otp";r=${remaining};t=${seconds}`,
-      'ratelimit-policy': `"otp";q=${limit};w=${WINDOW_SECONDS}`,
-    })
-    if (refused) throw tooManyRequests(seconds, Date.now() + state.msBeforeNext)
-  }
 }
 
 async function consume(limiter: Limiter, key: string) {
@@ -60,7 +77,9 @@ async function consume(limiter: Limiter, key: string) {
   }
 }
 
-function tooManyRequests(seconds: number, endsAtMs: number): AppError {
+function tooManyRequests({ msBeforeNext }: Outcome): AppError {
+  const seconds = Math.ceil(msBeforeNext / 1000)
+  const endsAtMs = Date.now() + msBeforeNext
   return new AppError(
     'throttled',
     { fr: 'Trop de tentatives. Réessayez dans un instant.', en: 'Too many attempts. Try again shortly.' },
