@@ -6,7 +6,8 @@ const minMajor = 24
 if (Number(process.versions.node.split('.')[0]) < minMajor) {
   console.error(
     `Bad configuration:\n  - Node ${process.versions.node} is too old; Courtside needs Node ${minMajor} or newer.` +
-      '\n    `npm ci` installs Node 24, and `npm start` uses it.',
+      '\n    Run it with `npm start`: on Linux and Windows, `npm ci` installs Node 24, and npm uses it. Elsewhere, install ' +
+      'Node 24.',
   )
   process.exit(78)
 }

@@ -59,7 +59,7 @@ describe('the package courtside-client', { timeout: 60_000 }, () => {
     const readme = await read('README.md')
     const { name, version } = JSON.parse(await read('package.json'))
     const tarball = `${name}-${version}.tgz`
-    assert.ok(readme.includes(`npm pack --workspace client\nnpm install ../courtside/${tarball}\n`))
+    assert.ok(readme.includes(`npm run build\nnpm pack --workspace client\nnpm install ../courtside/${tarball}\n`))
     const app = await mkdtemp(join(tmpdir(), 'courtside-app-'))
     try {
       const npm = (cwd: string | URL, ...args: string[]) => promisify(execFile)('npm', args, { cwd })

@@ -52,7 +52,7 @@ describe('the user that runs the embedded database', {
       } catch (error) {
         console.log(error.message)
       }`
-    const node = join(checkout, 'node_modules/node/bin/node')
+    const node = join(checkout, 'bin/node')
     const options = { uid, gid: uid, cwd: '/', encoding: 'utf8' as const, env: { PATH: path } }
     return execFileSync(node, ['--input-type=module', '-e', script], options)
   }

