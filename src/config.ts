@@ -59,6 +59,7 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
     jwtSecrets: read('JWT_SECRET', SETTINGS.JWT_SECRET),
     intakeKeys: read('INTAKE_KEYS', SETTINGS.INTAKE_KEYS),
     trustProxy: read('TRUST_PROXY', SETTINGS.TRUST_PROXY),
+    sharedNetworks: read('SHARED_NETWORKS', SETTINGS.SHARED_NETWORKS),
     corsOrigins: read('CORS_ORIGINS', SETTINGS.CORS_ORIGINS),
     metricsToken: read('METRICS_TOKEN', SETTINGS.METRICS_TOKEN),
     /** The permitted requests per client and minute. */

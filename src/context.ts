@@ -1,8 +1,9 @@
-import type { FastifyBaseLogger } from 'fastify'
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import type { Config } from './config.ts'
 import { KEY_LOOKUPS } from './db/connection-config.ts'
 import { createListener, type Listener } from './db/listener.ts'
 import { connect, connectReads, type Database, type Statements } from './db/sql.ts'
+import { createNetworkMatch } from './http/client-address.ts'
 import { deriveKeys, type Keys } from './keys.ts'
 import { createNetworks, type Networks } from './limits/network-key.ts'
 import { createMailbox, type Mailbox } from './mail/mailbox.ts'
@@ -31,6 +32,8 @@ export type Context = {
   keys: Keys
   /** The keyed hashes of the networks of clients. */
   networks: Networks
+  /** Returns whether a request comes from one of the networks in SHARED_NETWORKS. */
+  isSharedNetwork(request: FastifyRequest): boolean
   intakeKeys: readonly string[]
   mailer: Mailer
   /** Undefined if a mail server is configured. Otherwise `mailer` and `mailbox` are the same object. */
@@ -83,6 +86,7 @@ export function createContext(
     listener,
     keys,
     networks: createNetworks(sql, keys, () => log.error(UNOPENED_NETWORK_KEY)),
+    isSharedNetwork: createNetworkMatch(config.sharedNetworks),
     intakeKeys: bootstrap.intakeKeys,
     mailer: mailbox ?? MAILERS[mailServer!.setting](mailServer!.value, mailFrom),
     mailbox,

@@ -46,6 +46,11 @@ export const SETTINGS = {
     'the addresses or CIDR ranges of your proxies; a range is at most a /8 (IPv4) or a /16 (IPv6)',
     list(cidr),
   ),
+  SHARED_NETWORKS: setting(
+    '',
+    'networks that many people share, such as the Wi-Fi of a club: addresses or CIDR ranges with higher limits',
+    list(cidr),
+  ),
   CORS_ORIGINS: setting('', 'the origins whose pages may call the API', list(origin)),
   METRICS_TOKEN: setting('', 'the bearer token for `/metrics`; empty: `/metrics` does not exist', optional(secret(16))),
   THROTTLE_REQUEST_OTP: setting(

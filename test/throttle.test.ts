@@ -8,10 +8,10 @@ const h = harness({ THROTTLE_REQUEST_OTP: '5', THROTTLE_VERIFY_OTP: '10', TRUST_
 
 let addresses = 0
 
-/** Returns the address of a client that has sent no request yet. */
+/** Returns the address of a client in a network that has sent no request yet. */
 function newAddress(): string {
   addresses += 1
-  return `192.0.2.${addresses}`
+  return `198.18.${addresses}.7`
 }
 
 function requestCode(
@@ -185,7 +185,7 @@ test('a request that waits too long for the lock of its counter gets 503', async
   const client = newAddress()
   await requestCode(client)
   const answer = await h.database.sql.begin(async tx => {
-    await tx`select key from throttle where key like ${`%${client}`} for update`
+    await tx`select key from throttle where key like 'request-otp:client:%' for update`
     const stuck = requestCode(client)
     // The test cancels the waiting statement at once. Otherwise PostgreSQL would cancel the statement only after 30 s.
     await waitUntil(async () => {

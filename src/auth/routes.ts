@@ -5,7 +5,7 @@ import { Message } from '../http/message.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
 import { preferredLanguage, requestedLanguage } from '../language.ts'
-import { throttle } from '../limits/throttle.ts'
+import { createCodeThrottle } from './code-throttle.ts'
 import { readCredentials, readEmail } from './credentials.ts'
 import { bearer } from './guard.ts'
 import type { Tokens } from './jwt.ts'
@@ -14,7 +14,7 @@ import type { SessionCache } from './session-cache.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { createSignIn, type SignIn } from './sign-in.ts'
 
-type Dependencies = Pick<Context, 'sql' | 'now' | 'config' | 'metrics'> & {
+type Dependencies = Pick<Context, 'networks' | 'isSharedNetwork' | 'sql' | 'now' | 'config' | 'metrics'> & {
   tokens: Tokens
   cache: SessionCache
   signIn: SignIn
@@ -37,12 +37,16 @@ export function authRoutes(
   deletionRoute(app, dependencies)
 }
 
-function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencies): void {
+function codeRoutes(app: App, dependencies: Dependencies): void {
+  const { now, config, metrics, signIn } = dependencies
+  const requestThrottle = createCodeThrottle(dependencies, 'request-otp', config.throttle.requestOtp)
+  const verifyThrottle = createCodeThrottle(dependencies, 'verify-otp', config.throttle.verifyOtp)
   app.route({
     method: 'POST',
     url: '/api/v1/auth/request-otp',
     config: { access: 'public', throttled: true },
-    onRequest: throttle(sql, 'request-otp', config.throttle.requestOtp),
+    onRequest: requestThrottle.onRequest,
+    onSend: requestThrottle.onSend,
     schema: {
       tags: ['Auth'],
       operationId: 'requestOtp',
@@ -55,6 +59,7 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
     handler: async (request, reply) => {
       const language = preferredLanguage(request.headers['accept-language'])
       const { email, profile } = readCredentials(request.body, config.termsVersion, now())
+      await requestThrottle.countValid(request, reply, email)
       const sent = await signIn.requestCode({ email, profile, token: bearer(request), language })
       metrics.countCode(sent.outcome)
       // The answer has this header even if the service stored a decoy
@@ -68,7 +73,8 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
     method: 'POST',
     url: '/api/v1/auth/verify-otp',
     config: { access: 'public', throttled: true },
-    onRequest: throttle(sql, 'verify-otp', config.throttle.verifyOtp),
+    onRequest: verifyThrottle.onRequest,
+    onSend: verifyThrottle.onSend,
     schema: {
       tags: ['Auth'],
       operationId: 'verifyOtp',
@@ -78,9 +84,10 @@ function codeRoutes(app: App, { sql, now, config, metrics, signIn }: Dependencie
       body: OtpVerification,
       response: { 200: TokenResult },
     },
-    handler: async request => {
+    handler: async (request, reply) => {
       const language = requestedLanguage(request.headers['accept-language'])
       const email = readEmail(request.body.email)
+      await verifyThrottle.countValid(request, reply, email)
       const { code } = request.body
       const signedIn = await signIn.verifyCode({ email, code, token: bearer(request), language })
       metrics.countCode(signedIn ? 'spent' : 'failed')

@@ -25,14 +25,27 @@ export function createProxyTrust(trusted: readonly string[]): (address: string) 
  * proxies.
  */
 export function clientKey(request: FastifyRequest): string {
-  // The `X-Forwarded-For` of a trusted proxy may contain something other than an address. In that case we use the
-  // address of the socket's peer.
-  const forwarded = removePort(request.ip)
-  const text = isIP(forwarded) ? forwarded : (request.socket.remoteAddress ?? '0.0.0.0')
-  const address = parseAddress(text)
+  const address = findClientAddress(request)
   if (address.kind() === 'ipv4') return address.toString()
   const network = (address as IPv6).parts.slice(0, 4)
   return `${network.map(part => part.toString(16)).join(':')}::/64`
+}
+
+/**
+ * Returns a function that tells whether a client belongs to one of some networks.
+ * @param networks addresses and CIDR ranges
+ */
+export function createNetworkMatch(networks: readonly string[]): (request: FastifyRequest) => boolean {
+  if (networks.length === 0) return () => false
+  const isInside = compile([...networks])
+  return request => isInside(findClientAddress(request).toString(), 0)
+}
+
+function findClientAddress(request: FastifyRequest) {
+  // The `X-Forwarded-For` of a trusted proxy may contain something other than an address. In that case we use the
+  // address of the socket's peer.
+  const forwarded = removePort(request.ip)
+  return parseAddress(isIP(forwarded) ? forwarded : (request.socket.remoteAddress ?? '0.0.0.0'))
 }
 
 /** Returns whether the request has a header in which a proxy can name the client. */

@@ -1,54 +1,102 @@
 import { createRequire } from 'node:module'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { RateLimiterPostgres as Limiter, RateLimiterRes as Outcome } from 'rate-limiter-flexible'
+import type { RateLimiterPostgres as Limiter, RateLimiterRes as State } from 'rate-limiter-flexible'
 import { rethrowAsUnavailable } from '../db/errors.ts'
 import type { Sql, Statements } from '../db/sql.ts'
 import { AppError } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
+import type { Networks } from './network-key.ts'
 
 // We load two files of rate-limiter-flexible directly. The main file of the package would load the code for two dozen
 // other databases too.
 const require = createRequire(import.meta.url)
 const RateLimiterPostgres: typeof Limiter = require('rate-limiter-flexible/lib/RateLimiterPostgres.js')
-const RateLimiterRes: typeof Outcome = require('rate-limiter-flexible/lib/RateLimiterRes.js')
+const RateLimiterRes: typeof State = require('rate-limiter-flexible/lib/RateLimiterRes.js')
 
 const WINDOW_SECONDS = 60
 
+/** A network may send this many times the requests of one client. A shared network gets the same factor once more. */
+const NETWORK_FACTOR = 20
+
+/** A counter of requests: the limiter with its limit, and the key of the counter. */
+type Counter = { limiter: Limiter; key: string }
+
+type Outcome = { isRefused: boolean; state: State }
+
+type Options = {
+  sql: Statements
+  networks: Networks
+  /** Returns whether a request comes from a network that many people share, such as the Wi-Fi of a club. */
+  isShared(request: FastifyRequest): boolean
+  /** The first part of the keys in the table `throttle`. Each route needs another name. */
+  name: string
+  /** The number of requests that a client may send in a window. */
+  limit: number
+}
+
+export type Throttle = ReturnType<typeof createThrottle>
+
 /**
- * Creates a hook that limits the number of requests that each client can send to a route in a window of 60 s. The
- * window starts with the client's first request. The counters are in the database. So all processes share the counters,
- * and a restart does not reset them. The hook adds the rate-limit headers to every answer of the route.
- * @param name the first part of a counter's key in the table `throttle`; each route needs its own name
- * @param limit the number of permitted requests per window
- * @returns the hook. It throws AppError 429 if the client is over the limit, and AppError 503 if the service cannot
- *   reach the database
+ * Creates the throttle of a route. It limits the requests of each client, and those of each network to 20 times as many,
+ * in a window of 60 s. A window starts with the first request. The counters are in the database. So all processes share
+ * the counters, and a restart does not reset them. The keys of the counters are keyed hashes, so the table contains no
+ * network address.
  */
-export function throttle(sql: Statements, name: string, limit: number) {
-  const limiter = createLimiter(sql, name, limit)
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const { refused, state } = await consume(limiter, clientKey(request))
-    const seconds = Math.ceil(state.msBeforeNext / 1000)
-    const remaining = refused ? 0 : state.remainingPoints
-    reply.headers({
-      'x-ratelimit-limit': limit,
-      'x-ratelimit-remaining': remaining,
-      ratelimit: `"otp";r=${remaining};t=${seconds}`,
-      'ratelimit-policy': `"otp";q=${limit};w=${WINDOW_SECONDS}`,
-    })
-    if (refused) throw tooManyRequests(state)
+export function createThrottle({ sql, networks, isShared, name, limit }: Options) {
+  const createLimiters = (factor: number) => ({
+    client: createLimiter(sql, `${name}:client`, limit * factor),
+    network: createLimiter(sql, `${name}:network`, limit * factor * NETWORK_FACTOR),
+  })
+  const [usual, shared] = [createLimiters(1), createLimiters(NETWORK_FACTOR)]
+  const perSession = createLimiter(sql, `${name}:session`, limit)
+
+  async function findCounters(request: FastifyRequest): Promise<Counter[]> {
+    const client = clientKey(request)
+    const [hash, network] = await Promise.all([networks.hashText(`client ${client}`), networks.hashNetwork(client)])
+    const limiters = isShared(request) ? shared : usual
+    return [
+      { limiter: limiters.client, key: hash.toString('base64url') },
+      { limiter: limiters.network, key: network.toString('base64url') },
+    ]
+  }
+
+  return {
+    /**
+     * Counts a request and adds the rate-limit headers to its answer.
+     * @throws AppError 429 if the client or its network is over the limit
+     * @throws AppError 503 if the service cannot reach the database
+     */
+    async count(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+      const counters = await findCounters(request)
+      finish(reply, counters, await consumeAll(counters))
+    },
+
+    /** Counts a request of a known client, like `count`, but by its session only. So no neighbour can stop it. */
+    async countSession(reply: FastifyReply, sessionId: string): Promise<void> {
+      const counters = [{ limiter: perSession, key: sessionId }]
+      finish(reply, counters, await consumeAll(counters))
+    },
+
+    /** Refuses a request if its client or network is over the limit, like `count`, but does not count the request. */
+    async check(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+      const counters = await findCounters(request)
+      finish(reply, counters, findStrictest(await Promise.all(counters.map(peek))))
+    },
   }
 }
 
 /**
- * Creates a function that counts a request under any key, such as the id of a session. Everything else is as in
- * `throttle`, but the answers get no rate-limit headers.
- * @returns the function. It throws the same errors as the hook of `throttle`
+ * Creates a function that counts a request under any key, such as the id of a session. The answers get no rate-limit
+ * headers.
+ * @param name the first part of the key in the table `throttle`
+ * @returns the function. It throws AppError 429 if the key is over the limit, and AppError 503 if the service cannot
+ *   reach the database
  */
 export function createLimit(sql: Statements, name: string, limit: number) {
   const limiter = createLimiter(sql, name, limit)
   return async (key: string): Promise<void> => {
-    const { refused, state } = await consume(limiter, key)
-    if (refused) throw tooManyRequests(state)
+    const { isRefused, state } = await consume(limiter, key)
+    if (isRefused) throw tooManyRequests(state)
   }
 }
 
@@ -68,16 +116,57 @@ function createLimiter({ pipeline }: Statements, name: string, limit: number): L
   })
 }
 
-async function consume(limiter: Limiter, key: string) {
+/**
+ * Counts a request in each counter in turn. The first counter that is over its limit refuses the request. The counters
+ * before it then do not count the request.
+ */
+async function consumeAll(counters: readonly Counter[]): Promise<Outcome> {
+  const outcomes: Outcome[] = []
+  for (const [index, { limiter, key }] of counters.entries()) {
+    const outcome = await consume(limiter, key)
+    if (outcome.isRefused) {
+      await Promise.all(counters.slice(0, index).map(counter => counter.limiter.reward(counter.key)))
+      return outcome
+    }
+    outcomes.push(outcome)
+  }
+  return findStrictest(outcomes)
+}
+
+async function consume(limiter: Limiter, key: string): Promise<Outcome> {
   try {
-    return { refused: false, state: await limiter.consume(key) }
+    return { isRefused: false, state: await limiter.consume(key) }
   } catch (outcome) {
-    if (outcome instanceof RateLimiterRes) return { refused: true, state: outcome }
+    if (outcome instanceof RateLimiterRes) return { isRefused: true, state: outcome }
     return rethrowAsUnavailable(outcome)
   }
 }
 
-function tooManyRequests({ msBeforeNext }: Outcome): AppError {
+async function peek({ limiter, key }: Counter): Promise<Outcome> {
+  const state = await limiter.get(key).catch(rethrowAsUnavailable)
+  if (!state) return { isRefused: false, state: new RateLimiterRes(limiter.points, WINDOW_SECONDS * 1000) }
+  return { isRefused: state.consumedPoints >= limiter.points, state }
+}
+
+function findStrictest(outcomes: readonly Outcome[]): Outcome {
+  return outcomes.reduce((one, other) => (other.state.remainingPoints < one.state.remainingPoints ? other : one))
+}
+
+/** Adds the rate-limit headers to an answer. They name the limit of the first counter. @throws AppError 429 */
+function finish(reply: FastifyReply, counters: readonly Counter[], { isRefused, state }: Outcome): void {
+  const limit = counters[0]!.limiter.points
+  const seconds = Math.ceil(state.msBeforeNext / 1000)
+  const remaining = isRefused ? 0 : state.remainingPoints
+  reply.headers({
+    'x-ratelimit-limit': limit,
+    'x-ratelimit-remaining': remaining,
+    ratelimit: `"otp";r=${remaining};t=${seconds}`,
+    'ratelimit-policy': `"otp";q=${limit};w=${WINDOW_SECONDS}`,
+  })
+  if (isRefused) throw tooManyRequests(state)
+}
+
+function tooManyRequests({ msBeforeNext }: State): AppError {
   const seconds = Math.ceil(msBeforeNext / 1000)
   const endsAtMs = Date.now() + msBeforeNext
   return new AppError(

@@ -1,0 +1,74 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Database } from '../db/sql.ts'
+import { JSON_BODY, mediaType } from '../http/body.ts'
+import type { Networks } from '../limits/network-key.ts'
+import { createThrottle } from '../limits/throttle.ts'
+import { bearer } from './guard.ts'
+import type { Claims, Tokens } from './jwt.ts'
+import * as sessions from './sessions.ts'
+
+type Dependencies = {
+  sql: Database
+  networks: Networks
+  isSharedNetwork(request: FastifyRequest): boolean
+  tokens: Tokens
+  now: () => Date
+}
+
+/**
+ * Creates the throttle of a code route. It counts most requests before it reads their body. Two kinds of request are
+ * counted later:
+ *
+ * - A request with a token that we signed. Its body must be valid before it is counted. If the token belongs to an
+ *   account with the address of the body, only the session is counted. So the requests of a neighbour, or of a page that
+ *   runs in the same browser, cannot use up the minute of a known client.
+ * - A request whose content type is not JSON. A page of a foreign origin can make a browser send such a request, but no
+ *   JSON. If the answer is a 415 or a 413, or if the browser says that another site sent the request, it does not count.
+ */
+export function createCodeThrottle(
+  { sql, networks, isSharedNetwork, now, tokens }: Dependencies,
+  name: string,
+  limit: number,
+) {
+  const throttle = createThrottle({ sql, networks, isShared: isSharedNetwork, name, limit })
+  const pending = new WeakSet<FastifyRequest>()
+  const readClaims = (request: FastifyRequest): Claims | undefined => tokens.read(bearer(request) ?? '', now())
+
+  return {
+    async onRequest(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+      const hasToken = readClaims(request) !== undefined
+      if (!hasToken && isJson(request)) return throttle.count(request, reply)
+      pending.add(request)
+      if (!hasToken) await throttle.check(request, reply)
+    },
+
+    /** Counts a request that `onRequest` left pending. A route calls it when all fields of the body are valid. */
+    async countValid(request: FastifyRequest, reply: FastifyReply, email: string): Promise<void> {
+      if (!pending.delete(request)) return
+      const claims = readClaims(request)
+      const isOwn = claims !== undefined && (await sessions.belongsTo(sql, claims, email))
+      await (isOwn ? throttle.countSession(reply, claims.sid) : throttle.count(request, reply))
+    },
+
+    /** Counts a request that was refused before `countValid`, and adds the rate-limit headers to its answer. */
+    async onSend(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
+      if (pending.delete(request) && reply.statusCode < 429) {
+        const count = isForeign(request, reply) ? throttle.check : throttle.count
+        // The answer is decided already. So a client that is over its limit gets this answer, with the headers that say
+        // so, and an unreachable database does not replace the answer.
+        await count(request, reply).catch(() => {})
+      }
+      return payload
+    },
+  }
+}
+
+function isJson(request: FastifyRequest): boolean {
+  return JSON_BODY.types.includes(mediaType(request.headers['content-type']))
+}
+
+function isForeign(request: FastifyRequest, { statusCode }: FastifyReply): boolean {
+  if (statusCode === 415) return true
+  if (isJson(request)) return false
+  return statusCode === 413 || /^(cross|same)-site$/.test(String(request.headers['sec-fetch-site']))
+}
