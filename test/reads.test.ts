@@ -3,7 +3,7 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
 import { connectReads, type Statements } from '../src/db/sql.ts'
 import { AppError } from '../src/errors.ts'
-import { type TestDatabase, testDatabase } from './support/database.ts'
+import { administer, type TestDatabase, testDatabase } from './support/database.ts'
 import { startProxy } from './support/proxy.ts'
 import { waitUntil } from './support/wait-until.ts'
 
@@ -89,7 +89,7 @@ describe('pipelined statements that read', { timeout: 60_000 }, () => {
   })
 
   test('statements on a lost connection fail with `unavailable`, and the next statement opens a new connection', async () => {
-    const pid = await readPid()
+    const [pid] = await Promise.all(times(2, readPid))
     const statements = [read`select pg_sleep(5)`, read`select pg_sleep(5)`, readPid(), readPid()]
     const outcomes = Promise.allSettled(statements)
     await database.sql`
@@ -124,5 +124,19 @@ describe('pipelined statements that read', { timeout: 60_000 }, () => {
     await read.close()
     assert.equal((await reads).length, 50)
     await assert.rejects(readPid, isUnavailable)
+  })
+
+  test('statements use the connection that works while the other connection cannot be opened', async () => {
+    await Promise.all(times(2, readPid))
+    const [lost] = await Promise.all(times(2, readPid))
+    const name = new URL(database.url).pathname.slice(1)
+    await administer(`alter database ${name} allow_connections false`)
+    try {
+      await database.sql`select pg_terminate_backend(${lost}::int)`
+      await waitUntil(() => read.pipeline.stats().total === 1)
+      for (let i = 0; i < 100; i += 1) await Promise.all(times(3, readPid))
+    } finally {
+      await administer(`alter database ${name} allow_connections true`)
+    }
   })
 })

@@ -110,3 +110,42 @@ test('if a read-only server refuses a statement, the connection of the statement
   await sql.close()
   await database.drop()
 })
+
+test('if a proxy forgets idle connections, only the first statement on each connection is slow', async t => {
+  const database = await testDatabase()
+  const proxy = await startProxy(new URL(database.url))
+  const sql = connect(proxy.url, { connections: 1, max: 1, checkAfterIdleMs: 100 })
+  t.after(async () => {
+    await sql.close()
+    await proxy.close()
+    await database.drop()
+  })
+  await sql`select 1`
+  await sql.begin(tx => tx`select 2`)
+  proxy.forgetConnections()
+  await delay(200)
+  const startedMs = performance.now()
+  await assert.rejects(sql`select 3`, isUnavailable)
+  await assert.rejects(
+    sql.begin(tx => tx`select 4`),
+    isUnavailable,
+  )
+  // Without the check, each of the two would wait until `maxSilenceMs`, which is 35 s.
+  assert.ok(performance.now() - startedMs < 30_000)
+  assert.deepEqual(await sql`select 5 as five`, [{ five: 5 }])
+  assert.deepEqual(await sql.begin(tx => tx`select 6 as six`), [{ six: 6 }])
+})
+
+test('a slow statement after an idle time keeps its connection', async t => {
+  const database = await testDatabase()
+  const sql = connect(database.url, { connections: 1, checkAfterIdleMs: 10 })
+  t.after(async () => {
+    await sql.close()
+    await database.drop()
+  })
+  const pid = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`)[0]!.pid
+  const before = await pid()
+  await delay(50)
+  await sql`select pg_sleep(6)`
+  assert.equal(await pid(), before)
+})

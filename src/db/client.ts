@@ -4,6 +4,8 @@ import { unreachableError } from './errors.ts'
 import { type Host, parsePostgresUrl } from './postgres-url.ts'
 
 const PROBE_TIMEOUT_MS = 2_000
+/** The maximum wait for the reply to a statement that needs no time and no lock. */
+const CHECK_TIMEOUT_MS = 5_000
 
 export type ConnectionConfig = pg.ClientConfig & {
   /**
@@ -16,6 +18,8 @@ export type ConnectionConfig = pg.ClientConfig & {
    * parameter `options`, because the URL may contain other `options`, and a pooler may ignore `options`.
    */
   timeZone?: 'UTC'
+  /** See `CHECK_AFTER_IDLE_MS` in pipeline.ts. Tests use a shorter time. */
+  checkAfterIdleMs?: number
 }
 
 /**
@@ -95,6 +99,17 @@ export class Client extends pg.Client {
     }
     throw lastError ?? unreachableError('every host is a standby', 'EHOSTUNREACH')
   }
+}
+
+/**
+ * Closes the connection if the reply to a statement that needs no time and no lock does not arrive within 5 s.
+ */
+export async function closeUnlessReplied(client: pg.ClientBase, reply: Promise<unknown>): Promise<void> {
+  const { connection } = client as Client
+  const timer = setTimeout(() => {
+    ;(connection.stream as Socket).destroy(unreachableError('the server has stopped replying', 'ETIMEDOUT'))
+  }, CHECK_TIMEOUT_MS)
+  await reply.catch(() => {}).finally(() => clearTimeout(timer))
 }
 
 /**

@@ -33,6 +33,8 @@ export type ConnectionOptions = {
    * the server's `statement_timeout`, so that a slow statement fails without closing its connection.
    */
   maxSilenceMs?: number
+  /** See `CHECK_AFTER_IDLE_MS` in pipeline.ts. Tests use a shorter time. */
+  checkAfterIdleMs?: number
 }
 
 /**
@@ -41,7 +43,7 @@ export type ConnectionOptions = {
  */
 export function connectionConfig(
   url: string,
-  { name = 'courtside', planner = PLANNER_OPTIONS, maxSilenceMs = 35_000 }: ConnectionOptions,
+  { name = 'courtside', planner = PLANNER_OPTIONS, maxSilenceMs = 35_000, checkAfterIdleMs }: ConnectionOptions,
 ): ConnectionConfig {
   return {
     connectionString: url,
@@ -55,7 +57,11 @@ export function connectionConfig(
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,
     maxSilenceMs,
+    ...(checkAfterIdleMs !== undefined && { checkAfterIdleMs }),
     keepAlive: true,
+    // A firewall forgets connections that carry no packets. Without this option, the first packet would follow only
+    // after two hours. If a packet gets no reply, the operating system closes the connection 10 s later.
+    keepAliveInitialDelayMillis: 30_000,
     // Sends each statement without waiting for the replies to earlier statements.
     pipeline: true,
   }

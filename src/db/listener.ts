@@ -95,6 +95,7 @@ function createClient(url: string, lost: AbortController): Client {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: REPLY_TIMEOUT_MS,
     keepAlive: true,
+    keepAliveInitialDelayMillis: 30_000,
   })
   client.on('error', error => lost.abort(error))
   client.on('end', () => lost.abort(new Error('the connection has ended')))

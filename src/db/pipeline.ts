@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type pg from 'pg'
-import { Client, type ConnectionConfig, sendQuery } from './client.ts'
+import { Client, type ConnectionConfig, closeUnlessReplied, sendQuery } from './client.ts'
 import { isStale, unreachableError } from './errors.ts'
 
 /**
@@ -9,13 +9,23 @@ import { isStale, unreachableError } from './errors.ts'
  */
 const STUCK_MS = 5_000
 
+/** The minimum time between two attempts to open a connection while another connection works. */
+const REOPEN_MS = 1_000
+
+/** After this time without a statement, the first statement on a connection checks that the server still replies. */
+const CHECK_AFTER_IDLE_MS = 15_000
+
 type Connection = {
   client: Client | undefined
   connected: Promise<unknown>
+  /** Whether `client` is connected. */
+  isReady: boolean
+  /** The time, by `performance.now()`, of the last attempt to open the connection. */
+  openedAtMs: number
   statementsInFlight: number
   /**
-   * The time, by `performance.now()`, at which the wait for the next reply began. The value is meaningless while no
-   * statement is in flight.
+   * The time, by `performance.now()`, at which the wait for the next reply began. While no statement is in flight, the
+   * time at which the last reply arrived.
    */
   waitingSinceMs: number
 }
@@ -36,6 +46,9 @@ export type PoolStats = { total: number; idle: number; waiting: number }
  * Therefore a connection that has waited 5 s for a reply gets no more statements. If every connection has waited 5 s,
  * `query` throws.
  *
+ * A firewall or a proxy can forget an idle connection without closing it. So the first statement after 15 s checks the
+ * connection, and the connection is closed if no reply arrives within 5 s.
+ *
  * Emits `connect` with each new client, as pg's pool does.
  */
 export class Pipeline extends EventEmitter<{ connect: [Client] }> {
@@ -49,6 +62,8 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
     this.#connections = Array.from({ length: connections }, () => ({
       client: undefined,
       connected: Promise.resolve(),
+      isReady: false,
+      openedAtMs: Number.NEGATIVE_INFINITY,
       statementsInFlight: 0,
       waitingSinceMs: 0,
     }))
@@ -71,12 +86,17 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
   async query(statement: pg.QueryConfig): Promise<pg.QueryResult> {
     if (this.#isEnded) throw unreachableError('the pipeline has ended', 'ECONNABORTED')
     const connection = this.#choose()
+    const wasIdleMs = connection.statementsInFlight === 0 ? performance.now() - connection.waitingSinceMs : 0
     if (connection.statementsInFlight === 0) connection.waitingSinceMs = performance.now()
     connection.statementsInFlight += 1
     try {
       const client = connection.client ?? this.#open(connection)
+      const needsCheck = connection.isReady && wasIdleMs > (this.#config.checkAfterIdleMs ?? CHECK_AFTER_IDLE_MS)
       await connection.connected
       corkUntilNextTick(client)
+      // The server replies to this statement before it runs the next statement. So the check also works if the next
+      // statement is slow.
+      if (needsCheck) void closeUnlessReplied(client, sendQuery(client, { text: 'select' }))
       return await sendQuery(client, statement).catch(error => {
         if (isStale(error)) retire(connection, client)
         throw error
@@ -96,6 +116,7 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
 
   /**
    * Returns the connection with the fewest statements in flight. Ignores connections that have waited 5 s for a reply.
+   * While one connection works, a statement never waits until another connection has opened.
    */
   #choose(): Connection {
     const stuckBefore = performance.now() - STUCK_MS
@@ -103,7 +124,18 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
       ({ statementsInFlight, waitingSinceMs }) => statementsInFlight === 0 || waitingSinceMs > stuckBefore,
     )
     if (usable.length === 0) throw unreachableError('no connection has replied for 5 s', 'ETIMEDOUT')
-    return usable.reduce((least, other) => (other.statementsInFlight < least.statementsInFlight ? other : least))
+    const ready = usable.filter(({ isReady }) => isReady)
+    if (ready.length === 0) return leastBusy(usable)
+    const chosen = leastBusy(ready)
+    if (chosen.statementsInFlight > 0) this.#openAnother()
+    return chosen
+  }
+
+  /** Opens a closed connection for later statements, at most one attempt a second for each connection. */
+  #openAnother(): void {
+    const latestAttempt = performance.now() - REOPEN_MS
+    const closed = this.#connections.find(({ client, openedAtMs }) => !client && openedAtMs < latestAttempt)
+    if (closed) this.#open(closed)
   }
 
   /**
@@ -116,8 +148,12 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
     client.on('error', onLost)
     client.on('end', onLost)
     connection.client = client
+    connection.openedAtMs = performance.now()
     connection.connected = client.connect()
-    connection.connected.then(() => this.emit('connect', client), onLost)
+    connection.connected.then(() => {
+      connection.isReady = connection.client === client
+      this.emit('connect', client)
+    }, onLost)
     return client
   }
 }
@@ -129,7 +165,12 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
 function retire(connection: Connection, client: Client): void {
   if (connection.client !== client) return
   connection.client = undefined
+  connection.isReady = false
   void client.end()
+}
+
+function leastBusy(connections: Connection[]): Connection {
+  return connections.reduce((least, other) => (other.statementsInFlight < least.statementsInFlight ? other : least))
 }
 
 /** Collects all statements that are written in this turn of the event loop, and sends them in one piece. */

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { AppError } from '../errors.ts'
-import { Client, sendQuery } from './client.ts'
+import { Client, closeUnlessReplied, sendQuery } from './client.ts'
 import { type ConnectionOptions, connectionConfig } from './connection-config.ts'
 import { rethrowAsUnavailable } from './errors.ts'
 import { Pipeline } from './pipeline.ts'
@@ -104,7 +104,10 @@ async function runTransaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>):
   const query = (statement: pg.QueryConfig) => sendQuery(client, statement)
   let connectionError: Error | undefined
   try {
-    await query({ text: 'begin' }).catch(rethrowAsUnavailable)
+    const begun = query({ text: 'begin' })
+    // A firewall or a proxy may have forgotten the connection while it was idle.
+    void closeUnlessReplied(client, begun)
+    await begun.catch(rethrowAsUnavailable)
     const result = await runWork({ query }, work)
     await query({ text: 'commit' }).catch(rethrowAsUnavailable)
     return result

@@ -10,6 +10,7 @@ export async function startProxy(target: URL) {
   let writes = 0
   let bytesLeft = Number.POSITIVE_INFINITY
   const sockets: Socket[] = []
+  const forgotten = new Set<Socket>()
   const server = createServer(near => {
     const far = connect(Number(target.port || 5432), target.hostname)
     near.on('data', () => {
@@ -24,7 +25,7 @@ export async function startProxy(target: URL) {
       [far, near],
     ] as const) {
       sockets.push(from)
-      from.on('data', bytes => isSilent || to.write(bytes)).on('error', () => {})
+      from.on('data', bytes => isSilent || forgotten.has(from) || to.write(bytes)).on('error', () => {})
       from.on('close', () => to.destroy())
     }
   }).listen(0, '127.0.0.1')
@@ -41,6 +42,10 @@ export async function startProxy(target: URL) {
     /** Makes the proxy silent after the server has sent more than `bytes` further bytes. */
     silenceAfter: (bytes: number) => {
       bytesLeft = bytes
+    },
+    /** Drops all later bytes of the present connections. New connections work. */
+    forgetConnections: () => {
+      for (const socket of sockets) forgotten.add(socket)
     },
     /** Returns the number of chunks that the client has sent so far. */
     countWrites: () => writes,
