@@ -153,18 +153,27 @@ function smtpUrl(value: string): string {
 /**
  * Accepts one address, with or without a name before it. Nodemailer would also accept other values, and might then send
  * from an unexpected address.
+ * @returns the sender. A name that contains special characters is in quotes, as RFC 5322 requires
  */
 function sender(value: string): string {
   const address = '[^\\s<>@,;]+@[^\\s<>@,;]+'
-  if (!new RegExp(`^(${address}|("[^"\\n]*"|[^<>,;"\\n]*) *<${address}>)$`).test(value)) {
-    throw new Error('must be one address such as Club <no-reply@club.example>')
-  }
-  return value
+  const [, alone, quoted, plain, named] =
+    new RegExp(`^(?:(${address})|(?:"([^"\\p{Cc}]*)"|([^<>,;"\\p{Cc}]*?)) *<(${address})>)$`, 'u').exec(value) ?? []
+  if (alone) return alone
+  if (!named) throw new Error('must be one address such as Club <no-reply@club.example>')
+  const name = (quoted ?? plain ?? '').replaceAll('\\', '').trim()
+  return /^[\w ]*$/.test(name) ? `${name} <${named}>`.trim() : `"${name}" <${named}>`
 }
 
+/**
+ * Accepts the value of the header `Origin` as browsers send it. Apps and browser extensions have their own schemes, such
+ * as `capacitor://localhost`.
+ */
 function origin(value: string): string {
-  if (!URL.canParse(value) || new URL(value).origin !== value) {
-    throw new Error('must be origins such as https://app.example.com, without a path')
+  const isWeb = /^https?:/.test(value) && URL.canParse(value) && new URL(value).origin === value
+  const isApp = !/^(https?|file):/.test(value) && /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9.-]+(:\d+)?$/.test(value)
+  if (!(isWeb || isApp) || value.includes('*')) {
+    throw new Error('must be origins such as https://app.example.com or capacitor://localhost, without a path or a *')
   }
   return value
 }

@@ -89,6 +89,8 @@ describe('faults', () => {
     ['DATABASE_URL', 'postgres://user:p/w@db.example/courtside'],
     ['SMTP_URL', 'http://mail'],
     ['MAIL_FROM', 'Padel Club'],
+    ['MAIL_FROM', 'Club "4" <a@club.example>'],
+    ['MAIL_FROM', 'Padel\tClub <a@club.example>'],
     ['MAIL_FROM', 'a@club.example, b@club.example'],
     ['MAIL_FROM', 'Padel Club <club.example>'],
     ['JWT_SECRET', 'short'],
@@ -106,6 +108,10 @@ describe('faults', () => {
     ['TRUST_PROXY', 'proxy.example'],
     ['SHARED_NETWORKS', '203.0.113.0/33'],
     ['CORS_ORIGINS', '*'],
+    ['CORS_ORIGINS', 'https://*.a.example'],
+    ['CORS_ORIGINS', 'capacitor://localhost/'],
+    ['CORS_ORIGINS', 'file://a.example'],
+    ['CORS_ORIGINS', 'null'],
     ['CORS_ORIGINS', 'https://a.example/path'],
     ['METRICS_TOKEN', 'short'],
     ['THROTTLE_REQUEST_OTP', '0'],
@@ -158,6 +164,23 @@ describe('faults', () => {
     for (const MAIL_FROM of ['a@club.example', 'Padel Club <a@club.example>', '"Padel, Club" <a@club.example>']) {
       assert.equal(readConfig({ MAIL_FROM }).mailFrom, MAIL_FROM)
     }
+  })
+
+  test('MAIL_FROM puts a name with special characters in quotes', () => {
+    for (const [MAIL_FROM, expected] of [
+      ['Club 4: Padel <a@club.example>', '"Club 4: Padel" <a@club.example>'],
+      ['Padel (Paris) <a@club.example>', '"Padel (Paris)" <a@club.example>'],
+      ['"Padel" <a@club.example>', 'Padel <a@club.example>'],
+      ['<a@club.example>', '<a@club.example>'],
+    ]) {
+      assert.equal(readConfig({ MAIL_FROM }).mailFrom, expected)
+    }
+  })
+
+  test('CORS_ORIGINS accepts the origins of web pages, apps and browser extensions', () => {
+    const origins = ['https://a.example:8443', 'http://localhost', 'capacitor://localhost', 'ionic://localhost']
+    origins.push('tauri://localhost', 'chrome-extension://abcdefghijklmnop')
+    assert.deepEqual(readConfig({ ...PRODUCTION, CORS_ORIGINS: origins.join() }).corsOrigins, origins)
   })
 
   test('the error lists missing settings together with faulty settings', () => {

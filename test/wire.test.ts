@@ -6,7 +6,7 @@ import { createApp } from '../src/app.ts'
 import { harness } from './support/app.ts'
 import { signUp } from './support/scenario.ts'
 
-const h = harness({ CORS_ORIGINS: 'https://app.example.com' })
+const h = harness({ CORS_ORIGINS: 'https://app.example.com,capacitor://localhost' })
 
 describe('paths and methods', () => {
   const unknown = ['/api', '/api/v1', '/api/v1/', '/api/v2/game-levels', '/api/v1/game-levels/', '/%zz', '/api/v1/%ff']
@@ -63,6 +63,8 @@ describe('headers', () => {
     })
     assert.equal(preflight.status, 204)
     assert.match(preflight.headers['access-control-allow-methods']!, /DELETE/)
+    const app = await h.call('GET', '/api/v1/game-levels', { headers: { origin: 'capacitor://localhost' } })
+    assert.equal(app.headers['access-control-allow-origin'], 'capacitor://localhost')
     const refused = await h.call('GET', '/api/v1/game-levels', { headers: { origin: 'https://evil.example' } })
     assert.equal(refused.headers['access-control-allow-origin'], undefined)
   })

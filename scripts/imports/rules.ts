@@ -68,7 +68,10 @@ export const RULES: Rule[] = [
   },
   {
     refuses: ({ from, to }) =>
-      isIn('src', from) && /^src\/mail\/(?!(mailer|mailbox|mailbox-routes)\.ts)/.test(to) && from !== 'src/context.ts',
+      isIn('src', from) &&
+      !isIn('src/mail', from) &&
+      from !== 'src/context.ts' &&
+      /^src\/mail\/(?!(mailer|mailbox|mailbox-routes)\.ts)/.test(to),
     because: 'only the context chooses an implementation; other files import the port src/mail/mailer.ts',
   },
   {

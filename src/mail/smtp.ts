@@ -1,5 +1,6 @@
 import type { NodemailerError, Transporter } from 'nodemailer'
 import { type Mail, type Mailer, MailFailure, rejectUnsafeMail } from './mailer.ts'
+import { openSocket } from './open-socket.ts'
 
 // The maximum wait for the server at each step of the SMTP dialogue.
 const STEP_TIMEOUT_MS = 10_000
@@ -21,7 +22,12 @@ export function createSmtpMailer(url: string, from: string): Mailer {
     const { createTransport } = await import('nodemailer')
     return createTransport({
       url,
-      dnsTimeout: STEP_TIMEOUT_MS,
+      getSocket: ({ host, port, secure }, done) => {
+        openSocket(host ?? 'localhost', Number(port) || (secure ? 465 : 587), STEP_TIMEOUT_MS).then(
+          connection => done(null, { connection }),
+          error => done(error, false),
+        )
+      },
       connectionTimeout: STEP_TIMEOUT_MS,
       greetingTimeout: STEP_TIMEOUT_MS,
       socketTimeout: STEP_TIMEOUT_MS,
