@@ -43,6 +43,17 @@ test('`migrate` refuses a database with a newer migration or a newer version of 
   }
 })
 
+test('`migrate` refuses a database whose encoding is not UTF8', async () => {
+  const name = `t_ascii_${process.pid}`
+  await administer(`create database ${name} template template0 encoding 'SQL_ASCII' locale 'C'`)
+  try {
+    const url = Object.assign(new URL(process.env.TEST_DATABASE_URL!), { pathname: `/${name}` }).href
+    await assert.rejects(migrate(url), /^Error: The database has the encoding SQL_ASCII; Courtside needs UTF8\.$/)
+  } finally {
+    await administer(`drop database ${name}`)
+  }
+})
+
 test('`migrate` refuses a PostgreSQL server that is too old, with an error that names both versions', async () => {
   const database = await testDatabase()
   // This function replaces `current_setting` in the test database, so the server reports an old version.
@@ -61,7 +72,7 @@ test('a failed migration is rolled back', async () => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   await client.query('create table throttle ()')
-  await assert.rejects(migrate(url), /0001_accounts.sql failed; it was rolled back/)
+  await assert.rejects(migrate(url), /0001_accounts.sql failed; it was rolled back: relation "\w+" already exists$/)
   const { rows } = await client.query("select to_regclass('app_user') as table")
   assert.equal(rows[0].table, null)
   await client.end()

@@ -32,7 +32,7 @@ export const QUEUE_MIGRATION = 'graphile-worker@0.18.0'
  * schema of the queue library. Several processes may call this function at the same time. An advisory lock makes the
  * later processes wait for the first process. When a later process gets the lock, it finds no pending migrations.
  * @returns the names of the files that this call applied
- * @throws if PostgreSQL is too old
+ * @throws if PostgreSQL is too old, or if the encoding of the database is not UTF8
  * @throws if the database has a migration that this program does not have
  * @throws if a migration fails or cannot get its locks within a minute
  */
@@ -43,7 +43,7 @@ export async function migrate(url: string): Promise<string[]> {
   client.on('error', () => {})
   await client.connect()
   try {
-    await requireSupportedVersion(client)
+    await requireSupportedDatabase(client)
     await client.query('select pg_advisory_lock($1)', [LOCK_KEY])
     await client.query(`create table if not exists migration (
       name text constraint migration_pkey primary key, applied_at timestamptz not null default now())`)
@@ -60,13 +60,18 @@ export async function migrate(url: string): Promise<string[]> {
   }
 }
 
-async function requireSupportedVersion(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ version: string; major: number }>(
-    `select current_setting('server_version') as version,
+/**
+ * Checks the version and the encoding of the database. In another encoding than UTF8, PostgreSQL counts and compares
+ * bytes instead of characters, so texts would be cut within a character.
+ */
+async function requireSupportedDatabase(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ version: string; major: number; encoding: string }>(
+    `select current_setting('server_version') as version, current_setting('server_encoding') as encoding,
       current_setting('server_version_num')::integer / 10000 as major`,
   )
-  const { version, major } = rows[0]!
+  const { version, major, encoding } = rows[0]!
   if (major < MIN_MAJOR) throw new Error(`PostgreSQL ${version} is too old; Courtside needs ${MIN_MAJOR} or newer.`)
+  if (encoding !== 'UTF8') throw new Error(`The database has the encoding ${encoding}; Courtside needs UTF8.`)
 }
 
 async function migrateQueue(url: string): Promise<void> {
@@ -154,7 +159,7 @@ async function applyFile(client: pg.Client, name: string): Promise<void> {
         continue
       }
       const reason = isLocked ? 'could not lock a table that another transaction uses (perhaps a dump)' : 'failed'
-      throw new Error(`Migration ${name} ${reason}; it was rolled back.`, { cause })
+      throw new Error(`Migration ${name} ${reason}; it was rolled back: ${(cause as Error).message}`, { cause })
     }
   }
 }

@@ -17,12 +17,28 @@ export function parsePostgresUrl(url: string): { hosts: Host[]; firstHostUrl: st
   const names = list?.split(',') ?? []
   const hosts = names.map(parseHost).filter(host => host !== undefined)
   if (names.length === 0 || hosts.length < names.length) throw new Error('must be a postgres:// URL')
-  return { hosts, firstHostUrl: `${before}${names[0]}${after}` }
+  const firstHostUrl = `${before}${names[0]}${after}`
+  if (!isParsable(firstHostUrl)) {
+    throw new Error('must percent-encode special characters in the user name and password, such as %25 for %')
+  }
+  return { hosts, firstHostUrl }
+}
+
+/** Returns whether pg can parse a URL with one host. pg would throw "Invalid URL" when it connects. */
+function isParsable(url: string): boolean {
+  if (url.includes('#') || !URL.canParse(url.replace('@/', '@host/'), 'postgres://host')) return false
+  try {
+    decodeURIComponent(url)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function parseHost(text: string): Host | undefined {
   const match = HOST.exec(text)
   if (!match) return undefined
   const [, bracketed, plain, port] = match
+  if (Number(port ?? 0) > 65_535) return undefined
   return { host: (bracketed ?? plain)!, port: Number(port ?? 5432) }
 }
