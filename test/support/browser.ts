@@ -1,8 +1,16 @@
 import { accessSync } from 'node:fs'
 import { after, before } from 'node:test'
-import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
-import { settingsFor } from './app.ts'
+import {
+  type Browser,
+  type BrowserContextOptions,
+  chromium,
+  type LaunchOptions,
+  type Locator,
+  type Page,
+} from 'playwright-core'
+import { INTAKE_KEY, settingsFor } from './app.ts'
 import { testDatabase } from './database.ts'
+import { METRICS_TOKEN, parseSamples } from './metrics.ts'
 import { type Service, startService } from './service.ts'
 
 const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
@@ -14,6 +22,9 @@ const program = PROGRAMS.find(isThere)
  */
 export const skip =
   program === undefined && !process.env.CI ? 'no Chromium was found (apt-get install chromium)' : false
+
+/** The number of games about which `notify` has reported an event. */
+let games = 0
 
 export type Stage = {
   service: Service
@@ -29,7 +40,7 @@ export type Stage = {
  * the tests, the second hook stops Chromium and the service, and drops the database. Call this function at the top of a
  * test file.
  */
-export function stage(): Stage {
+export function stage(launch: LaunchOptions = {}): Stage {
   const s = { complaints: [] as string[] } as Stage
   let browser: Browser
   let database: Awaited<ReturnType<typeof testDatabase>>
@@ -42,8 +53,9 @@ export function stage(): Stage {
       ...settingsFor(database.url),
       THROTTLE_REQUEST_OTP: '1000',
       THROTTLE_VERIFY_OTP: '1000',
+      METRICS_TOKEN,
     })
-    browser = await chromium.launch({ executablePath: program })
+    browser = await chromium.launch({ executablePath: program, ...launch })
   })
   after(async () => {
     await browser?.close()
@@ -61,6 +73,35 @@ export function stage(): Stage {
     return page
   }
   return s
+}
+
+/** Returns the number of notification streams that are open at the service. */
+export async function countStreams({ service }: Stage): Promise<number> {
+  const answer = await fetch(`${service.address}/metrics`, { headers: { authorization: `Bearer ${METRICS_TOKEN}` } })
+  return parseSamples(await answer.text()).get('courtside_streams_open')!
+}
+
+/** The scripts of a page of another site that uses the client and the inbox element of this origin. */
+export type SitePage = { head?: string; body: string; script?: string }
+
+/**
+ * Lets a context answer requests for `/site/…` with pages of a site that uses the inbox element. The pages are on the
+ * origin of the service, so they share its stored session. `courtside` is a client in each page.
+ */
+export async function serveSite(page: Page, createPage: (path: string) => SitePage): Promise<void> {
+  await page.context().route('**/site/**', route => {
+    const { head = '', body, script = '' } = createPage(new URL(route.request().url()).pathname)
+    const html = `<!doctype html><html lang="fr"><head><meta charset="utf-8"><title>Club</title>
+      <meta name="viewport" content="width=device-width, initial-scale=1">${head}</head><body>${body}
+      <script type="module">
+        import { Courtside, localStorageStorage } from '/client/index.js'
+        import '/client/inbox.js'
+        const courtside = new Courtside({ storage: localStorageStorage(), language: 'fr' })
+        for (const inbox of document.querySelectorAll('courtside-inbox')) inbox.client = courtside
+        ${script}
+      </script></body></html>`
+    return route.fulfill({ contentType: 'text/html', body: html })
+  })
 }
 
 /**
@@ -121,4 +162,31 @@ export async function storeNotifications({ sql }: Stage, email: string, count: n
     insert into notification (user_id, dedup_key, type, title, message, locale, created_at, updated_at)
     select id, 'stored ' || n, 'game_full', 'Partie complète', 'Numéro ' || n, 'fr', now(), now()
     from app_user, generate_series(1, ${count}::integer) as n where email = ${email}`
+}
+
+/** Reports that another player has joined a new game of the user, so the user gets a live notification. */
+export async function notify({ sql, service }: Stage, email: string): Promise<void> {
+  const [user] = await sql<{ id: number }>`select id from app_user where email = ${email}`
+  const [creator_id, actor_id] = [user!.id, 987_654]
+  games += 1
+  const event = {
+    specversion: '1.0',
+    id: `game ${games}`,
+    source: '/test',
+    type: 'game_joined',
+    time: new Date().toISOString(),
+    data: {
+      game_id: games,
+      creator_id,
+      player_ids: [creator_id, actor_id],
+      actor_id,
+      starts_at: '2040-01-01T18:00:00Z',
+    },
+  }
+  const answer = await fetch(`${service.address}/internal/v1/events`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${INTAKE_KEY}`, 'content-type': 'application/cloudevents+json' },
+    body: JSON.stringify(event),
+  })
+  if (answer.status !== 202) throw new Error(`the service answered ${answer.status}: ${await answer.text()}`)
 }
