@@ -22,6 +22,8 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     page.evaluate<string>(`(() => {
     let element = document.activeElement
     while (element.shadowRoot?.activeElement) element = element.shadowRoot.activeElement
+    const labels = element.getAttribute('aria-labelledby')?.split(' ')
+    if (labels) return labels.map(id => element.getRootNode().getElementById(id).textContent).join(' ')
     return element.getAttribute('aria-label') ?? element.textContent
   })()`)
 

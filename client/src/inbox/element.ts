@@ -1,27 +1,31 @@
 import type { Notification } from '../api.ts'
 import type { Courtside } from '../courtside.ts'
+import { InboxBase } from './events.ts'
 import { InboxList } from './inbox-list.ts'
+import { Panel } from './panel.ts'
 import { Rows } from './rows.ts'
 import { TEXTS, toLanguage } from './texts.ts'
-import { createView, updateView, type View } from './view.ts'
+import { createView, showArrival, updateView, type View } from './view.ts'
+import { warnWithoutClient } from './warning.ts'
 import { watchList } from './watch-list.ts'
 
-// A server that renders pages has no HTMLElement. An empty base class lets such a server import this file.
-const Base = (globalThis.HTMLElement ?? class {}) as typeof HTMLElement
+export type { CourtsideInboxEventMap } from './events.ts'
 
 /**
  * The element `<courtside-inbox>` consists of a bell, the number of unread notifications and a list of all
  * notifications. The element shows the notifications of the user who is signed in with `client`. It updates the
- * notifications live until the session ends. After each new sign-in, the app must set `client` again. `lang` is `fr` or
- * `en`. The default is the browser's language. A click on a notification marks it as read and dispatches the event
+ * notifications live until the session ends. After each new sign-in, the app must set `client` again. If the element
+ * already shows the notifications of this client, setting `client` changes nothing. `lang` is `fr` or `en`. The default
+ * is the browser's language. A click on a notification marks it as read and dispatches the event
  * `notification-open`, whose `detail` is the notification.
  */
-export class CourtsideInbox extends Base {
+export class CourtsideInbox extends InboxBase {
   static observedAttributes = ['lang']
   #view: View | undefined
   #client: Courtside | undefined
   #list: InboxList | undefined
   #rows: Rows | undefined
+  #panel: Panel | undefined
   #disconnect = () => {}
 
   get client(): Courtside | undefined {
@@ -29,8 +33,9 @@ export class CourtsideInbox extends Base {
   }
 
   set client(client: Courtside | undefined) {
+    const isSame = client === this.#client
     this.#client = client
-    if (this.isConnected) this.#start()
+    if (this.isConnected && !(isSame && this.#list?.isWatched)) this.#start()
   }
 
   connectedCallback(): void {
@@ -40,10 +45,12 @@ export class CourtsideInbox extends Base {
     const { client } = this
     delete (this as { client?: unknown }).client
     this.client = client
+    if (!client) warnWithoutClient(this)
   }
 
   disconnectedCallback(): void {
     this.#disconnect()
+    this.#panel?.close()
   }
 
   attributeChangedCallback(): void {
@@ -59,11 +66,12 @@ export class CourtsideInbox extends Base {
   }
 
   get #isOpen(): boolean {
-    return this.#view?.panel.hidden === false
+    return this.#panel?.isOpen === true
   }
 
   #build(): View {
     const view = createView(this)
+    this.#panel = new Panel(view.bell, view.panel)
     this.#rows = new Rows(
       view.list,
       id => void this.#open(this.#list!.items.find(item => item.id === id)!),
@@ -89,38 +97,26 @@ export class CourtsideInbox extends Base {
   #start(): void {
     this.#disconnect()
     const client = this.#client
-    const listening = new AbortController()
     this.#rows?.show([], this.#language)
     this.#list = undefined
     this.#toggle(false)
     if (!client) return
     const list = new InboxList(client, () => this.#list === list && this.#render())
     this.#list = list
-    const removeSignedOutListener = client.onSignedOut(() => this.#start())
-    const stopWatch = watchList(client, list, {
+    this.#disconnect = watchList(client, list, {
       isOpen: () => this.#isOpen,
-      onArrival: ({ title, message }) => this.#announce(this.#texts.arrived(title, message)),
+      render: () => this.#render(),
+      onArrival: notification => showArrival(this.#view!, this.#texts, notification),
+      onSignedOut: () => this.#start(),
     })
-    // Relative times, such as "2 minutes ago", change every minute. So the element renders the list every minute while
-    // the panel is open.
-    const refreshTimer = setInterval(() => this.#isOpen && this.#render(), 60_000)
-    const onPress = (event: Event) => this.#isOpen && !event.composedPath().includes(this) && this.#toggle(false)
-    document.addEventListener('pointerdown', onPress, { signal: listening.signal })
-    this.#disconnect = () => {
-      this.#disconnect = () => {}
-      stopWatch()
-      removeSignedOutListener()
-      clearInterval(refreshTimer)
-      listening.abort()
-    }
     this.#render()
   }
 
   #toggle(open: boolean): void {
     const view = this.#view
     if (!view) return
-    view.panel.hidden = !open
-    view.bell.setAttribute('aria-expanded', String(open))
+    if (open) this.#panel?.open(this, () => this.#toggle(false))
+    else this.#panel?.close()
     view.problem.textContent = ''
     if (open) void this.#list?.load()
     this.#render()
@@ -183,12 +179,16 @@ export class CourtsideInbox extends Base {
 
   #render(): void {
     if (!this.#view) return
-    updateView(this.#view, this.#list, this.#texts)
-    if (this.#isOpen) this.#rows?.show(this.#list?.items ?? [], this.#language)
+    updateView(this.#view, this.#list, this.#language)
+    if (!this.#isOpen) return
+    this.#rows?.show(this.#list?.items ?? [], this.#language)
+    this.#panel?.place()
   }
 }
 
-globalThis.customElements?.define('courtside-inbox', CourtsideInbox)
+// Two bundles of a page may both contain this module, and a hot reload evaluates it again.
+const registry = globalThis.customElements
+if (registry && !registry.get('courtside-inbox')) registry.define('courtside-inbox', CourtsideInbox)
 
 declare global {
   interface HTMLElementTagNameMap {

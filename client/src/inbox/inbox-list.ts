@@ -14,6 +14,10 @@ export class InboxList {
   unread = 0
   hasMore = false
   state: ListState = 'idle'
+  /** Whether newer notifications may be missing, because the connection is lost or a load failed. */
+  isStale = false
+  /** Whether a watch updates the list. */
+  isWatched = true
   readonly #client: Courtside
   readonly #onChange: () => void
   readonly #deleted = new Set<number>()
@@ -49,10 +53,13 @@ export class InboxList {
       this.items = this.#merge([...data, ...this.#arrived.values()])
       this.unread = meta.unread_count
       this.hasMore = meta.total > data.length
+      this.isStale = false
       this.#setState('ready')
     } catch {
+      if (load !== this.#loads) return
+      this.isStale = true
       // If a list is already on the screen, keep it, because an old list is more useful than an error message.
-      if (load === this.#loads && this.state !== 'ready') this.#setState('failed')
+      this.#setState(this.state === 'ready' ? 'ready' : 'failed')
     }
   }
 
@@ -76,6 +83,11 @@ export class InboxList {
     if (this.state === 'ready') this.items = this.#merge([notification, ...this.items])
     this.#onChange()
     return true
+  }
+
+  setStale(isStale: boolean): void {
+    this.isStale = isStale
+    this.#onChange()
   }
 
   /** Sets the unread count to the number that the service has reported. */

@@ -1,4 +1,7 @@
-/** An app can set the custom properties `--courtside-…`. The default colours follow the page's `color-scheme`. */
+/**
+ * An app can set the custom properties `--courtside-…`, and style the parts `bell`, `count` and `panel`. The default
+ * colours follow the page's `color-scheme`. The bell has the colour of the text around it.
+ */
 export const STYLE = `
 :host {
   --_accent: var(--courtside-accent, light-dark(#0b6b4f, #5fd3a8));
@@ -11,7 +14,7 @@ export const STYLE = `
   --_danger: var(--courtside-danger, light-dark(#a3271b, #ff9d91));
   --_radius: var(--courtside-radius, 14px);
   display: inline-block; position: relative; text-align: start;
-  font: var(--courtside-font, inherit); line-height: 1.45; color: var(--_text);
+  font: var(--courtside-font, inherit); line-height: 1.45;
 }
 @supports not (color: light-dark(red, red)) {
   :host {
@@ -29,14 +32,18 @@ button[aria-disabled=true] { opacity: .6; cursor: default }
 h2:focus-visible { outline-offset: 4px; border-radius: 4px }
 svg { display: block; width: 24px; height: 24px; fill: none; stroke: currentColor; stroke-width: 1.7;
   stroke-linecap: round; stroke-linejoin: round }
-.bell { position: relative; display: grid; place-items: center; width: 44px; height: 44px; border-radius: 50% }
-.bell:hover, .bell[aria-expanded=true] { background: var(--_hover) }
+.bell { position: relative; display: grid; place-items: center; width: 44px; height: 44px; border-radius: 50%;
+  color: var(--courtside-bell, inherit) }
+.bell:hover, .bell[aria-expanded=true] { background: rgb(128 128 128 / .18) }
+.bell:focus-visible { outline-color: currentColor }
 .count { position: absolute; top: 1px; inset-inline-end: -4px; min-width: 19px; height: 19px; padding: 0 5px;
   border-radius: 10px; background: var(--_accent); color: var(--_on-accent); font-size: 12px; font-weight: 650;
-  line-height: 19px; text-align: center; font-variant-numeric: tabular-nums; box-shadow: 0 0 0 2px var(--_surface) }
-.panel { position: absolute; inset-inline-end: 0; top: calc(100% + 8px); z-index: 10; width: 25rem;
-  max-height: min(36rem, 75vh); display: flex; flex-direction: column; overflow: hidden; background: var(--_surface);
-  border: 1px solid var(--_line); border-radius: var(--_radius);
+  line-height: 19px; text-align: center; font-variant-numeric: tabular-nums; pointer-events: none }
+.long { top: 0; inset-inline-end: -2px; height: 15px; padding: 0 4px; font-size: 10px; line-height: 15px }
+.panel { position: fixed; inset: auto; z-index: 2147483647; width: 25rem; max-width: calc(100vw - 16px); height: auto;
+  max-height: min(36rem, calc(100vh - 16px)); margin: 0; padding: 0; display: flex; flex-direction: column;
+  overflow: hidden; color: var(--_text); background: var(--_surface); text-transform: none; letter-spacing: normal;
+  white-space: normal; border: 1px solid var(--_line); border-radius: var(--_radius);
   box-shadow: 0 12px 40px rgb(0 0 0 / .16), 0 2px 8px rgb(0 0 0 / .08) }
 header { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; padding: 12px 16px;
   border-bottom: 1px solid var(--_line) }
@@ -63,7 +70,8 @@ time { display: block; color: var(--_muted); font-size: .8125rem; margin-top: 2p
 .remove:hover { color: var(--_danger) }
 .note { margin: 0; padding: 28px 24px; text-align: center; color: var(--_muted); text-wrap: balance }
 .problem { color: var(--_danger); padding: 12px 16px; margin: 0; font-size: .9375rem }
-.problem:empty { display: none }
+.stale { color: var(--_muted); background: var(--_hover); padding: 8px 16px; margin: 0; font-size: .875rem }
+.problem:empty, .stale:empty { display: none }
 .more { display: block; width: 100%; padding: 14px; color: var(--_accent); font-weight: 550; border-radius: 0;
   border-top: 1px solid var(--_line) }
 .more:hover { background: var(--_hover) }
@@ -72,8 +80,5 @@ time { display: block; color: var(--_muted); font-size: .8125rem; margin-top: 2p
   white-space: nowrap }
 @keyframes in { from { background: var(--_hover) } }
 @media (prefers-reduced-motion: no-preference) { li { animation: in 1.2s } }
-@media (max-width: 30rem) {
-  .panel { position: fixed; inset-inline: 8px; top: auto; bottom: 8px; width: auto; max-height: 80dvh }
-}
 @media (forced-colors: active) { .unread .text::before { background: Highlight } .count { border: 1px solid } }
 `

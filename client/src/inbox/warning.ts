@@ -1,0 +1,12 @@
+/** How long after its insertion an element without a client waits before it warns the developer. */
+const CLIENT_WAIT_MS = 5_000
+let hasWarned = false
+
+/** Warns once in the console if the element is still without a client after some seconds. */
+export function warnWithoutClient(element: HTMLElement & { client: unknown }): void {
+  setTimeout(() => {
+    if (hasWarned || !element.isConnected || element.client) return
+    hasWarned = true
+    console.warn('<courtside-inbox> has no client. Set its property `client` to a Courtside object.')
+  }, CLIENT_WAIT_MS)
+}
