@@ -187,4 +187,13 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     assert.deepEqual(await next(), ['sync', { unread_count: 1, latest_id: old }])
     assert.ok(sent.every(({ path }) => path === '/api/v1/notifications'))
   })
+
+  test('in React Native, with the option stream, the watch opens a stream', async t => {
+    t.mock.method(globalThis, 'navigator', () => ({ product: 'ReactNative' }), { getter: true })
+    const { storage } = await createUserWithClient()
+    const { watcher, until } = createWatcher()
+    const client = new Courtside({ url, storage, fetch: (input, init) => fetch(input, init), stream: true })
+    t.after(client.notifications.watch(watcher))
+    await until('state', 'live')
+  })
 })

@@ -6,7 +6,7 @@ import { button, h } from './dom.js'
 import { homeScreen } from './home.js'
 import { levelScreen } from './level.js'
 import { signInScreen } from './sign-in.js'
-import { language, switchLanguage, texts } from './texts.js'
+import { describeError, language, switchLanguage, texts } from './texts.js'
 
 const SCREENS = { 'sign-in': signInScreen, code: codeScreen, level: levelScreen, home: homeScreen }
 const PENDING_KEY = 'courtside.pending'
@@ -52,7 +52,7 @@ function show(screen, focus) {
 function showProblem(error, retry) {
   main.replaceChildren(
     h('h1', {}, 'Courtside'),
-    h('p', { class: 'error', role: 'alert' }, error.message),
+    h('p', { class: 'error', role: 'alert' }, describeError(error)),
     button('primary', texts.retry, retry),
   )
 }

@@ -1,7 +1,7 @@
 import { countDown, DEFAULT_WAIT_SECONDS, formatSeconds } from './countdown.js'
 import { button, h } from './dom.js'
 import { codeField, form } from './form.js'
-import { texts } from './texts.js'
+import { describeError, texts } from './texts.js'
 
 /** Creates the screen that asks for the code. @param wait the seconds until the user can request another code */
 export function codeScreen({ courtside, go, showUser, onLeave, email, wait, problem = '' }) {
@@ -37,7 +37,7 @@ export function codeScreen({ courtside, go, showUser, onLeave, email, wait, prob
       code.input.focus()
       startWait(retryAfter ?? DEFAULT_WAIT_SECONDS)
     } catch (error) {
-      status.textContent = error.message
+      status.textContent = describeError(error)
       startWait(error.retryAfter ?? 0)
     }
   })

@@ -1,5 +1,5 @@
 import { button, h } from './dom.js'
-import { texts } from './texts.js'
+import { describeError, language, texts } from './texts.js'
 
 const MAILS_POLL_MS = 1500
 const STORY_PAUSE_MS = 1200
@@ -48,7 +48,8 @@ async function showMails(list) {
 }
 
 function createMailItem({ to, text }) {
-  const code = /^\d{4}$/m.exec(text)?.[0]
+  // A code may have several parts, in the order in which the user must enter them.
+  const code = /^\d{4}(?:[^\d\n]+\d{4}){0,2}$/m.exec(text)?.[0]
   const useButton = code && button('secondary', code, () => enterCode(code))
   useButton?.setAttribute('aria-label', texts.useCode(code))
   return h('li', {}, h('span', { class: 'to' }, to), useButton)
@@ -97,7 +98,11 @@ function createGame({ courtside, readToken }) {
   }
 
   async function post(body) {
-    const headers = { authorization: `Bearer ${await readToken()}`, 'content-type': 'application/json' }
+    const headers = {
+      authorization: `Bearer ${await readToken()}`,
+      'content-type': 'application/json',
+      'accept-language': language,
+    }
     return fetch('/dev/play', { method: 'POST', headers, body: JSON.stringify(body) })
   }
 
@@ -106,7 +111,7 @@ function createGame({ courtside, readToken }) {
     if (playing) return
     playing = true
     await action().catch(error => {
-      status.textContent = error.message
+      status.textContent = describeError(error)
     })
     playing = false
   }

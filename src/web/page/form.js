@@ -1,5 +1,5 @@
 import { h } from './dom.js'
-import { texts } from './texts.js'
+import { describeError, texts } from './texts.js'
 
 /** Creates a labelled input and an element for its error message. @param name the name of the field in the API */
 export function field(name, label, attributes = {}) {
@@ -50,7 +50,7 @@ export function form({ fields, submit, danger = false, missing = {}, between = [
   function showErrors(error) {
     const known = fields.filter(({ name }) => error.errors?.[name])
     for (const one of known) one.setError(error.errors[one.name].join(' '))
-    if (known.length === 0) problem.textContent = error.message
+    if (known.length === 0) problem.textContent = describeError(error)
     focusInvalid()
   }
 

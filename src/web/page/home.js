@@ -1,5 +1,6 @@
 import { createDeletion } from './deletion.js'
 import { button, h } from './dom.js'
+import { findLevelLanguage } from './level-language.js'
 import { language, texts } from './texts.js'
 
 /** Creates the screen with the user's level, profile and account. */
@@ -22,7 +23,14 @@ export function homeScreen({ courtside, go, user }) {
         h('h2', { id: 'level-title' }, texts.level),
         button('link', texts.change, () => go('level', { user })),
       ),
-      level && h('p', {}, h('strong', {}, level.name), h('br'), h('span', { class: 'muted' }, level.description)),
+      level &&
+        h(
+          'p',
+          { lang: findLevelLanguage(level) },
+          h('strong', {}, level.name),
+          h('br'),
+          h('span', { class: 'muted' }, level.description),
+        ),
     ),
     h(
       'section',

@@ -1,5 +1,6 @@
 import { button, h } from './dom.js'
-import { texts } from './texts.js'
+import { findLevelLanguage } from './level-language.js'
+import { describeError, texts } from './texts.js'
 
 /** Creates the screen that asks the user to choose a level. */
 export async function levelScreen({ courtside, go, user }) {
@@ -11,7 +12,7 @@ export async function levelScreen({ courtside, go, user }) {
       'label',
       { class: 'level' },
       h('input', { type: 'radio', name: 'level', value: String(level.id), checked: level.id === user.game_level?.id }),
-      h('span', {}, h('strong', {}, level.name), h('span', {}, level.description)),
+      h('span', { lang: findLevelLanguage(level) }, h('strong', {}, level.name), h('span', {}, level.description)),
     )
   const form = h(
     'form',
@@ -30,7 +31,7 @@ export async function levelScreen({ courtside, go, user }) {
     try {
       go('home', { user: await courtside.assessLevel(Number(chosen)) })
     } catch (thrown) {
-      error.textContent = thrown.message
+      error.textContent = describeError(thrown)
       save.setAttribute('aria-disabled', 'false')
     }
   })

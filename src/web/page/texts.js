@@ -58,6 +58,8 @@ const FR = {
   nextEvent: 'Événement suivant',
   wholeStory: 'Toute l’histoire',
   played: (type, step, steps) => `${type} (${step} sur ${steps})`,
+  unreachable: 'Le service est injoignable. Vérifiez votre connexion.',
+  unexpected: 'Une erreur est survenue. Rechargez la page.',
 }
 
 const EN = {
@@ -119,6 +121,8 @@ const EN = {
   nextEvent: 'Next event',
   wholeStory: 'The whole story',
   played: (type, step, steps) => `${type} (${step} of ${steps})`,
+  unreachable: 'The service cannot be reached. Check your connection.',
+  unexpected: 'Something went wrong. Reload the page.',
 }
 
 const KEY = 'courtside.language'
@@ -143,4 +147,13 @@ export function switchLanguage() {
     localStorage.setItem(KEY, language === 'en' ? 'fr' : 'en')
   } catch {}
   location.reload()
+}
+
+/**
+ * Returns the message of an error for the user. Only the errors of the client and of the service are in the language of
+ * the page. The browser's own texts, such as "Failed to fetch", are not.
+ */
+export function describeError(error) {
+  if (error.name === 'CourtsideError') return error.message
+  return error instanceof TypeError ? texts.unreachable : texts.unexpected
 }
