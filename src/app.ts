@@ -78,7 +78,7 @@ export async function createApp(ctx: Context): Promise<App> {
     referenceRoutes(app)
     if (ctx.mailbox) {
       await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
-      await app.register(demoRoutes, ctx)
+      await app.register(demoRoutes, { ...ctx, mailboxKey: ctx.mailbox.key })
     }
     if (ctx.config.web) await webRoutes(app, ctx.log)
   }

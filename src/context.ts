@@ -45,7 +45,13 @@ export type Context = {
 }
 
 /** The values that `createContext` needs in addition to the settings: the URL of the database, and the secrets. */
-export type Bootstrap = { databaseUrl: string; jwtSecrets: readonly string[]; intakeKeys: readonly string[] }
+export type Bootstrap = {
+  databaseUrl: string
+  jwtSecrets: readonly string[]
+  intakeKeys: readonly string[]
+  /** The key of the development mailbox. By default, the mailbox makes a new key. */
+  mailboxKey?: string | undefined
+}
 
 /** The functions that create mailers. Each key is the mail setting that selects the function. */
 const MAILERS: Record<(typeof MAIL_SETTINGS)[number], (value: string, from: string) => Mailer> = {
@@ -73,7 +79,7 @@ export function createContext(
   const now = overrides.now ?? (() => new Date())
   const enabledMetrics = config.metricsToken === undefined ? undefined : createMetrics()
   const { mailServer, mailFrom } = config
-  const mailbox = mailServer ? undefined : createMailbox(now)
+  const mailbox = mailServer ? undefined : createMailbox(now, bootstrap.mailboxKey)
   const keys = deriveKeys(bootstrap.jwtSecrets)
   return {
     config,

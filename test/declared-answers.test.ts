@@ -20,14 +20,14 @@ const OTHER_REQUESTS: Record<string, () => Promise<Answer>> = {
   'GET /readyz': () => h.call('GET', '/readyz'),
   'GET /metrics': () => h.call('GET', '/metrics', { token: METRICS_TOKEN }),
   'GET /api/v1/openapi.json': () => h.call('GET', '/api/v1/openapi.json'),
-  'GET /dev/mailbox': () => h.call('GET', '/dev/mailbox', { headers: LOCAL }),
+  'GET /dev/mailbox': () => h.call('GET', `/dev/mailbox?key=${h.ctx.mailbox!.key}`, { headers: LOCAL }),
   'GET /dev/mailbox.json': async () => {
     await h.ctx.mailbox!.send({ to: 'zoe@example.com', subject: 'Code', text: '1234', html: '<p>1234</p>' })
-    return h.call('GET', '/dev/mailbox.json', { headers: LOCAL })
+    return h.call('GET', `/dev/mailbox.json?key=${h.ctx.mailbox!.key}`, { headers: LOCAL })
   },
   'POST /dev/play': async () => {
     const { token } = await makeUser(h)
-    return h.call('POST', '/dev/play', { token, headers: LOCAL, body: { round: 1, step: 0 } })
+    return h.call('POST', `/dev/play?key=${h.ctx.mailbox!.key}`, { token, headers: LOCAL, body: { round: 1, step: 0 } })
   },
 }
 

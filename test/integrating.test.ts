@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { CODES } from '../src/errors.ts'
 import { EVENT_TYPES } from '../src/games/schema.ts'
-import { type Service, startService } from './support/service.ts'
+import { readMailbox, type Service, startService } from './support/service.ts'
 
 const root = new URL('..', import.meta.url).pathname
 const guide = await readFile(join(root, 'docs/integrating.md'), 'utf8')
@@ -79,12 +79,12 @@ describe('docs/integrating.md', { timeout: 60_000 }, () => {
 })
 
 /** Signs up the first user, who gets the id 1. @returns the user's token */
-async function signUp({ address, listening }: Service): Promise<string> {
+async function signUp(service: Service): Promise<string> {
+  const { address } = service
   const email = 'marie@example.com'
   await post(`${address}/api/v1/auth/request-otp`, { email, first_name: 'Marie', last_name: 'D', accept_cgu: true })
   for (const deadline = performance.now() + 30_000; performance.now() < deadline; ) {
-    const mails = (await (await fetch(`${listening.mailbox}.json`)).json()) as { text: string }[]
-    const code = /^\d{4}$/m.exec(mails[0]?.text ?? '')?.[0]
+    const code = /^\d{4}$/m.exec((await readMailbox(service))[0]?.text ?? '')?.[0]
     if (code) return (await post(`${address}/api/v1/auth/verify-otp`, { email, code })).access_token
   }
   throw new Error('no code arrived in the mailbox within 30 s')

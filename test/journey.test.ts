@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { INTAKE_KEY, JWT_SECRET, settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
-import { courtside, type Service, startService } from './support/service.ts'
+import { courtside, readMailbox, type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
 import { waitUntil } from './support/wait-until.ts'
 
@@ -110,8 +110,7 @@ describe('the journey', () => {
       const readCode: ReadCode = async email => {
         let code: string | undefined
         await waitUntil(async () => {
-          const response = await fetch(`${service.listening.mailbox}.json`)
-          const mails = (await response.json()) as { to: string; text: string }[]
+          const mails = await readMailbox(service)
           code = /^\d{4}$/m.exec(mails.find(mail => mail.to === email)?.text ?? '')?.[0]
           return code !== undefined
         })

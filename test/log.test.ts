@@ -92,7 +92,7 @@ async function callAllEndpoints(): Promise<string> {
     ['POST', EVENTS, { id: 'zq', source: 'zq', type: 'zq' }, INTAKE_KEY],
     ['POST', EVENTS, event, 'zq-no-key'],
     ['GET', '/metrics', undefined, METRICS_TOKEN],
-    ['GET', '/dev/mailbox.json'],
+    ['GET', `/dev/mailbox.json?key=${h.ctx.mailbox!.key}`],
     ['GET', '/docs'],
     ['GET', '/api/v1/notifications'],
     ['GET', '/api/v1/notifications/unread-count'],

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { after, before, suite, test } from 'node:test'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { notFound } from '../src/errors.ts'
@@ -27,7 +29,7 @@ suite('the development mailbox', () => {
   after(() => app.close())
 
   const get = (url: string, headers: Record<string, string> = LOCAL, remoteAddress = '127.0.0.1') =>
-    app.inject({ url, headers, remoteAddress })
+    app.inject({ url, query: { key: mailbox.key }, headers, remoteAddress })
 
   test('/dev/mailbox.json lists the latest 100 mails, newest first', async () => {
     const answer = await get('/dev/mailbox.json')
@@ -68,6 +70,47 @@ suite('the development mailbox', () => {
     })
   }
 
+  test('without the key, or with a wrong key, the mailbox answers with 404, like an unknown path', async () => {
+    const unknown = await get('/dev/nothing')
+    const { key } = mailbox
+    for (const query of [
+      '',
+      '?',
+      '?key=',
+      `?key=${key.slice(1)}`,
+      `?key=${key}x`,
+      `?KEY=${key}`,
+      `?key=x&key=${key}`,
+    ]) {
+      for (const path of ['/dev/mailbox', '/dev/mailbox.json']) {
+        const answer = await app.inject({ url: path + query, headers: LOCAL, remoteAddress: '127.0.0.1' })
+        assert.equal(answer.statusCode, 404, query)
+        assert.equal(answer.body, unknown.body)
+      }
+    }
+  })
+
+  test('two mailboxes have different keys, and the links of the page contain the key', async () => {
+    assert.notEqual(createMailbox(() => SENT_AT).key, mailbox.key)
+    assert.match(mailbox.key, /^[\w-]{43}$/)
+    const { body } = await get('/dev/mailbox')
+    for (const path of ['/dev/mailbox', '/dev/mailbox.json']) assert.ok(body.includes(`"${path}?key=${mailbox.key}"`))
+  })
+
+  test('the mailbox answers a request over HTTP/1.0 with 404, because nginx forwards requests so', async () => {
+    const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
+    for (const [version, status] of [
+      ['1.1', 200],
+      ['1.0', 404],
+    ] as const) {
+      const socket = connect(Number(port), '127.0.0.1')
+      socket.end(
+        `GET /dev/mailbox.json?key=${mailbox.key} HTTP/${version}\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
+      )
+      assert.ok((await text(socket)).startsWith(`HTTP/1.1 ${status} `), version)
+    }
+  })
+
   const refusedCallers: Record<string, [Record<string, string>, string?]> = {
     'a request from another machine': [LOCAL, '192.0.2.7'],
     'a request from another machine over IPv6': [LOCAL, '2001:db8::1'],
@@ -84,6 +127,27 @@ suite('the development mailbox', () => {
     'a request with Forwarded': [{ ...LOCAL, forwarded: 'for=127.0.0.1' }],
     'a request with X-Real-IP': [{ ...LOCAL, 'x-real-ip': '127.0.0.1' }],
     'a request with Via': [{ ...LOCAL, via: '1.1 proxy' }],
+    ...Object.fromEntries(
+      [
+        ...[
+          'CF-Connecting-IP',
+          'CF-Ray',
+          'CDN-Loop',
+          'True-Client-IP',
+          'X-Client-IP',
+          'Client-IP',
+          'X-Cluster-Client-IP',
+        ],
+        ...[
+          'X-Envoy-External-Address',
+          'X-Original-Forwarded-For',
+          'X-Azure-ClientIP',
+          'Fastly-Client-IP',
+          'X-Forwarded',
+        ],
+        ...['Fly-Client-IP', 'DO-Connecting-IP', 'X-AppEngine-User-IP', 'X-ProxyUser-Ip', 'WL-Proxy-Client-IP'],
+      ].map(name => [`a request with ${name}`, [{ ...LOCAL, [name.toLowerCase()]: '127.0.0.1' }]]),
+    ),
   }
   for (const [title, [headers, peer]] of Object.entries(refusedCallers)) {
     test(`the mailbox answers ${title} with 404, like an unknown path`, async () => {
@@ -91,7 +155,13 @@ suite('the development mailbox', () => {
       assert.equal(unknown.statusCode, 404)
       for (const url of ['/dev/mailbox', '/dev/mailbox.json']) {
         for (const method of ['GET', 'HEAD'] as const) {
-          const answer = await app.inject({ method, url, headers, remoteAddress: peer ?? '127.0.0.1' })
+          const answer = await app.inject({
+            method,
+            url,
+            query: { key: mailbox.key },
+            headers,
+            remoteAddress: peer ?? '127.0.0.1',
+          })
           assert.equal(answer.statusCode, 404)
           if (method === 'GET') assert.equal(answer.body, unknown.body)
           assert.equal(answer.headers['cache-control'], undefined)

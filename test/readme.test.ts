@@ -29,7 +29,7 @@ describe('README.md', () => {
       // The test replaces port 3000 of the README, because another program may use this port. The loop in `mailed`
       // waits until the mail has arrived.
       const mailed =
-        'for _ in {1..300}; do curl -s http://127.0.0.1:3000/dev/mailbox.json | grep -q marie && break; sleep 0.1; done'
+        'for _ in {1..300}; do curl -s "http://127.0.0.1:3000/dev/mailbox.json?key=$(cat data/mailbox-key)" | grep -q marie && break; sleep 0.1; done'
       const shell = ['set -e', blocks[0], mailed, ...blocks.slice(1)]
         .join('\n')
         .replaceAll('http://127.0.0.1:3000', service.address)

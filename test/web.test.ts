@@ -83,8 +83,9 @@ describe('the page', { timeout: 60_000 }, () => {
 })
 
 describe('POST /dev/play', { timeout: 60_000 }, () => {
+  const url = () => `/dev/play?key=${h.ctx.mailbox!.key}`
   const play = (token: string | undefined, body: unknown, headers: Record<string, string> = LOCAL) =>
-    h.call('POST', '/dev/play', { token, body, headers })
+    h.call('POST', url(), { token, body, headers })
 
   test('all steps of /dev/play together send notifications of all ten types to the caller, and none to other users', async () => {
     const [user, other] = [await makeUser(h), await makeUser(h)]
@@ -112,16 +113,17 @@ describe('POST /dev/play', { timeout: 60_000 }, () => {
     assert.equal((await play(undefined, { round: 1, step: 0 })).status, 401)
   })
 
-  test('POST /dev/play from another host, or to a service that sends real mail, gets a 404', async () => {
+  test('POST /dev/play from another host, without the key of the mailbox, or to a service that sends real mail, gets a 404', async () => {
     const { token } = await makeUser(h)
     const body = { round: 1, step: 0 }
     assert.equal((await play(token, body, { host: 'courtside.example' })).status, 404)
     assert.equal((await play(token, body, { ...LOCAL, 'x-forwarded-for': '127.0.0.1' })).status, 404)
-    const far = await h.call('POST', '/dev/play', { token, body, headers: LOCAL, remoteAddress: '192.0.2.1' })
+    const far = await h.call('POST', url(), { token, body, headers: LOCAL, remoteAddress: '192.0.2.1' })
     assert.equal(far.status, 404)
-    assert.equal((await h.call('POST', '/dev/play', { headers: { host: 'courtside.example' } })).status, 404)
+    assert.equal((await h.call('POST', url(), { headers: { host: 'courtside.example' } })).status, 404)
+    assert.equal((await h.call('POST', '/dev/play', { token, body, headers: LOCAL })).status, 404)
     await withSettings({ SMTP_URL: 'smtp://127.0.0.1:1', DEV_MAILBOX: 'off' }, async other => {
-      assert.equal((await other.call('POST', '/dev/play', { token, headers: LOCAL, body })).status, 404)
+      assert.equal((await other.call('POST', url(), { token, headers: LOCAL, body })).status, 404)
     })
   })
 })

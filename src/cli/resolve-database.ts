@@ -4,7 +4,7 @@ import { type Config, readConfig } from '../config.ts'
 import type { Bootstrap } from '../context.ts'
 import { connect, type Database } from '../db/sql.ts'
 import { findRunningEmbedded, startEmbedded } from '../embedded/server.ts'
-import { loadOrCreateSecret } from '../secrets.ts'
+import { loadOrCreateSecret, newSecret } from '../secrets.ts'
 
 /**
  * Finds the database and the secrets. Without DATABASE_URL, starts the embedded PostgreSQL. Secrets that are missing
@@ -20,13 +20,14 @@ export async function resolveDatabase(
   onWaiting: () => void,
 ): Promise<Bootstrap & { intakeKeyPath: string | undefined }> {
   const { secrets, intakeKeyPath } = await resolveSecrets(config)
+  const mailboxKey = await resolveMailboxKey(config)
   if (config.databaseUrl) {
     onWaiting()
-    return { ...secrets, databaseUrl: config.databaseUrl, intakeKeyPath }
+    return { ...secrets, mailboxKey, databaseUrl: config.databaseUrl, intakeKeyPath }
   }
   const embedded = await startEmbedded(config.dataDir, log, { onWaiting })
   closers.push(embedded.stop)
-  return { ...secrets, databaseUrl: embedded.url, intakeKeyPath }
+  return { ...secrets, mailboxKey, databaseUrl: embedded.url, intakeKeyPath }
 }
 
 /**
@@ -67,4 +68,13 @@ export async function resolveSecrets({ jwtSecrets, intakeKeys, dataDir }: Config
   if (intakeKeys.length > 0) return { secrets: { jwtSecrets: jwt, intakeKeys }, intakeKeyPath: undefined }
   const stored = await loadOrCreateSecret(dataDir, 'intake-key')
   return { secrets: { jwtSecrets: jwt, intakeKeys: [stored.secret] }, intakeKeyPath: stored.path }
+}
+
+/**
+ * Returns the key of the development mailbox. With the embedded database, the key stays the same over restarts, so an
+ * open page keeps working. Returns undefined if a mail server is configured.
+ */
+async function resolveMailboxKey({ mailServer, databaseUrl, dataDir }: Config): Promise<string | undefined> {
+  if (mailServer) return undefined
+  return databaseUrl ? newSecret() : (await loadOrCreateSecret(dataDir, 'mailbox-key')).secret
 }

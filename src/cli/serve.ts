@@ -36,7 +36,7 @@ export async function run(args: string[]): Promise<void> {
       waiting.promise.then(() => import('../service.ts')),
     ])
     const address = await openService(config, log, bootstrap, { closers, stopping })
-    showAddresses(log, config, address, intakeKeyPath)
+    showAddresses(log, config, address, { intakeKeyPath, mailboxKey: bootstrap.mailboxKey })
     if (!stopping.aborted) {
       stopping.removeEventListener('abort', limitStartup)
       await once(stopping, 'abort')

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Context } from '../context.ts'
 import { AppError, notFound } from '../errors.ts'
-import { isLocalRequest } from '../http/local.ts'
+import { isDevelopmentRequest } from '../http/local.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
 import { demoEvent, STORY_LENGTH } from './demo-story.ts'
@@ -23,17 +23,17 @@ const PlayedStep = Type.Object({
  * games service. The body contains `step`, the index of the event, and `round`, the number of the repetition of the
  * story.
  *
- * The route exists only if the development mailbox exists, and it answers only local requests. A page from another
- * origin cannot use the route, because such a page has no access token.
+ * The route exists only if the development mailbox exists, and it answers only local requests with the key of the
+ * mailbox. A page from another origin cannot use the route, because such a page has no access token.
  */
 export async function demoRoutes(
   plugin: FastifyInstance,
-  { sql, now, config }: Pick<Context, 'sql' | 'now' | 'config'>,
+  { sql, now, config, mailboxKey }: Pick<Context, 'sql' | 'now' | 'config'> & { mailboxKey: string },
 ): Promise<void> {
   const app = plugin as unknown as App
   // This hook runs before the route's guard. So a request from another machine gets a 404, with or without a token.
   app.addHook('onRequest', async request => {
-    if (!isLocalRequest(request)) throw notFound()
+    if (!isDevelopmentRequest(request, mailboxKey)) throw notFound()
   })
 
   app.route({

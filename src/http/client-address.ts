@@ -48,20 +48,36 @@ function findClientAddress(request: FastifyRequest) {
   return parseAddress(isIP(forwarded) ? forwarded : (request.socket.remoteAddress ?? '0.0.0.0'))
 }
 
-/** Returns whether the request has a header in which a proxy can name the client. */
-export function sendsForwardedHeader({ headers }: FastifyRequest): boolean {
+// The headers with which proxies, load balancers and delivery networks describe the client or themselves. Names that
+// end with a hyphen are prefixes.
+const PROXY_HEADERS = [
+  ...['forwarded', 'via', 'x-forwarded', 'x-forwarded-', 'x-original-forwarded-for', 'x-real-ip', 'x-proxyuser-ip'],
+  ...['client-ip', 'x-client-ip', 'x-cluster-client-ip', 'true-client-ip', 'x-remote-ip', 'x-remote-addr'],
+  ...['proxy-client-ip', 'wl-proxy-client-ip', 'x-originating-ip', 'x-host', 'x-original-host'],
+  ...['cf-', 'cdn-loop', 'x-envoy-', 'x-azure-', 'x-arr-', 'x-amz-cf-', 'x-appengine-', 'x-nf-', 'x-vercel-'],
+  ...['fastly-client-ip', 'fly-client-ip', 'fly-forwarded-', 'do-connecting-ip', 'akamai-origin-hop'],
+]
+const PROXY_NAMES = new Set(PROXY_HEADERS.filter(name => !name.endsWith('-')))
+const PROXY_PREFIXES = PROXY_HEADERS.filter(name => name.endsWith('-'))
+
+/**
+ * Returns whether something shows that a proxy forwarded the request: a header that proxies add, or HTTP/1.0. Browsers
+ * and today's programs use HTTP/1.1, but nginx forwards requests with HTTP/1.0 and without headers by default.
+ */
+export function comesThroughProxy({ headers, raw }: FastifyRequest): boolean {
+  if (raw.httpVersionMajor === 1 && raw.httpVersionMinor === 0) return true
   for (const name in headers) {
-    if (name.startsWith('x-forwarded-') || name === 'forwarded' || name === 'x-real-ip') return true
+    if (PROXY_NAMES.has(name) || PROXY_PREFIXES.some(prefix => name.startsWith(prefix))) return true
   }
   return false
 }
 
 /**
- * Creates an object that warns the operator about possible proxies that are not declared. Such a peer sends forwarded
- * headers, but the service ignores these headers. If the peer is a proxy, the throttle therefore treats all clients
- * behind the proxy as one client.
+ * Creates an object that warns the operator about possible proxies that are not declared. The service ignores the
+ * addresses that such a peer forwards. If the peer is a proxy, the throttle therefore treats all clients behind the proxy
+ * as one client.
  * @param trusted the addresses and CIDR ranges of the declared proxies
- * @param count the function that is called for each request with a forwarded header from an undeclared peer
+ * @param count the function that is called for each request that an undeclared proxy may have forwarded
  */
 export function watchUndeclaredProxy(trusted: readonly string[], count: () => void) {
   const isTrusted = compile([...trusted])
@@ -73,7 +89,7 @@ export function watchUndeclaredProxy(trusted: readonly string[], count: () => vo
       return total
     },
     check(request: FastifyRequest, now: Date): void {
-      if (!sendsForwardedHeader(request) || isTrusted(request.socket.remoteAddress ?? '', 0)) return
+      if (!comesThroughProxy(request) || isTrusted(request.socket.remoteAddress ?? '', 0)) return
       total += 1
       count()
       if (now.getTime() - loggedAt < LOG_INTERVAL_MS) return

@@ -1,18 +1,32 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { isLoopback } from '../loopback.ts'
-import { sendsForwardedHeader } from './client-address.ts'
+import { comesThroughProxy } from './client-address.ts'
+
+/**
+ * Returns whether a request may use the routes for development. The request must contain the key of the development
+ * mailbox as the query parameter `key`, and must come from a browser or program on this machine.
+ */
+export function isDevelopmentRequest(request: FastifyRequest, key: string): boolean {
+  return isLocalRequest(request) && isKey((request.query as { key?: unknown }).key, key)
+}
 
 /**
  * Returns whether the request comes from a browser or program on this machine. Three conditions must be true:
  * - The socket's peer has a loopback address.
- * - No header shows that a proxy forwarded the request.
+ * - Nothing shows that a proxy forwarded the request.
  * - `Host` is `localhost` or a loopback address. Otherwise a remote web page could reach this service by a host name
  *   that resolves to a loopback address (DNS rebinding).
  */
-export function isLocalRequest(request: FastifyRequest): boolean {
-  const { socket, headers } = request
-  if (sendsForwardedHeader(request) || headers.via !== undefined) return false
-  return isLoopback(socket.remoteAddress ?? '') && isLoopback(readHostName(headers.host ?? ''))
+function isLocalRequest(request: FastifyRequest): boolean {
+  if (comesThroughProxy(request)) return false
+  return isLoopback(request.socket.remoteAddress ?? '') && isLoopback(readHostName(request.headers.host ?? ''))
+}
+
+/** Compares the digests of both keys. The digests have the same length, so the comparison takes constant time. */
+function isKey(sent: unknown, key: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  return typeof sent === 'string' && timingSafeEqual(digest(sent), digest(key))
 }
 
 /** Returns the name or address in a Host header without its port, or an empty string if the header is malformed. */

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { notFound } from '../errors.ts'
 import { html, Markup, pagePolicy } from '../http/format/html.ts'
 import { timestamp } from '../http/format/timestamp.ts'
-import { isLocalRequest } from '../http/local.ts'
+import { isDevelopmentRequest } from '../http/local.ts'
 import { Type } from '../http/type.ts'
 import type { KeptMail, Mailbox } from './mailbox.ts'
 
@@ -30,18 +30,18 @@ const Mails = Type.Array(
 
 /**
  * Adds the development mailbox: `/dev/mailbox` for people and `/dev/mailbox.json` for programs. Both routes list
- * the newest mail first. The mailbox shows the codes of all users. So a client on another machine gets the same 404 as
- * for an unknown path.
+ * the newest mail first. The mailbox shows the codes of all users. So a client on another machine, or without the key of
+ * the mailbox, gets the same 404 as for an unknown path.
  */
 export async function mailboxRoutes(app: FastifyInstance, { mailbox }: { mailbox: Mailbox }): Promise<void> {
   app.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply) => {
-    if (!isLocalRequest(request)) throw notFound()
+    if (!isDevelopmentRequest(request, mailbox.key)) throw notFound()
     reply.header('cache-control', 'no-store')
   })
 
   app.get('/dev/mailbox', { config: CONFIG, schema: { hide: true } }, async (_request, reply) => {
     reply.header('content-security-policy', POLICY).type('text/html; charset=utf-8')
-    return page(mailbox.latest()).text
+    return page(mailbox).text
   })
 
   app.get('/dev/mailbox.json', { config: CONFIG, schema: { hide: true, response: { 200: Mails } } }, async () =>
@@ -49,7 +49,8 @@ export async function mailboxRoutes(app: FastifyInstance, { mailbox }: { mailbox
   )
 }
 
-function page(mails: readonly KeptMail[]): Markup {
+function page({ key, latest }: Mailbox): Markup {
+  const mails = latest()
   return html`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -57,8 +58,8 @@ function page(mails: readonly KeptMail[]): Markup {
 <title>Mailbox (${mails.length})</title>
 <style>${new Markup(STYLE)}</style>
 <h1>Development mailbox</h1>
-<p>The latest mails, newest first. None of these mails was sent. <a href="/dev/mailbox">Reload</a> ·
-<a href="/dev/mailbox.json">JSON</a></p>
+<p>The latest mails, newest first. None of these mails was sent. <a href="/dev/mailbox?key=${key}">Reload</a> ·
+<a href="/dev/mailbox.json?key=${key}">JSON</a></p>
 ${mails.length === 0 ? html`<p>No mail yet.</p>` : mails.map(entry)}
 </html>
 `

@@ -1,3 +1,4 @@
+import { newSecret } from '../secrets.ts'
 import { type Mail, type Mailer, rejectUnsafeMail } from './mailer.ts'
 
 const MAX_KEPT_MAILS = 100
@@ -6,14 +7,21 @@ export type KeptMail = Mail & { sentAt: Date }
 
 /** The development mailbox. It keeps the mails in memory for `/dev/mailbox`. */
 export type Mailbox = Mailer & {
+  /** The key without which nobody can read the mailbox. */
+  key: string
   /** Returns the latest mails, at most 100. The newest mail comes first. */
   latest(): readonly KeptMail[]
 }
 
-/** Creates an empty mailbox. @param now the clock that gives each mail its `sentAt` */
-export function createMailbox(now: () => Date): Mailbox {
+/**
+ * Creates an empty mailbox.
+ * @param now the clock that gives each mail its `sentAt`
+ * @param key the key of the mailbox; by default a new one
+ */
+export function createMailbox(now: () => Date, key = newSecret()): Mailbox {
   const mails: KeptMail[] = []
   return {
+    key,
     async send(mail) {
       rejectUnsafeMail(mail)
       const { to, subject, text, html } = mail

@@ -14,6 +14,20 @@ import {
 const s = stage()
 
 suite('the page in a browser', { skip, timeout: 180_000 }, () => {
+  test('the address that the start prints gives the page the key of the mailbox, and the page keeps the key', async () => {
+    const page = await s.visit({ hasMailboxKey: false })
+    await page.goto('/')
+    await page.getByRole('button', { name: 'Créer un compte' }).waitFor()
+    assert.equal(await page.getByRole('complementary').count(), 0)
+    await page.goto(s.service.listening.page!)
+    await page.reload()
+    await page.getByRole('complementary').waitFor()
+    assert.equal(page.url(), `${s.service.address}/`)
+    await page.reload()
+    await page.getByRole('complementary').waitFor()
+    assert.deepEqual(s.complaints, [])
+  })
+
   test('a user signs up, receives live notifications and logs out', async () => {
     const page = await s.visit()
     await signUp(page, 'marie@example.com')

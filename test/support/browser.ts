@@ -29,7 +29,7 @@ let games = 0
 export type Stage = {
   service: Service
   /** Opens a page in a new browser context. Pages share cookies and storage only within the same `page.context()`. */
-  visit(options?: BrowserContextOptions): Promise<Page>
+  visit(options?: BrowserContextOptions & { hasMailboxKey?: boolean }): Promise<Page>
   /** Contains the warnings and errors on the consoles of all pages, and the uncaught errors of these pages. */
   complaints: string[]
   sql: Awaited<ReturnType<typeof testDatabase>>['sql']
@@ -62,12 +62,18 @@ export function stage(launch: LaunchOptions = {}): Stage {
     await s.service?.stop()
     await database?.drop()
   })
-  s.visit = async options => {
+  s.visit = async ({ hasMailboxKey = true, ...options } = {}) => {
     const context = await browser.newContext({ locale: 'fr-FR', baseURL: s.service.address, ...options })
     context.on('console', message => {
       if (message.type() === 'error' || message.type() === 'warning') s.complaints.push(message.text())
     })
     context.on('weberror', error => s.complaints.push(String(error.error())))
+    // A developer opens the address that the start prints. It contains the key of the mailbox, and the page keeps the key.
+    const key = new URL(s.service.listening.mailbox!).searchParams.get('key')!
+    if (hasMailboxKey)
+      await context.addInitScript(
+        `if (location.origin === '${s.service.address}') localStorage.setItem('courtside.mailbox_key', '${key}')`,
+      )
     const page = await context.newPage()
     page.setDefaultTimeout(30_000)
     return page

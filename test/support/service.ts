@@ -9,7 +9,7 @@ const ROOT = new URL('../..', import.meta.url).pathname
 /** A process of the service, started in the same way as `npm start` starts it. */
 export type Service = {
   address: string
-  /** The parsed log line "listening". It has the members address, reference, mailbox and intakeKeyFile. */
+  /** The parsed log line "listening". It has the members address, page, reference, mailbox and intakeKeyFile. */
   listening: Record<string, string>
   /** Contains every line that the process has printed so far. */
   lines: string[]
@@ -48,6 +48,12 @@ export async function startService(env: Record<string, string>, root?: string): 
       return child.exitCode
     },
   }
+}
+
+/** Returns the mails in the development mailbox of a service, newest first. */
+export async function readMailbox({ listening }: Service): Promise<{ to: string; text: string }[]> {
+  const url = listening.mailbox!.replace('/dev/mailbox?', '/dev/mailbox.json?')
+  return (await (await fetch(url)).json()) as { to: string; text: string }[]
 }
 
 /**

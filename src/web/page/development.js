@@ -5,16 +5,20 @@ const MAILS_POLL_MS = 1500
 const STORY_PAUSE_MS = 1200
 const MAX_MAILS = 3
 
+const KEY = 'courtside.mailbox_key'
+
 /**
  * Shows the latest mails, and buttons that report the events of a game. Shows nothing if the service has no development
- * mailbox.
+ * mailbox, or if this browser does not have the key of the mailbox.
  * @param readToken returns the token of the signed-in user, or null
  */
 export async function showDevelopment(panel, { courtside, readToken }) {
   // The service answers requests for the mailbox only at these host names.
   if (!['localhost', '127.0.0.1', '[::1]'].includes(location.hostname)) return
+  const key = readKey()
+  if (!key) return
   const mails = h('ul', { class: 'mails' })
-  if (!(await showMails(mails))) return
+  if (!(await showMails(mails, key))) return
   panel.setAttribute('aria-label', texts.development)
   panel.replaceChildren(
     h(
@@ -25,16 +29,31 @@ export async function showDevelopment(panel, { courtside, readToken }) {
       h('h3', {}, texts.mails),
       mails,
       h('h3', {}, texts.game),
-      createGame({ courtside, readToken }),
+      createGame({ courtside, readToken, key }),
     ),
   )
   panel.hidden = false
-  setInterval(() => document.hidden || showMails(mails), MAILS_POLL_MS)
+  setInterval(() => document.hidden || showMails(mails, key), MAILS_POLL_MS)
 }
 
-/** Shows the latest mails. @returns whether the service has a development mailbox */
-async function showMails(list) {
-  const answer = await fetch('/dev/mailbox.json').catch(() => undefined)
+/**
+ * Returns the key of the mailbox. The start of the service prints an address with the key in its fragment. The page keeps
+ * the key and removes it from the address, so a copied address does not contain it.
+ */
+function readKey() {
+  const sent = new URLSearchParams(location.hash.slice(1)).get('mailbox')
+  if (sent) history.replaceState(null, '', location.pathname + location.search)
+  try {
+    if (sent) localStorage.setItem(KEY, sent)
+    return localStorage.getItem(KEY)
+  } catch {
+    return sent
+  }
+}
+
+/** Shows the latest mails. @returns whether the service has a development mailbox with this key */
+async function showMails(list, key) {
+  const answer = await fetch(`/dev/mailbox.json?key=${encodeURIComponent(key)}`).catch(() => undefined)
   if (!answer?.ok) return false
   const text = await answer.text()
   // If the mails have not changed, we keep their elements. New elements would lose the focus and a click in progress.
@@ -64,7 +83,7 @@ function enterCode(code) {
   input.dispatchEvent(new Event('input', { bubbles: true }))
 }
 
-function createGame({ courtside, readToken }) {
+function createGame({ courtside, readToken, key }) {
   const status = h('p', { class: 'muted', role: 'status' })
   let [round, step, steps] = [createRound(), 0, 1]
   let playing = false
@@ -103,7 +122,7 @@ function createGame({ courtside, readToken }) {
       'content-type': 'application/json',
       'accept-language': language,
     }
-    return fetch('/dev/play', { method: 'POST', headers, body: JSON.stringify(body) })
+    return fetch(`/dev/play?key=${encodeURIComponent(key)}`, { method: 'POST', headers, body: JSON.stringify(body) })
   }
 
   /** Creates a click handler that ignores clicks until the action of an earlier click has ended. */
