@@ -7,20 +7,20 @@ import { dateAndTime, relativeDateAndTime, timeOfDay } from '../src/notification
 // describes the rows below it.
 const RELATIVE = `
   The instant is 25 hours ahead, but its date is tomorrow, because the clocks go back on 25 October.
-  2026-10-24T07:00Z · 2026-10-25T08:00Z · Europe/Paris · demain à 9\u00a0h\u00a000 · tomorrow at 09:00
+  2026-10-24T07:00Z · 2026-10-25T08:00Z · Europe/Paris · demain, dimanche 25\u00a0octobre, à 9\u00a0h\u00a000 · tomorrow, Sunday 25 October, at 09:00
   The instant is 48 hours and 40 minutes ahead, but its date is tomorrow, because tomorrow has 25 hours.
-  2026-10-23T22:10Z · 2026-10-25T22:50Z · Europe/Paris · demain à 23\u00a0h\u00a050 · tomorrow at 23:50
+  2026-10-23T22:10Z · 2026-10-25T22:50Z · Europe/Paris · demain, dimanche 25\u00a0octobre, à 23\u00a0h\u00a050 · tomorrow, Sunday 25 October, at 23:50
   The current time is in the first minute of a day with 25 hours, and the instant is in the last minute of this day.
   2026-10-24T22:00Z · 2026-10-25T22:59Z · Europe/Paris · aujourd'hui à 23\u00a0h\u00a059 · today at 23:59
   The instants of the next two rows have the same local time, because this hour occurs twice on the day of the clock change.
-  2026-10-24T12:00Z · 2026-10-25T00:30Z · Europe/Paris · demain à 2\u00a0h\u00a030 · tomorrow at 02:30
-  2026-10-24T12:00Z · 2026-10-25T01:30Z · Europe/Paris · demain à 2\u00a0h\u00a030 · tomorrow at 02:30
+  2026-10-24T12:00Z · 2026-10-25T00:30Z · Europe/Paris · demain, dimanche 25\u00a0octobre, à 2\u00a0h\u00a030 · tomorrow, Sunday 25 October, at 02:30
+  2026-10-24T12:00Z · 2026-10-25T01:30Z · Europe/Paris · demain, dimanche 25\u00a0octobre, à 2\u00a0h\u00a030 · tomorrow, Sunday 25 October, at 02:30
   The instant is 23.5 hours ahead, but its date is the day after tomorrow, because the clocks go forward on 29 March.
   2026-03-28T22:30Z · 2026-03-29T22:00Z · Europe/Paris · le lundi 30\u00a0mars à 0\u00a0h\u00a000 · on Monday 30 March at 00:00
   The instant is two minutes ahead, but its date is tomorrow.
-  2026-06-30T21:59Z · 2026-06-30T22:01Z · Europe/Paris · demain à 0\u00a0h\u00a001 · tomorrow at 00:01
+  2026-06-30T21:59Z · 2026-06-30T22:01Z · Europe/Paris · demain, mercredi 1er\u00a0juillet, à 0\u00a0h\u00a001 · tomorrow, Wednesday 1 July, at 00:01
   Tomorrow is in the next year.
-  2026-12-31T11:00Z · 2026-12-31T23:00Z · Europe/Paris · demain à 0\u00a0h\u00a000 · tomorrow at 00:00
+  2026-12-31T11:00Z · 2026-12-31T23:00Z · Europe/Paris · demain, vendredi 1er\u00a0janvier 2027, à 0\u00a0h\u00a000 · tomorrow, Friday 1 January 2027, at 00:00
   The current year is the year in the time zone, not the year in UTC.
   2026-12-31T23:30Z · 2027-01-03T09:00Z · Europe/Paris · le dimanche 3\u00a0janvier à 10\u00a0h\u00a000 · on Sunday 3 January at 10:00
   A date in the next or the previous year includes the year.
@@ -32,7 +32,7 @@ const RELATIVE = `
   2028-01-02T11:00Z · 2028-02-29T08:09Z · Europe/Paris · le mardi 29\u00a0février à 9\u00a0h\u00a009 · on Tuesday 29 February at 09:09
   The day and the time depend on the time zone. The UTC offset of the last time zone is not a multiple of 30 minutes.
   2026-01-10T12:00Z · 2026-01-17T17:00Z · Asia/Tokyo · le dimanche 18\u00a0janvier à 2\u00a0h\u00a000 · on Sunday 18 January at 02:00
-  2026-01-17T07:30Z · 2026-01-17T17:00Z · America/Los_Angeles · demain à 9\u00a0h\u00a000 · tomorrow at 09:00
+  2026-01-17T07:30Z · 2026-01-17T17:00Z · America/Los_Angeles · demain, samedi 17\u00a0janvier, à 9\u00a0h\u00a000 · tomorrow, Saturday 17 January, at 09:00
   2026-01-17T12:00Z · 2026-01-17T17:00Z · Asia/Kathmandu · aujourd'hui à 22\u00a0h\u00a045 · today at 22:45
 `
 const ROWS = RELATIVE.split('\n')

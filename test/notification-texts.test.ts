@@ -99,8 +99,8 @@ const ROWS: Record<NotificationType, { category: string; fr: string; en: string;
       { fr: `Votre partie commence le ${samedi}.`, en: `Your game starts on ${saturday}.` },
       {
         when: { now: new Date('2026-01-16T17:00:00Z') },
-        fr: 'Votre partie commence demain à 18\u00a0h\u00a000.',
-        en: 'Your game starts tomorrow at 18:00.',
+        fr: 'Votre partie commence demain, samedi 17\u00a0janvier, à 18\u00a0h\u00a000.',
+        en: 'Your game starts tomorrow, Saturday 17 January, at 18:00.',
       },
       {
         when: { now: new Date('2026-01-17T15:00:00Z') },

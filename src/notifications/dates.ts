@@ -26,16 +26,18 @@ export function dateAndTime(instant: Date, language: Language, localTime: LocalT
 }
 
 /**
- * Returns "aujourd'hui à 18 h 00", "demain à 18 h 00" or "le samedi 17 janvier à 18 h 00". The English texts are "today
- * at 18:00", "tomorrow at 18:00" and "on Saturday 17 January at 18:00". Today and tomorrow are calendar days in the
- * time zone, not periods of 24 hours.
+ * Returns "aujourd'hui à 18 h 00", "demain, samedi 17 janvier, à 18 h 00" or "le samedi 17 janvier à 18 h 00". The
+ * English texts are "today at 18:00", "tomorrow, Saturday 17 January, at 18:00" and "on Saturday 17 January at 18:00".
+ * Today and tomorrow are calendar days in the time zone, not periods of 24 hours. A reader may open the notification on
+ * the day of the game, so "tomorrow" never stands without the date.
  */
 export function relativeDateAndTime(instant: Date, language: Language, localTime: LocalTime): string {
   const wall = toZonedDay(instant, localTime.timeZone)
   const daysAhead = wall.dayNumber - toZonedDay(localTime.now, localTime.timeZone).dayNumber
-  const relativeDay = (language === 'fr' ? ["aujourd'hui", 'demain'] : ['today', 'tomorrow'])[daysAhead]
-  const day = relativeDay ?? `${language === 'fr' ? 'le' : 'on'} ${dayName(wall, language, localTime)}`
-  return joinDayAndTime(day, wall, language)
+  const date = dayName(wall, language, localTime)
+  if (daysAhead === 0) return joinDayAndTime(language === 'fr' ? "aujourd'hui" : 'today', wall, language)
+  if (daysAhead === 1) return joinDayAndTime(`${language === 'fr' ? 'demain' : 'tomorrow'}, ${date},`, wall, language)
+  return joinDayAndTime(`${language === 'fr' ? 'le' : 'on'} ${date}`, wall, language)
 }
 
 /** Returns a time such as "18 h 00" or "0 h 00" in French, and "18:00" or "00:00" in English. */
