@@ -48,7 +48,7 @@ describe('the package courtside-client', { timeout: 60_000 }, () => {
   test('the built client package contains every module with its types, and the package has no dependencies', async () => {
     const { exports, dependencies } = JSON.parse(await read('package.json'))
     assert.equal(dependencies, undefined)
-    for (const entry of ['.', './server', './inbox']) {
+    for (const entry of ['.', './server', './inbox', './react']) {
       for (const kind of ['types', 'default']) {
         assert.ok(existsSync(new URL(exports[entry][kind], CLIENT)), `${kind} of ${entry}`)
       }
