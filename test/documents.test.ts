@@ -6,7 +6,7 @@ import { describe, test } from 'node:test'
 
 const root = new URL('..', import.meta.url).pathname
 const DOCUMENTS = globSync('{*.md,{docs,docs/decisions,client,examples}/*.md}', { cwd: root })
-const FOLDERS = ['bench', 'bin', 'client', 'docs', 'examples', 'migrations', 'scripts', 'src', 'test']
+const FOLDERS = ['bench', 'bin', 'client', 'deploy', 'docs', 'examples', 'migrations', 'scripts', 'src', 'test']
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const isThere = (path: string) => existsSync(join(root, path))
