@@ -55,6 +55,7 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
       return value === undefined ? [] : [{ setting, value }]
     })[0],
     mailFrom: read('MAIL_FROM', SETTINGS.MAIL_FROM),
+    smtpHeloName: read('SMTP_HELO_NAME', SETTINGS.SMTP_HELO_NAME),
     /** The secrets, the newest first. If the array is empty, the process uses the generated secret in `dataDir`. */
     jwtSecrets: read('JWT_SECRET', SETTINGS.JWT_SECRET),
     intakeKeys: read('INTAKE_KEYS', SETTINGS.INTAKE_KEYS),

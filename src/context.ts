@@ -7,7 +7,7 @@ import { createNetworkMatch } from './http/client-address.ts'
 import { deriveKeys, type Keys } from './keys.ts'
 import { createNetworks, type Networks } from './limits/network-key.ts'
 import { createMailbox, type Mailbox } from './mail/mailbox.ts'
-import type { Mailer } from './mail/mailer.ts'
+import type { Mailer, Sender } from './mail/mailer.ts'
 import { createSmtpMailer } from './mail/smtp.ts'
 import { createMetrics, type Expose, type Metrics, NO_METRICS } from './metrics/metrics.ts'
 import type { MAIL_SETTINGS } from './settings.ts'
@@ -54,7 +54,7 @@ export type Bootstrap = {
 }
 
 /** The functions that create mailers. Each key is the mail setting that selects the function. */
-const MAILERS: Record<(typeof MAIL_SETTINGS)[number], (value: string, from: string) => Mailer> = {
+const MAILERS: Record<(typeof MAIL_SETTINGS)[number], (value: string, sender: Sender) => Mailer> = {
   SMTP_URL: createSmtpMailer,
 }
 
@@ -78,7 +78,7 @@ export function createContext(
   const listener = config.serves ? createListener(bootstrap.databaseUrl, log) : undefined
   const now = overrides.now ?? (() => new Date())
   const enabledMetrics = config.metricsToken === undefined ? undefined : createMetrics()
-  const { mailServer, mailFrom } = config
+  const { mailServer, mailFrom, smtpHeloName } = config
   const mailbox = mailServer ? undefined : createMailbox(now, bootstrap.mailboxKey)
   const keys = deriveKeys(bootstrap.jwtSecrets)
   return {
@@ -94,7 +94,7 @@ export function createContext(
     networks: createNetworks(sql, keys, () => log.error(UNOPENED_NETWORK_KEY)),
     isSharedNetwork: createNetworkMatch(config.sharedNetworks),
     intakeKeys: bootstrap.intakeKeys,
-    mailer: mailbox ?? MAILERS[mailServer!.setting](mailServer!.value, mailFrom),
+    mailer: mailbox ?? MAILERS[mailServer!.setting](mailServer!.value, { from: mailFrom, heloName: smtpHeloName }),
     mailbox,
     metrics: enabledMetrics?.metrics ?? NO_METRICS,
     exposeMetrics: enabledMetrics?.expose,

@@ -31,6 +31,11 @@ export const SETTINGS = {
     optional(smtpUrl),
   ),
   MAIL_FROM: setting('Courtside <no-reply@localhost>', 'the sender of all mails', sender),
+  SMTP_HELO_NAME: setting(
+    '',
+    'the name of this host in the SMTP greeting, such as `mail.club.example`; empty: the name of the machine',
+    optional(hostName),
+  ),
   JWT_SECRET: setting(
     '',
     'secrets of at least 32 bytes, the newest first; empty: a generated secret in `DATA_DIR`',
@@ -163,6 +168,12 @@ function sender(value: string): string {
   if (!named) throw new Error('must be one address such as Club <no-reply@club.example>')
   const name = (quoted ?? plain ?? '').replaceAll('\\', '').trim()
   return /^[\w ]*$/.test(name) ? `${name} <${named}>`.trim() : `"${name}" <${named}>`
+}
+
+function hostName(value: string): string {
+  if (!/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/i.test(value))
+    throw new Error('must be a host name such as mail.club.example')
+  return value
 }
 
 /**

@@ -149,3 +149,16 @@ test('a slow statement after an idle time keeps its connection', async t => {
   await sql`select pg_sleep(6)`
   assert.equal(await pid(), before)
 })
+
+test('a statement that fails because the disk or the memory of the server is full fails with `unavailable`', async t => {
+  const database = await testDatabase()
+  t.after(() => database.drop())
+  await assert.rejects(
+    database.sql`do $$ begin raise exception 'no space left' using errcode = 'disk_full'; end $$`,
+    isUnavailable,
+  )
+  await assert.rejects(
+    database.sql`do $$ begin raise exception 'no memory' using errcode = 'out_of_memory'; end $$`,
+    isUnavailable,
+  )
+})

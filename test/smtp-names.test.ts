@@ -2,8 +2,11 @@ import assert from 'node:assert/strict'
 import { createSocket } from 'node:dgram'
 import dns from 'node:dns'
 import { once } from 'node:events'
-import { test } from 'node:test'
+import type { AddressInfo } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { SMTPServer } from 'smtp-server'
 import { readConfig } from '../src/config.ts'
+import { MailFailure } from '../src/mail/mailer.ts'
 import { createSmtpMailer } from '../src/mail/smtp.ts'
 import { smtpServer } from './support/smtp.ts'
 
@@ -25,7 +28,7 @@ test('a mail to a server that the hosts file names does not wait for a silent DN
     await smtp.close()
   })
   const url = smtp.url.replace('127.0.0.1', 'localhost')
-  await createSmtpMailer(url, 'Courtside <no-reply@example.com>').send(MAIL)
+  await createSmtpMailer(url, { from: 'Courtside <no-reply@example.com>' }).send(MAIL)
   assert.equal(smtp.mails.length, 1)
   assert.equal(queries, 0)
 })
@@ -35,7 +38,48 @@ test('the name of the sender arrives as MAIL_FROM states it', async t => {
   t.after(() => smtp.close())
   for (const name of ['Club 4: Padel', 'Padel (Paris)', 'Padel, Club', 'Pädel “Club”', "L'Été"]) {
     const { mailFrom } = readConfig({ MAIL_FROM: `"${name}" <hello@club.example>` })
-    await createSmtpMailer(smtp.url, mailFrom).send(MAIL)
+    await createSmtpMailer(smtp.url, { from: mailFrom }).send(MAIL)
     assert.deepEqual(smtp.mails.at(-1)!.parsed.from!.value, [{ name, address: 'hello@club.example' }])
   }
+})
+
+/** Starts a mail server that does not offer STARTTLS. @returns its port, the names in greetings, and the passwords */
+async function startPlainServer(t: TestContext) {
+  const names: string[] = []
+  const passwords: string[] = []
+  const server = new SMTPServer({
+    authOptional: true,
+    allowInsecureAuth: true,
+    disabledCommands: ['STARTTLS'],
+    onAuth({ password }, _session, done) {
+      passwords.push(password!)
+      done(null, { user: 'club' })
+    },
+    onMailFrom(_address, { hostNameAppearsAs }, done) {
+      names.push(hostNameAppearsAs as string)
+      done()
+    },
+  })
+  server.on('error', () => {})
+  server.listen(0)
+  await once(server.server, 'listening')
+  t.after(() => new Promise<void>(done => server.close(done)))
+  return { port: (server.server.address() as AddressInfo).port, names, passwords }
+}
+
+test('a password is not sent in clear to a mail server on another machine', async t => {
+  const { port, passwords } = await startPlainServer(t)
+  const from = 'Courtside <no-reply@example.com>'
+  // The operating system connects 0.0.0.0 to this machine, but 0.0.0.0 is not a loopback address.
+  await assert.rejects(createSmtpMailer(`smtp://club:secret@0.0.0.0:${port}`, { from }).send(MAIL), MailFailure)
+  assert.deepEqual(passwords, [])
+  await createSmtpMailer(`smtp://club:secret@127.0.0.1:${port}`, { from }).send(MAIL)
+  assert.deepEqual(passwords, ['secret'])
+})
+
+test('SMTP_HELO_NAME is the name in the greeting', async t => {
+  const { port, names } = await startPlainServer(t)
+  const { mailFrom: from, smtpHeloName: heloName } = readConfig({ SMTP_HELO_NAME: 'mail.club.example' })
+  await createSmtpMailer(`smtp://127.0.0.1:${port}`, { from, heloName }).send(MAIL)
+  assert.deepEqual(names, ['mail.club.example'])
 })

@@ -6,9 +6,12 @@ export function rethrowAsUnavailable(error: unknown): never {
   throw isUnreachable(error) || isTransient(error) || isStale(error) ? unavailable(error) : error
 }
 
-/** Returns whether a deadlock, a serialization failure or a timeout ended the statement. A second try may succeed. */
+/**
+ * Returns whether a deadlock, a serialization failure, a timeout or a full disk ended the statement. A second try may
+ * succeed.
+ */
 function isTransient(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^(40P01|40001|55P03|57014)$/.test(error.code ?? '')
+  return error instanceof pg.DatabaseError && /^(40P01|40001|53100|53200|55P03|57014)$/.test(error.code ?? '')
 }
 
 /**

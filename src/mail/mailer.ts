@@ -1,6 +1,13 @@
 /** One mail to one address. `text` and `html` have the same content. */
 export type Mail = { to: string; subject: string; text: string; html: string }
 
+export type Sender = {
+  /** `Name <address>`, or a plain address. */
+  from: string
+  /** The name of this host in the SMTP greeting. If undefined, the mailer uses the name of the machine. */
+  heloName?: string | undefined
+}
+
 export interface Mailer {
   /**
    * Hands the mail over to a program that delivers it, such as a mail server. When the promise resolves, that program

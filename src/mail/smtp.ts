@@ -1,5 +1,6 @@
 import type { NodemailerError, Transporter } from 'nodemailer'
-import { type Mail, type Mailer, MailFailure, rejectUnsafeMail } from './mailer.ts'
+import { isLoopback } from '../loopback.ts'
+import { type Mail, type Mailer, MailFailure, rejectUnsafeMail, type Sender } from './mailer.ts'
 import { openSocket } from './open-socket.ts'
 
 // The maximum wait for the server at each step of the SMTP dialogue.
@@ -13,15 +14,18 @@ const SEND_TIMEOUT_MS = 20_000
  * does not reuse a connection, because an idle connection can break unnoticed. The worker limits the number of mails
  * that are sent at once.
  * @param url `smtp://` or `smtps://`, with user and password if the server requires them
- * @param from the sender, as `Name <address>` or as a plain address
  */
-export function createSmtpMailer(url: string, from: string): Mailer {
+export function createSmtpMailer(url: string, { from, heloName }: Sender): Mailer {
+  const { username, hostname } = new URL(url)
   let transport: Promise<Transporter> | undefined
   // Nodemailer takes long to load. So we load it when the first mail is sent, and not at startup.
   const load = async () => {
     const { createTransport } = await import('nodemailer')
     return createTransport({
       url,
+      // A password must not be sent in clear. So if the server does not offer STARTTLS, no mail is sent.
+      requireTLS: username !== '' && !isLoopback(hostname),
+      ...(heloName !== undefined && { name: heloName }),
       getSocket: ({ host, port, secure }, done) => {
         openSocket(host ?? 'localhost', Number(port) || (secure ? 465 : 587), STEP_TIMEOUT_MS).then(
           connection => done(null, { connection }),

@@ -19,7 +19,7 @@ const IMPLEMENTATIONS: Record<string, () => Promise<OpenMailer>> = {
   async smtp() {
     const server = await smtpServer()
     return {
-      mailer: createSmtpMailer(server.url, 'Courtside <no-reply@example.com>'),
+      mailer: createSmtpMailer(server.url, { from: 'Courtside <no-reply@example.com>' }),
       readArrived: () =>
         server.mails.map(({ to, parsed }) => ({
           to: to.join(' and '),

@@ -92,7 +92,7 @@ describe('Events', () => {
   test('"An email containing the OTP is sent on request-otp."', async t => {
     const smtp = await smtpServer()
     const { sql, keys, now, log } = h.ctx
-    const mailer = createSmtpMailer(smtp.url, FROM)
+    const mailer = createSmtpMailer(smtp.url, { from: FROM })
     const worker = await startWorker(h.database.url, { send_code: sendCode({ sql, mailer, keys, now, log }) }, { log })
     t.after(async () => {
       await worker.stop()

@@ -23,7 +23,7 @@ describe('the addresses of isemail', { skip }, () => {
   /** Mails the newest sign-in code, as a worker does. @returns the recipients of each mail */
   async function mailNewest(): Promise<string[][]> {
     const { sql } = h.database
-    const mailer = createSmtpMailer(smtp.url, FROM)
+    const mailer = createSmtpMailer(smtp.url, { from: FROM })
     const [job] = await sql<{ payload: unknown }>`
       select payload from graphile_worker._private_jobs order by id desc limit 1`
     await sendCode({ sql, mailer, keys: h.ctx.keys, now: h.clock.now, log: h.ctx.log })(job!.payload)

@@ -41,7 +41,7 @@ export async function outbox(t: TestContext, mode?: Mode) {
     logged,
     /** Starts a worker that mails codes and runs the given tasks. */
     async work(more: Record<string, Task> = {}, now: Date = NOW) {
-      const mailer = createSmtpMailer(smtp.url, FROM)
+      const mailer = createSmtpMailer(smtp.url, { from: FROM })
       const tasks = { send_code: sendCode({ sql, mailer, keys: KEYS, now: () => now, log }), ...more }
       const worker = await startWorker(database.url, tasks, { log })
       workers.push(worker)

@@ -9,7 +9,7 @@ import { FROM, KEYS, NOW } from './outbox.ts'
 
 const [databaseUrl, smtpUrl] = process.argv.slice(2) as [string, string]
 const log = pino({ level: 'warn' })
-const mailer = createSmtpMailer(smtpUrl, FROM)
+const mailer = createSmtpMailer(smtpUrl, { from: FROM })
 await startWorker(
   databaseUrl,
   { send_code: sendCode({ sql: connect(databaseUrl), mailer, keys: KEYS, now: () => NOW, log }) },
