@@ -117,7 +117,11 @@ export function imitateImage(): Image {
 export function startContainer({ config, rootfs }: Image, env: Record<string, string>, command?: string[]) {
   const [user, group] = config.User.split(':') as [string, string]
   // A container runtime sets HOME to the home folder in the passwd entry.
-  const environment = ['HOME=/nonexistent', ...config.Env, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)]
+  const environment = [
+    'HOME=/nonexistent',
+    ...config.Env,
+    ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
+  ]
   const program = [
     ...['env', '--ignore-environment', `--chdir=${config.WorkingDir}`, ...environment],
     ...(command ?? [...config.Entrypoint, ...config.Cmd]),
