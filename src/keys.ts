@@ -10,10 +10,10 @@ import {
 } from 'node:crypto'
 
 /**
- * The keys from one secret. `mac` and `seal` are derived from the secret. `signing` is the secret itself, so a games
- * service that has the secret can check tokens.
+ * The keys from one secret. `mac`, `seal` and `digest` are derived from the secret. `signing` is the secret itself, so a
+ * games service that has the secret can check tokens.
  */
-type Key = { id: string; signing: string; mac: KeyObject; seal: KeyObject }
+type Key = { id: string; signing: string; mac: KeyObject; seal: KeyObject; digest: KeyObject }
 
 export type Keys = {
   /**
@@ -29,6 +29,13 @@ export type Keys = {
   seal(codeId: string, code: string): string
   /** Decrypts a sealed code. Returns undefined if no key can decrypt the code. */
   open(codeId: string, sealed: string): string | undefined
+  /** Returns a keyed hash of a text, with the id of the key in front of it: `<key id>.<hash>`. */
+  digest(text: string): string
+  /**
+   * Returns whether `stored` is the keyed hash of the text. Returns undefined if no secret made the hash, so nobody can
+   * tell.
+   */
+  matchesDigest(stored: string, text: string): boolean | undefined
   /** Returns whether the newest secret decrypts a sealed text. If not, an older secret sealed the text. */
   isNewest(codeId: string, sealed: string): boolean
 }
@@ -52,6 +59,11 @@ export function deriveKeys(secrets: readonly string[]): Keys {
       }
       return undefined
     },
+    digest: text => digestUnder(first, text),
+    matchesDigest: (stored, text) => {
+      const key = keys.find(({ id }) => stored.startsWith(`${id}.`))
+      return key && digestUnder(key, text) === stored
+    },
     isNewest: (codeId, sealed) => openUnder(first, codeId, sealed) !== undefined,
   }
 }
@@ -66,11 +78,16 @@ function derive(secret: string): Key {
     // takes longer than the operation itself. So we create each key object only once.
     mac: createSecretKey(deriveBytes('code mac', 32)),
     seal: createSecretKey(deriveBytes('code seal', 32)),
+    digest: createSecretKey(deriveBytes('digest', 32)),
   }
 }
 
 function macUnder(key: Key, codeId: string, code: string): Buffer {
   return createHmac('sha256', key.mac).update(`${codeId}:${code}`).digest()
+}
+
+function digestUnder({ id, digest }: Key, text: string): string {
+  return `${id}.${createHmac('sha256', digest).update(text).digest('base64url')}`
 }
 
 function sealUnder(key: Key, codeId: string, code: string): string {

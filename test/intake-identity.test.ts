@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { hasContent } from '../src/games/event-log.ts'
+import { type GameEvent, parseEvent } from '../src/games/parse-event.ts'
+import { deriveKeys } from '../src/keys.ts'
 import { harness } from './support/app.ts'
 import { cloudEvent, newGameId, report, send } from './support/games.ts'
 
@@ -74,4 +77,51 @@ describe('the identity of an event', () => {
     await report(h, created({}, { id: 'b', source: 'a' }))
     await report(h, created({}, { id: 'ab', source: ' ' }))
   })
+
+  test('the table event contains no hash that somebody without the secret can compute from the content', async () => {
+    const body = created({ player_ids: [1, 2] }, { time: '2026-11-28T09:00:00Z' })
+    await report(h, body)
+    const event = parse(body)
+    const [row] = await h.database.sql<{ digest: string }>`select digest from event where key = ${event.key}`
+    assert.match(row!.digest, /^[\w-]{8}\.[\w-]{43}$/)
+    assert.ok(!row!.digest.includes(event.digest))
+    const same = created({ ...body.data }, { time: body.time })
+    await report(h, same)
+    const [other] = await h.database.sql<{ digest: string }>`select digest from event where key = ${parse(same).key}`
+    assert.equal(parse(same).digest, event.digest)
+    assert.notEqual(other!.digest, row!.digest)
+  })
+
+  test('an event that an earlier version stored with a plain hash is still recognized', async () => {
+    const body = created({}, { time: '2026-11-28T09:00:00Z' })
+    await report(h, body)
+    const { key, digest } = parse(body)
+    await h.database.sql`update event set digest = ${digest} where key = ${key}`
+    assert.equal((await send(h, body)).body.status, 'duplicate')
+    const changed = await send(h, { ...body, data: { ...body.data, place: 'Court 3' } })
+    assert.equal(changed.body.code, 'event_mismatch')
+  })
+
+  test('after a rotation of JWT_SECRET a repeated event is recognized, even after the old secret is removed', () => {
+    const [old, renewed] = ['kuC4vBnmNwzIEYxX0mVQJ1y7s2dGgqLh', 'qL3vXr8tBn2mKs7wPf4zHc9yJd6gVa5e']
+    const event = parse(created())
+    const changed = { ...event, digest: parse(created()).digest }
+    const stored = (digest: string) => ({ digest, notifications: 0, fresh: false })
+    const entry = stored(deriveKeys([old]).digest(`${event.key}:${event.digest}`))
+    for (const [secrets, sameChanged] of [
+      [[old], false],
+      [[old, renewed], false],
+      [[renewed, old], false],
+      [[renewed], true],
+    ] as const) {
+      assert.equal(hasContent(deriveKeys(secrets), entry, event), true)
+      assert.equal(hasContent(deriveKeys(secrets), entry, changed), sameChanged)
+    }
+  })
 })
+
+function parse(body: unknown): GameEvent {
+  const event = parseEvent(body, h.clock.now())
+  assert.ok(!(event instanceof Error))
+  return event
+}

@@ -103,7 +103,7 @@ describe('two processes that fire at the same time', () => {
     const cancelled = parseEvent(gameEvent(gameId, startsAt, [player], { type: 'game_cancelled' }), h.clock.now())
     await h.database.sql.begin(async tx => {
       const settings = { now: h.clock.now(), timeZone: 'Europe/Paris', reminderOffsets: [] }
-      await ingestEvents(tx, [cancelled as Exclude<typeof cancelled, Error>], settings)
+      await ingestEvents(tx, h.ctx.keys, [cancelled as Exclude<typeof cancelled, Error>], settings)
       // The open transaction does not lock the game `free`, so the start of this game is announced without delay.
       assert.equal(countAnnounced(await fireAllDue(other)), 1)
     })

@@ -2,7 +2,10 @@ import type { Sql } from '../../src/db/sql.ts'
 import * as eventLog from '../../src/games/event-log.ts'
 import * as games from '../../src/games/games.ts'
 import type { GameEvent } from '../../src/games/parse-event.ts'
+import { deriveKeys } from '../../src/keys.ts'
 import { type NewNotification, store } from '../../src/notifications/store.ts'
+
+const KEYS = deriveKeys(['Zt8RkPp3aWvYxq1LmN7oBc5dEf9gHiJk'])
 
 /**
  * Creates the handler of the ceiling, the minimal server in `ceiling.ts`, for `POST /internal/v1/events`. The handler
@@ -14,7 +17,7 @@ export function createIntakeCeiling(sql: Sql) {
     const now = new Date()
     const event = parseEvent(body)
     return sql.begin(async tx => {
-      await eventLog.record(tx, [event], now)
+      await eventLog.record(tx, KEYS, [event], now)
       await games.lock(tx, [event], now)
       await schedule(tx, event)
       const recipients = [event.creatorId, ...event.playerIds].filter(userId => userId !== event.actorId)

@@ -28,7 +28,7 @@ const PlayedStep = Type.Object({
  */
 export async function demoRoutes(
   plugin: FastifyInstance,
-  { sql, now, config, mailboxKey }: Pick<Context, 'sql' | 'now' | 'config'> & { mailboxKey: string },
+  { sql, keys, now, config, mailboxKey }: Pick<Context, 'sql' | 'keys' | 'now' | 'config'> & { mailboxKey: string },
 ): Promise<void> {
   const app = plugin as unknown as App
   // This hook runs before the route's guard. So a request from another machine gets a 404, with or without a token.
@@ -47,7 +47,7 @@ export async function demoRoutes(
       const settings = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
       const event = parseEvent(demoEvent(request.caller.userId, round, step, settings.now), settings.now)
       if (event instanceof AppError) throw event
-      const { outcomes } = await ingestEvents(sql, [event], settings)
+      const { outcomes } = await ingestEvents(sql, keys, [event], settings)
       if (outcomes[0]!.status === 'mismatch') throw eventMismatch()
       return { data: { type: event.type, step, steps: STORY_LENGTH } }
     },

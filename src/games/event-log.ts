@@ -1,7 +1,11 @@
 import type { Sql } from '../db/sql.ts'
+import type { Keys } from '../keys.ts'
 import type { GameEvent } from './parse-event.ts'
 
-/** A stored event. `fresh` is true if the current transaction has stored the event. */
+/**
+ * A stored event. `digest` is a keyed hash of the event's content. Events that an earlier version stored have a plain hash
+ * instead. `fresh` is true if the current transaction has stored the event.
+ */
 export type RecordedEvent = { digest: string; notifications: number; fresh: boolean }
 
 /**
@@ -10,30 +14,49 @@ export type RecordedEvent = { digest: string; notifications: number; fresh: bool
  * its rows in the order of their keys, so two transactions cannot wait for each other.
  * @returns the stored event for each event key: one of `events`, or an event that was stored before
  */
-export async function record(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<string, RecordedEvent>> {
+export async function record(
+  sql: Sql,
+  keys: Keys,
+  events: readonly GameEvent[],
+  now: Date,
+): Promise<Map<string, RecordedEvent>> {
   // A Map keeps the last value for each key. The events are in reverse order, so the Map keeps the first event for each
   // key.
   const byKey = new Map(events.toReversed().map(event => [event.key, event]))
   const firstEvents = [...byKey.values()]
-  const keys = firstEvents.map(event => event.key)
-  const digests = firstEvents.map(event => event.digest)
+  const eventKeys = firstEvents.map(event => event.key)
+  const digests = firstEvents.map(event => keys.digest(describeContent(event)))
   const types = firstEvents.map(event => event.type)
   const inserted = await sql<{ key: string }>`
     insert into event (key, digest, type, received_at)
     select key, digest, type, ${now}
-    from unnest(${keys}::text[], ${digests}::text[], ${types}::text[]) as reported (key, digest, type)
+    from unnest(${eventKeys}::text[], ${digests}::text[], ${types}::text[]) as reported (key, digest, type)
     order by key collate "C"
     on conflict on constraint event_pkey do nothing
     returning key`
   const recorded = new Map<string, RecordedEvent>(
-    inserted.map(({ key }) => [key, { digest: byKey.get(key)!.digest, notifications: 0, fresh: true }]),
+    inserted.map(({ key }) => [key, { digest: digests[eventKeys.indexOf(key)]!, notifications: 0, fresh: true }]),
   )
-  const knownKeys = keys.filter(key => !recorded.has(key))
+  const knownKeys = eventKeys.filter(key => !recorded.has(key))
   if (knownKeys.length === 0) return recorded
   const rows = await sql<{ key: string; digest: string; notifications: number }>`
     select key, digest, notifications from event where key = any(${knownKeys}::text[])`
   for (const { key, ...stored } of rows) recorded.set(key, { ...stored, fresh: false })
   return recorded
+}
+
+/**
+ * Returns whether a stored event has the content of `event`. If the operator has removed the secret that made the keyed
+ * hash, the event counts as the same, because a producer seldom reuses an id for other content.
+ */
+export function hasContent(keys: Keys, { digest }: RecordedEvent, event: GameEvent): boolean {
+  const isPlain = !digest.includes('.')
+  return isPlain ? digest === event.digest : (keys.matchesDigest(digest, describeContent(event)) ?? true)
+}
+
+/** Returns the text under the keyed hash. It contains the key of the event, so equal contents have different hashes. */
+function describeContent({ key, digest }: GameEvent): string {
+  return `${key}:${digest}`
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.ts'
+import type { Keys } from '../keys.ts'
 import { announceOnce, type GameAnnouncement } from './announce.ts'
 import * as eventLog from './event-log.ts'
 import * as games from './games.ts'
@@ -25,14 +26,14 @@ export type EventOutcome = { status: 'accepted' | 'duplicate'; notifications: nu
  * @returns `outcomes`, one for each event, in the order of `events`. `skipped` is the number of recipients without an
  *   account
  */
-export async function ingestEvents(sql: Sql, events: readonly GameEvent[], settings: ReminderSettings) {
+export async function ingestEvents(sql: Sql, keys: Keys, events: readonly GameEvent[], settings: ReminderSettings) {
   return sql.begin(async tx => {
-    const recorded = await eventLog.record(tx, events, settings.now)
+    const recorded = await eventLog.record(tx, keys, events, settings.now)
     const fresh = new Set(firstOfEachKey(events).filter(event => recorded.get(event.key)!.fresh))
     const { counts, skipped } = await applyEvents(tx, [...fresh], settings)
     const outcomes = events.map((event): EventOutcome => {
       const entry = recorded.get(event.key)!
-      if (entry.digest !== event.digest) return { status: 'mismatch' }
+      if (!eventLog.hasContent(keys, entry, event)) return { status: 'mismatch' }
       const notifications = counts.get(event.key) ?? entry.notifications
       return { status: fresh.has(event) ? 'accepted' : 'duplicate', notifications }
     })

@@ -13,7 +13,7 @@ export type GameEvent = {
   id: string
   /** A hash of `source` and `id`. The key identifies the event. */
   key: string
-  /** A hash of the event's content. */
+  /** A hash of the event's content. The database stores only a keyed hash of this hash. */
   digest: string
   type: EventType
   time: string

@@ -26,7 +26,7 @@ const BODY: BodyRule = {
  */
 export function intakeRoutes(
   app: App,
-  { sql, now, config, metrics }: Pick<Context, 'sql' | 'now' | 'config' | 'metrics'>,
+  { sql, keys, now, config, metrics }: Pick<Context, 'sql' | 'keys' | 'now' | 'config' | 'metrics'>,
 ): void {
   app.route({
     method: 'POST',
@@ -55,7 +55,7 @@ export function intakeRoutes(
     handler: async (request, reply) => {
       const settings = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
       const ingest = async (events: readonly GameEvent[]) => {
-        const { outcomes, skipped } = await ingestEvents(sql, events, settings)
+        const { outcomes, skipped } = await ingestEvents(sql, keys, events, settings)
         if (skipped > 0) {
           request.log.debug({ skipped }, 'skipped recipients without an account')
           metrics.countSkippedRecipients(skipped)
