@@ -80,7 +80,10 @@ export function notFound(): AppError {
   return new AppError('not_found', { fr: 'Introuvable.', en: 'Not found.' })
 }
 
-/** Returns the 503 for a request that needs the database while the database cannot be used. */
+/**
+ * Returns the 503 for a request that needs the database while the database cannot be used.
+ * @param cause the error, for the log. If it is undefined, the 503 is not logged
+ */
 export function unavailable(cause: unknown): AppError {
   return new AppError(
     'unavailable',

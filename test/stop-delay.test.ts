@@ -63,6 +63,10 @@ test('during STOP_DELAY, /readyz answers 503, all other requests are served, and
 
   assert.deepEqual(await exited, [0, null])
   assert.equal(await stream.ended(), true)
+  assert.deepEqual(
+    service.lines.filter(line => line.includes('unavailable')),
+    [],
+  )
   await assert.rejects(send(`${service.address}/healthz`, fresh), { code: 'ECONNREFUSED' })
 })
 

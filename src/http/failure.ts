@@ -32,7 +32,7 @@ export type Failure = { message: string; code: Code; errors?: Record<string, str
 export function sendFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply): Code {
   const error = toAppError(thrown)
   if (error.code === 'server_error') request.log.error({ err: thrown }, 'request failed')
-  if (error.code === 'unavailable') request.log.warn({ err: error.cause }, 'database unavailable')
+  if (error.code === 'unavailable' && error.cause) request.log.warn({ err: error.cause }, 'database unavailable')
   reply
     .code(STATUS[error.code])
     .headers(error.headers)

@@ -30,7 +30,8 @@ export function healthRoutes(
     config: { access: 'public' },
     schema: { hide: true, response: { 200: Ready } },
     handler: async () => {
-      if (stopping.aborted) throw unavailable(new Stopping())
+      // Without a cause, the 503 is not logged. Load balancers request this path every second.
+      if (stopping.aborted) throw unavailable(undefined)
       if (!(await isMigrated(readSql))) throw unavailable(new NotMigrated())
       return {
         status: 'ready' as const,
@@ -49,9 +50,4 @@ export function healthRoutes(
  */
 class NotMigrated extends Error {
   override name = 'NotMigrated'
-}
-
-/** The cause that is logged with the 503 of `/readyz` while the process waits for STOP_DELAY before it closes. */
-class Stopping extends Error {
-  override name = 'Stopping'
 }
