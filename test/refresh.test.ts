@@ -56,6 +56,15 @@ describe('a refresh of a token that a refresh has just returned', () => {
     assert.notEqual(await renew(h, next), next)
   })
 
+  test('racing refreshes of a superseded token and its successor all return the successor, in 100 rounds', async () => {
+    for (let round = 0; round < 100; round += 1) {
+      const { token } = await makeUser(h)
+      const next = await renew(h, token)
+      const racers = Array.from({ length: 6 }, (_, index) => renew(h, index % 2 ? token : next))
+      assert.deepEqual(new Set(await Promise.all(racers)), new Set([next]))
+    }
+  })
+
   test('the first token of a session never returns itself, because a sign-in and not a refresh issued it', async () => {
     const { token } = await makeUser(h)
     assert.notEqual(await renew(h, token), token)
