@@ -61,6 +61,7 @@ const SMALL_TABLES = [
   'game_level',
   'missed_guess',
   'migration',
+  'network_key',
   '_private_jobs',
   '_private_job_queues',
   '_private_tasks',
