@@ -1,5 +1,5 @@
-import '/client/inbox.js'
-import { Courtside, localStorageStorage } from '/client/index.js'
+import '../client/inbox.js'
+import { Courtside, localStorageStorage } from '../client/index.js'
 import { codeScreen } from './code.js'
 import { showDevelopment } from './development.js'
 import { button, h } from './dom.js'
@@ -13,7 +13,9 @@ const PENDING_KEY = 'courtside.pending'
 
 const [main, tools] = [document.querySelector('#screen'), document.querySelector('#tools')]
 const storage = localStorageStorage()
-const courtside = new Courtside({ storage, language })
+// A proxy may serve the page below a path, such as /courtside/.
+const url = new URL('.', location.href).href.replace(/\/$/, '')
+const courtside = new Courtside({ url, storage, language })
 let current
 /** The functions to call before another screen is shown. */
 let leaveListeners = []
@@ -110,7 +112,7 @@ document.documentElement.lang = language
 document
   .querySelector('#bottom')
   .append(
-    h('a', { href: '/docs' }, texts.reference),
+    h('a', { href: 'docs' }, texts.reference),
     h(
       'button',
       { type: 'button', class: 'link', lang: language === 'en' ? 'fr' : 'en', onclick: switchLanguage },

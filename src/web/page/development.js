@@ -53,7 +53,7 @@ function readKey() {
 
 /** Shows the latest mails. @returns whether the service has a development mailbox with this key */
 async function showMails(list, key) {
-  const answer = await fetch(`/dev/mailbox.json?key=${encodeURIComponent(key)}`).catch(() => undefined)
+  const answer = await fetch(`dev/mailbox.json?key=${encodeURIComponent(key)}`).catch(() => undefined)
   if (!answer?.ok) return false
   const text = await answer.text()
   // If the mails have not changed, we keep their elements. New elements would lose the focus and a click in progress.
@@ -122,7 +122,7 @@ function createGame({ courtside, readToken, key }) {
       'content-type': 'application/json',
       'accept-language': language,
     }
-    return fetch(`/dev/play?key=${encodeURIComponent(key)}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    return fetch(`dev/play?key=${encodeURIComponent(key)}`, { method: 'POST', headers, body: JSON.stringify(body) })
   }
 
   /** Creates a click handler that ignores clicks until the action of an earlier click has ended. */
