@@ -1,4 +1,5 @@
 import type { CredentialsRequest, GameLevel, Message, OtpVerification, TokenResult, User } from './api.ts'
+import { type Entered, enterCode, type NextPart } from './code-parts.ts'
 import { CourtsideError } from './error.ts'
 import { createTransport } from './http.ts'
 import { Notifications } from './notifications.ts'
@@ -35,6 +36,7 @@ function canStream(): boolean {
 export class Courtside {
   readonly notifications: Notifications
   readonly #session: Session
+  #lastRequest: CredentialsRequest | undefined
 
   constructor({ url = '', storage = memoryStorage(), language, fetch, stream = canStream() }: CourtsideOptions = {}) {
     this.#session = new Session(createTransport({ url, language, fetch }), storage)
@@ -48,16 +50,34 @@ export class Courtside {
    */
   async requestOtp(credentials: CredentialsRequest): Promise<Message & { retryAfter: number | undefined }> {
     const endpoint = 'POST /api/v1/auth/request-otp'
+    this.#lastRequest = credentials
     const { body, retryAfter } = await this.#session.callPublic(endpoint, { body: credentials }, { lane: true })
     return { ...body, retryAfter }
   }
 
-  /** Signs in with the code and stores the token. */
-  async verifyOtp(verification: OtpVerification): Promise<TokenResult> {
+  /**
+   * Repeats the last `requestOtp` of this client, with all its fields. During a sign-up the names and the consent must
+   * come again, because from another network an address alone does not repeat the sign-up.
+   */
+  async resendOtp(): Promise<Message & { retryAfter: number | undefined }> {
+    if (!this.#lastRequest) throw new Error('Call requestOtp before resendOtp.')
+    return this.requestOtp(this.#lastRequest)
+  }
+
+  /**
+   * Signs in with the code and stores the token. A code may have several parts, such as "4921, then 0377". The user may
+   * enter them one after another or in one text.
+   * @returns `next_part` is true if the entered part is right and the user must enter the next one
+   */
+  async verifyOtp({ email, code }: OtpVerification): Promise<Entered<TokenResult> | NextPart> {
     const endpoint = 'POST /api/v1/auth/verify-otp'
-    const { body } = await this.#session.callPublic(endpoint, { body: verification }, { lane: true })
-    await this.#session.begin(body.access_token)
-    return body
+    const result = await enterCode(code, async part => {
+      return (await this.#session.callPublic(endpoint, { body: { email, code: part } }, { lane: true })).body
+    })
+    if (result.next_part) return result
+    this.#lastRequest = undefined
+    await this.#session.begin(result.access_token)
+    return result
   }
 
   /** Returns whether a token is stored. This method does not check whether the service still accepts the token. */
@@ -82,23 +102,27 @@ export class Courtside {
   /**
    * Deletes the account of the signed-in user and all data of this account.
    * @param code a new code, which `requestOtp` sends by mail
+   * @returns `next_part` is true if the entered part is right and the user must enter the next one
    */
-  async deleteAccount(code: string): Promise<Message> {
-    const message = await this.#session.call('DELETE /api/v1/auth/me', { body: { code } })
-    await this.#session.end({ remember: false })
-    return message
+  async deleteAccount(code: string): Promise<Entered<Message> | NextPart> {
+    const result = await enterCode(code, part => this.#session.call('DELETE /api/v1/auth/me', { body: { code: part } }))
+    if (!result.next_part) await this.#session.end({ remember: false })
+    return result
   }
 
   /**
    * Ends the session. If the service cannot be reached, this method signs the user out in the client and then throws.
+   * @param forget whether the service and the client forget that this client has belonged to the account, as on a shared
+   * computer. Otherwise, the client keeps its last token (see `TokenKey`).
    */
-  async logout(): Promise<void> {
+  async logout({ forget = false }: { forget?: boolean } = {}): Promise<void> {
     try {
-      if (await this.signedIn()) await this.#session.call('POST /api/v1/auth/logout', {})
+      const input = forget ? { body: { forget } } : {}
+      if (await this.signedIn()) await this.#session.call('POST /api/v1/auth/logout', input)
     } catch (error) {
       if (!(error instanceof CourtsideError && error.status === 401)) throw error
     } finally {
-      await this.#session.end({ remember: true })
+      await this.#session.end({ remember: !forget })
     }
   }
 

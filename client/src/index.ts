@@ -8,6 +8,7 @@ export type {
   TokenResult,
   User,
 } from './api.ts'
+export type { Entered, NextPart } from './code-parts.ts'
 export { Courtside, type CourtsideOptions } from './courtside.ts'
 export type { NotificationPage, PageQuery } from './endpoints.ts'
 export { CourtsideError, type ErrorCode } from './error.ts'

@@ -1,37 +1,30 @@
-import type { Notification } from './api.ts'
-import type { Snapshot, Sync, WatcherNotifier } from './watch-types.ts'
+import type { Snapshot, WatcherNotifier } from './watch-types.ts'
+
+/** The calls of the leading tab's notifier that the other tabs repeat. */
+const CALLS = ['notifySync', 'notifyNotification', 'notifyUnreadCount'] as const
 
 /** A message between two tabs. A following tab sends `ask`. The leading tab sends all others. */
 export type Message =
   | { type: 'ask'; look: boolean }
   | ({ type: 'answer' } & Snapshot)
-  | { type: 'sync'; sync: Sync }
-  | { type: 'notification'; notification: Notification }
-  | { type: 'unread'; count: number }
+  | { type: (typeof CALLS)[number]; value: never }
 
 type Inbox = { notifier: WatcherNotifier; latest: () => Snapshot }
 
 /** Creates a notifier that calls the notifier of the leading tab, and sends each call to the other tabs. */
 export function createLeaderNotifier({ notifier, latest }: Inbox, post: (message: Message) => void): WatcherNotifier {
-  return {
-    state: notifier.state,
-    setState(state) {
-      notifier.setState(state)
-      post({ type: 'answer', ...latest() })
-    },
-    notifySync(sync) {
-      notifier.notifySync(sync)
-      post({ type: 'sync', sync })
-    },
-    notifyNotification(notification) {
-      notifier.notifyNotification(notification)
-      post({ type: 'notification', notification })
-    },
-    notifyUnreadCount(count) {
-      notifier.notifyUnreadCount(count)
-      post({ type: 'unread', count })
-    },
+  const leader = { ...notifier }
+  leader.setState = state => {
+    notifier.setState(state)
+    post({ type: 'answer', ...latest() })
   }
+  for (const type of CALLS) {
+    leader[type] = (value: never) => {
+      notifier[type](value)
+      post({ type, value })
+    }
+  }
+  return leader
 }
 
 /**
@@ -40,13 +33,11 @@ export function createLeaderNotifier({ notifier, latest }: Inbox, post: (message
  * @returns whether this tab has now received a sync
  */
 export function receive(message: Message, { notifier, latest }: Inbox, isSynced: boolean): boolean {
-  if (message.type === 'sync') {
-    notifier.notifySync(message.sync)
-    return true
+  if (message.type === 'ask') return isSynced
+  if (message.type !== 'answer') {
+    notifier[message.type](message.value)
+    return isSynced || message.type === 'notifySync'
   }
-  if (message.type === 'notification') notifier.notifyNotification(message.notification)
-  if (message.type === 'unread') notifier.notifyUnreadCount(message.count)
-  if (message.type !== 'answer') return isSynced
   const { state, sync } = message
   if (state) notifier.setState(state)
   if (!sync) return isSynced

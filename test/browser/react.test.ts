@@ -100,13 +100,15 @@ suite('courtside-client/react', { skip, timeout: 180_000 }, () => {
 })
 
 suite('the types of the element', { timeout: 120_000 }, () => {
-  test('JSX knows <courtside-inbox> and its component, and addEventListener knows the event', async () => {
+  test('JSX knows <courtside-inbox> and its component, addEventListener knows the event, and the READMEs compile', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'courtside-types-'))
     try {
       await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
       const readme = await readFile(join(ROOT, 'client/README.md'), 'utf8')
       const recipe = /```tsx\n([\s\S]*?)```/.exec(readme)?.[1]
       assert.ok(recipe, 'client/README.md has no example for React')
+      const example = /```ts\n([\s\S]*?)```/.exec(await readFile(join(ROOT, 'README.md'), 'utf8'))![1]!
+      await writeFile(join(folder, 'example.ts'), example)
       await writeFile(join(folder, 'recipe.tsx'), `import { courtside } from './session'\n${recipe}`)
       await writeFile(
         join(folder, 'session.ts'),
@@ -129,7 +131,7 @@ suite('the types of the element', { timeout: 120_000 }, () => {
         `,
       )
       const options = ['--noEmit', '--strict', '--jsx', 'react-jsx', '--module', 'esnext', '--target', 'es2022']
-      const files = ['recipe.tsx', 'app.tsx']
+      const files = ['example.ts', 'recipe.tsx', 'app.tsx']
       const compile = promisify(execFile)(
         process.execPath,
         [join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, '--moduleResolution', 'bundler', ...files],

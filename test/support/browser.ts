@@ -114,8 +114,8 @@ export async function serveSite(page: Page, createPage: (path: string) => SitePa
  * Signs up a user on the page, with the code that the development panel shows. Afterwards the page asks for the game
  * level.
  */
-export async function signUp(page: Page, email: string, firstName = 'Marie'): Promise<void> {
-  await page.goto('/')
+export async function signUp(page: Page, email: string, firstName = 'Marie', path = '/'): Promise<void> {
+  await page.goto(path)
   await page.getByRole('button', { name: 'Créer un compte' }).click()
   await page.getByLabel('Prénom').fill(firstName)
   await page.getByLabel('Nom', { exact: true }).fill('Durand')

@@ -9,7 +9,7 @@ import { signInScreen } from './sign-in.js'
 import { describeError, language, switchLanguage, texts } from './texts.js'
 
 const SCREENS = { 'sign-in': signInScreen, code: codeScreen, level: levelScreen, home: homeScreen }
-const PENDING_KEY = 'courtside.pending'
+const PENDING_KEY = 'courtside.pending_request'
 
 const [main, tools] = [document.querySelector('#screen'), document.querySelector('#tools')]
 const storage = localStorageStorage()
@@ -71,19 +71,19 @@ function showBell(name) {
 }
 
 /**
- * Stores the e-mail address while the code screen is shown. A phone may reload the page while the user reads the mail,
- * and the reloaded page needs the address.
+ * Stores the request for the code while the code screen is shown. A phone may reload the page while the user reads the
+ * mail, and the reloaded page needs the request to repeat it.
  */
-function rememberCode(name, { email }) {
+function rememberCode(name, { request }) {
   try {
-    if (name === 'code') sessionStorage.setItem(PENDING_KEY, email)
+    if (name === 'code') sessionStorage.setItem(PENDING_KEY, JSON.stringify(request))
     else sessionStorage.removeItem(PENDING_KEY)
   } catch {}
 }
 
-function pendingEmail() {
+function pendingRequest() {
   try {
-    return sessionStorage.getItem(PENDING_KEY)
+    return JSON.parse(sessionStorage.getItem(PENDING_KEY))
   } catch {
     return null
   }
@@ -97,8 +97,8 @@ async function showUser() {
 
 async function start() {
   if (!(await courtside.signedIn())) {
-    const email = pendingEmail()
-    return email ? go('code', { email, wait: 0 }) : go('sign-in')
+    const request = pendingRequest()
+    return request ? go('code', { request, wait: 0 }) : go('sign-in')
   }
   try {
     await showUser()

@@ -3,8 +3,13 @@ import { button, h } from './dom.js'
 import { codeField, form } from './form.js'
 import { describeError, texts } from './texts.js'
 
-/** Creates the screen that asks for the code. @param wait the seconds until the user can request another code */
-export function codeScreen({ courtside, go, showUser, onLeave, email, wait, problem = '' }) {
+/**
+ * Creates the screen that asks for the code.
+ * @param request the body of the request for the code
+ * @param wait the seconds until the user can request another code
+ */
+export function codeScreen({ courtside, go, showUser, onLeave, request, wait, problem = '' }) {
+  const { email } = request
   const code = codeField(() => codeForm.run())
   const codeForm = form({
     fields: [code],
@@ -12,13 +17,13 @@ export function codeScreen({ courtside, go, showUser, onLeave, email, wait, prob
     missing: { code: texts.codeShape },
     between: [code.element],
     async work() {
-      try {
-        await courtside.verifyOtp({ email, code: code.input.value })
-      } catch (error) {
+      const entered = await courtside.verifyOtp({ email, code: code.input.value }).catch(error => {
         code.input.select()
         throw error
-      }
-      await showUser()
+      })
+      if (!entered.next_part) return showUser()
+      status.textContent = entered.message
+      code.clear()
     },
   })
 
@@ -28,13 +33,11 @@ export function codeScreen({ courtside, go, showUser, onLeave, email, wait, prob
     resend.setAttribute('aria-disabled', 'true')
     status.textContent = ''
     try {
-      // The request contains only the e-mail address, because the service keeps the other fields of an unfinished
-      // sign-up.
-      const { retryAfter } = await courtside.requestOtp({ email })
+      // During a sign-up the request contains the names and the consent again. From another network, the service knows
+      // no unfinished sign-up of this address.
+      const { retryAfter } = await courtside.requestOtp(request)
       status.textContent = texts.resent
-      code.setError('')
-      code.input.value = ''
-      code.input.focus()
+      code.clear()
       startWait(retryAfter ?? DEFAULT_WAIT_SECONDS)
     } catch (error) {
       status.textContent = describeError(error)

@@ -30,15 +30,18 @@ export function createDeletion({ courtside, go, user }) {
     // This form does not submit the code after the fourth digit. The user must press the button, because a deletion
     // cannot be undone.
     const code = codeField(() => {})
+    const status = h('p', { class: 'muted small', role: 'status' })
     const confirmForm = form({
       fields: [code],
       submit: texts.deleteNow,
       danger: true,
       missing: { code: texts.codeShape },
-      between: [code.element],
+      between: [code.element, status],
       async work() {
-        await courtside.deleteAccount(code.input.value)
-        go('sign-in', { notice: texts.deleted })
+        const entered = await courtside.deleteAccount(code.input.value)
+        if (!entered.next_part) return go('sign-in', { notice: texts.deleted })
+        status.textContent = entered.message
+        code.clear()
       },
     })
     show(confirmForm.element)

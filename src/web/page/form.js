@@ -68,8 +68,9 @@ export function form({ fields, submit, danger = false, missing = {}, between = [
 }
 
 /**
- * Creates the input for a code.
- * @param onComplete the function that is called as soon as the input contains four digits
+ * Creates the input for a code. A code has one to three parts of four digits. The user types one part, or pastes all
+ * parts in one text.
+ * @param onComplete the function that is called as soon as the input contains complete parts
  */
 export function codeField(onComplete) {
   const code = field('code', texts.code, {
@@ -77,17 +78,30 @@ export function codeField(onComplete) {
     inputmode: 'numeric',
     autocomplete: 'one-time-code',
     // There is no maxlength, because a maxlength of 4 would cut off the last digit of a pasted "12 34".
-    pattern: '[0-9]{4}',
+    pattern: '[0-9]{4,12}',
     autocapitalize: 'off',
     spellcheck: 'false',
     enterkeyhint: 'done',
   })
   let completed = ''
-  code.input.addEventListener('input', () => {
-    const digits = code.input.value.replace(/\D/g, '').slice(0, 4)
+  function read({ data }) {
+    // NFKC turns the full-width digits of East Asian keyboards into ASCII digits.
+    const pasted = code.input.value.normalize('NFKC').replace(/\D/g, '')
+    // A single typed digit belongs to one part. A pasted or suggested text may contain all parts.
+    const digits = pasted.slice(0, data?.length === 1 ? 4 : 12)
     if (digits !== code.input.value) code.input.value = digits
-    if (digits.length === 4 && digits !== completed) onComplete()
+    const isComplete = digits.length > 0 && digits.length % 4 === 0
+    if (isComplete && digits !== completed) onComplete()
     completed = digits
-  })
-  return code
+  }
+  // A change of the value while an input method composes a digit would end the composition.
+  code.input.addEventListener('input', event => event.isComposing || read(event))
+  code.input.addEventListener('compositionend', read)
+  const clear = () => {
+    code.setError('')
+    code.input.value = ''
+    completed = ''
+    code.input.focus()
+  }
+  return { ...code, clear }
 }

@@ -6,9 +6,11 @@ import { language, texts } from './texts.js'
 /** Creates the screen with the user's level, profile and account. */
 export function homeScreen({ courtside, go, user }) {
   const since = new Date(user.created_at).toLocaleDateString(language, { dateStyle: 'long' })
+  // The page cannot know who else uses this computer, so forgetting the account is the default.
+  const shared = h('input', { type: 'checkbox', checked: true })
   const logOut = button('secondary', texts.logOut, async () => {
     // The client deletes its token even if the service cannot be reached. So we ignore an error of `logout`.
-    await courtside.logout().catch(() => {})
+    await courtside.logout({ forget: shared.checked }).catch(() => {})
   })
   const { game_level: level } = user
   return [
@@ -51,6 +53,7 @@ export function homeScreen({ courtside, go, user }) {
       'section',
       { class: 'card', 'aria-labelledby': 'account-title' },
       h('h2', { id: 'account-title' }, texts.account),
+      h('label', { class: 'check' }, shared, texts.sharedComputer),
       h('p', {}, logOut),
       createDeletion({ courtside, go, user }),
     ),

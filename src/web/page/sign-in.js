@@ -31,11 +31,11 @@ export function signInScreen({ courtside, go, notice, mode = 'in', email: known 
     const body = readCredentials()
     try {
       const { retryAfter } = await courtside.requestOtp(body)
-      go('code', { email: body.email, wait: retryAfter ?? DEFAULT_WAIT_SECONDS })
+      go('code', { request: body, wait: retryAfter ?? DEFAULT_WAIT_SECONDS })
     } catch (error) {
       // The error code `wait` means that the service has just sent a code, so the next screen can ask for the code.
       if (error.code !== 'wait') throw error
-      go('code', { email: body.email, wait: error.retryAfter ?? DEFAULT_WAIT_SECONDS, problem: error.message })
+      go('code', { request: body, wait: error.retryAfter ?? DEFAULT_WAIT_SECONDS, problem: error.message })
     }
   }
 
