@@ -69,6 +69,22 @@ describe('a refresh with a superseded token whose successor no request has used'
     assert.equal(await getMeStatus(h, stolen), 401)
   })
 
+  test('a thief who does the same for 7 days with the User-Agent of the owner leaves an audit line in every round', async () => {
+    const spoofed = { ...THIEF, headers: OWNER.headers }
+    let { token } = await makeUser(h)
+    const rounds = 7 * 24 - 1
+    const audited = await listAudited(async () => {
+      for (let round = 0; round < rounds; round += 1) {
+        h.clock.advance(59 * MINUTES)
+        const stolen = await renew(h, token, spoofed)
+        h.clock.advance(MINUTES)
+        assert.equal(await renew(h, token, OWNER), stolen)
+        token = stolen
+      }
+    })
+    assert.deepEqual(audited, Array(rounds).fill('refresh_repeated'))
+  })
+
   test('within 30 s, from another network and another User-Agent, it returns the successor and is not audited', async () => {
     const [token, next] = await makeRefreshed()
     h.clock.advance(30 * SECONDS - 1)
