@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { waitUntil } from './support/wait-until.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
@@ -17,13 +18,14 @@ type Started = { child: ChildProcess; address: string; lines: string[]; folder: 
 /**
  * Runs a command that starts the service on its embedded PostgreSQL, in a new process group.
  * @param folder a new folder. The environment or the arguments of every process contain its path
+ * @param env variables of the environment in addition to those that the service needs
  */
-async function start([command, ...args]: string[], folder: string): Promise<Started> {
+async function start([command, ...args]: string[], folder: string, env: Record<string, string> = {}): Promise<Started> {
   const child = spawn(command!, args, {
     cwd: ROOT,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', DATA_DIR: join(folder, 'data') },
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', DATA_DIR: join(folder, 'data'), ...env },
   })
   const lines: string[] = []
   const address = await new Promise<string>((resolve, reject) => {
@@ -111,6 +113,24 @@ describe('npm start', { skip: skipOnWindows, timeout: 300_000 }, () => {
   testStop('SIGKILL to npm stops the service in order, and leaves no orphan', ['npm', 'start'], ({ child }) =>
     child.kill('SIGKILL'),
   )
+
+  test('a service that the npm script of another package starts in the background outlives this script', async t => {
+    const folder = await mkdtemp(join(tmpdir(), 'courtside-npm-start-'))
+    t.after(async () => {
+      for (const pid of findProcesses(folder)) process.kill(pid, 'SIGKILL')
+      await rm(folder, { recursive: true, force: true })
+    })
+    const env = { npm_package_name: 'deployment', npm_lifecycle_event: 'deploy' }
+    const started = await start(['sh', '-c', 'bin/node bin/courtside.js serve & wait'], folder, env)
+    const [service] = findChildren(started.child.pid!)
+    started.child.kill('SIGKILL')
+    await once(started.child, 'exit')
+    // The service looks for its parent each second.
+    await delay(2_500)
+    assert.equal((await fetch(`${started.address}/healthz`)).status, 200)
+    process.kill(service!, 'SIGTERM')
+    await assertOrderlyEnd(started)
+  })
 
   const namespace = ['unshare', '--pid', '--fork', '--mount-proc', '--kill-child']
   testStop(

@@ -26,8 +26,9 @@ export function watchStopSignals(): AbortSignal {
     })
   }
   // npm forwards SIGTERM and SIGINT, but not SIGHUP, and it can be killed. The service must not outlive npm, because
-  // the operator would then not find its process.
-  if (process.env.npm_lifecycle_event !== undefined) onParentEnd(request)
+  // the operator would then not find its process. The scripts of other packages may start the service in the background
+  // and end, so only the scripts of this package count.
+  if (process.env.npm_package_name === 'courtside') onParentEnd(request)
   return controller.signal
 }
 
