@@ -14,7 +14,7 @@ export const TIMING: Timing = {
   // streams forever. With a minimum duration, the short streams count as failures, so the affected devices start to
   // poll the list.
   minStreamMs: 30_000,
-  minLookMs: 5_000,
+  minLookMs: 1_000,
   maxFailures: 3,
   pollMs: 30_000,
   maxPolls: 10,
