@@ -88,15 +88,15 @@ export async function createApp(ctx: Context): Promise<App> {
 function openStreams(app: App, { readSql, log, now, metrics, listener }: Context) {
   const streams = new Streams({
     sql: readSql,
-    listener: listener!,
+    listener,
     log,
     now,
     findRunning: sessionIds => sessions.findRunning(readSql, sessionIds),
     count: metrics.countStream,
   })
-  onEnded(listener!, ended => streams.end(ended))
+  onEnded(listener, ended => streams.end(ended))
   // Fastify calls this hook after all handlers of the listener have been registered. So the listener can start.
-  app.addHook('onReady', async () => listener!.start())
+  app.addHook('onReady', async () => listener.start())
   // `app.close()` waits until all answers have ended. A stream does not end by itself, so this hook ends the streams.
   app.addHook('preClose', async () => streams.close())
   return streams

@@ -56,6 +56,7 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
     })[0],
     mailFrom: read('MAIL_FROM', SETTINGS.MAIL_FROM),
     smtpHeloName: read('SMTP_HELO_NAME', SETTINGS.SMTP_HELO_NAME),
+    mailConcurrency: read('MAIL_CONCURRENCY', SETTINGS.MAIL_CONCURRENCY),
     /** The secrets, the newest first. If the array is empty, the process uses the generated secret in `dataDir`. */
     jwtSecrets: read('JWT_SECRET', SETTINGS.JWT_SECRET),
     intakeKeys: read('INTAKE_KEYS', SETTINGS.INTAKE_KEYS),

@@ -1,10 +1,12 @@
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import type { Config } from './config.ts'
 import { KEY_LOOKUPS } from './db/connection-config.ts'
+import { createOutboxHint } from './db/hints.ts'
 import { createListener, type Listener } from './db/listener.ts'
 import { connect, connectReads, type Database, type Statements } from './db/sql.ts'
 import { createNetworkMatch } from './http/client-address.ts'
 import { deriveKeys, type Keys } from './keys.ts'
+import { createMailBacklog, type MailBacklog } from './limits/mail-backlog.ts'
 import { createNetworks, type Networks } from './limits/network-key.ts'
 import { createMailbox, type Mailbox } from './mail/mailbox.ts'
 import type { Mailer, Sender } from './mail/mailer.ts'
@@ -27,8 +29,11 @@ export type Context = {
   readSql: Statements
   /** Two connections that only the event intake uses. So a burst of events does not delay the requests of users. */
   intakeSql: Database
-  /** Undefined if the process does not serve the API. Otherwise the app starts this listener. */
-  listener: Listener | undefined
+  /** In a process that serves the API, the app starts this listener. In a worker, the service starts it. */
+  listener: Listener
+  /** Tells the workers of all processes that the outbox has new rows. Call it after the commit. */
+  wakeWorkers: () => void
+  mailBacklog: MailBacklog
   keys: Keys
   /** The keyed hashes of the networks of clients. */
   networks: Networks
@@ -70,14 +75,15 @@ export function createContext(
   config: Config,
   log: FastifyBaseLogger,
   bootstrap: Bootstrap,
-  overrides: Partial<Pick<Context, 'now' | 'mailer' | 'stopping'>> = {},
+  overrides: Partial<Pick<Context, 'now' | 'mailer' | 'stopping' | 'wakeWorkers'>> = {},
 ): Context {
   const sql = connect(bootstrap.databaseUrl, { max: 2, planner: KEY_LOOKUPS })
   const readSql = connectReads(bootstrap.databaseUrl)
   const intakeSql = connect(bootstrap.databaseUrl, { max: 2, name: 'courtside-intake', planner: KEY_LOOKUPS })
-  const listener = config.serves ? createListener(bootstrap.databaseUrl, log) : undefined
+  const listener = createListener(bootstrap.databaseUrl, log)
   const now = overrides.now ?? (() => new Date())
   const enabledMetrics = config.metricsToken === undefined ? undefined : createMetrics()
+  const metrics = enabledMetrics?.metrics ?? NO_METRICS
   const { mailServer, mailFrom, smtpHeloName } = config
   const mailbox = mailServer ? undefined : createMailbox(now, bootstrap.mailboxKey)
   const keys = deriveKeys(bootstrap.jwtSecrets)
@@ -90,16 +96,18 @@ export function createContext(
     readSql,
     intakeSql,
     listener,
+    wakeWorkers: createOutboxHint(sql, log),
+    mailBacklog: createMailBacklog({ sql: readSql, now, log, countRefused: metrics.countRefusedMail }),
     keys,
     networks: createNetworks(sql, keys, () => log.error(UNOPENED_NETWORK_KEY)),
     isSharedNetwork: createNetworkMatch(config.sharedNetworks),
     intakeKeys: bootstrap.intakeKeys,
     mailer: mailbox ?? MAILERS[mailServer!.setting](mailServer!.value, { from: mailFrom, heloName: smtpHeloName }),
     mailbox,
-    metrics: enabledMetrics?.metrics ?? NO_METRICS,
+    metrics,
     exposeMetrics: enabledMetrics?.expose,
     close: async () => {
-      await listener?.close()
+      await listener.close()
       await Promise.all([sql.close(), readSql.close(), intakeSql.close()])
     },
     ...overrides,

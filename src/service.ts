@@ -1,17 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createApp } from './app.ts'
-import { sendCode } from './auth/code-email.ts'
+import { sendCode } from './auth/send-code.ts'
 import type { Config } from './config.ts'
 import { type Bootstrap, type Context, createContext } from './context.ts'
 import { isUnreachable } from './db/errors.ts'
+import { OUTBOX_CHANNEL } from './db/hints.ts'
 import { isCurrent, migrate } from './db/migrate.ts'
 import type { Database } from './db/sql.ts'
 import { AppError } from './errors.ts'
 import { startSchedule } from './games/schedule.ts'
+import { MAIL_CLASSES } from './limits/mail-backlog.ts'
+import { Worker } from './outbox/worker.ts'
 import { startPruning } from './retention.ts'
-
-const WORKER_START_DELAY_MS = 50
 
 type Lifecycle = {
   /** To this array, `openService` adds functions that close the node. The caller must call them in reverse order. */
@@ -39,24 +40,45 @@ export async function openService(
   closers.push(() => Promise.all(stopFunctions.map(stop => stop())))
   const [app] = await Promise.all([createApp(ctx), migrateWhenReachable(ctx.sql, bootstrap.databaseUrl, log)])
   closers.push(() => app.close())
+  let wake = () => {}
+  // The handler must be added before the listener starts, and the app starts the listener when it begins to listen.
+  if (config.works) ctx.listener.on(OUTBOX_CHANNEL, () => wake())
   const address = await app.listen({ host: config.host, port: config.port })
-  if (config.works) stopFunctions.push(...(await startWorkers(ctx, bootstrap.databaseUrl)))
+  if (config.works) {
+    ctx.listener.start()
+    const workers = startWorkers(ctx, bootstrap.databaseUrl)
+    stopFunctions.push(...workers.stopFunctions)
+    wake = workers.wake
+  }
+  if (config.serves) {
+    ctx.mailBacklog.start()
+    stopFunctions.push(ctx.mailBacklog.stop)
+  }
   return address
 }
 
-/** Starts the workers. Call this after the node has begun to listen. @returns the functions that stop the workers */
-async function startWorkers(ctx: Context, databaseUrl: string): Promise<(() => Promise<unknown>)[]> {
-  // Loading the code of the queue blocks the event loop for about 100 ms. The delay gives the node time to answer the
-  // first readiness checks before the event loop is blocked.
-  await delay(WORKER_START_DELAY_MS)
-  const { startWorker } = await import('./jobs/queue.ts')
+/**
+ * Starts the workers. Call this after the node has begun to listen.
+ * @returns the functions that stop the workers, and a function that makes them look into the outbox
+ */
+function startWorkers(ctx: Context, databaseUrl: string) {
   const { sql, config, log, now, metrics } = ctx
-  const worker = await startWorker(databaseUrl, { send_code: sendCode(ctx) }, { log })
+  const mails = new Worker(databaseUrl, mailChannel(ctx), { log, now, observe: metrics.countAttempt })
   const clock = () => ({ now: now(), timeZone: config.timeZone })
   const schedule = startSchedule(sql, clock, log, ({ type, outcome, lateSeconds }) =>
     metrics.countDueTime(type, outcome, lateSeconds),
   )
-  return [worker.stop, schedule.stop, startPruning(sql, config, now, log).stop]
+  const pruning = startPruning(sql, config, now, log)
+  return { wake: mails.wake, stopFunctions: [() => mails.stop(), schedule.stop, pruning.stop] }
+}
+
+function mailChannel(ctx: Context) {
+  return {
+    name: 'mail',
+    classes: Object.values(MAIL_CLASSES),
+    places: ctx.config.mailConcurrency,
+    deliver: sendCode(ctx),
+  }
 }
 
 /** Updates the schema of the database. If the database is not reachable yet, waits up to 30 s for the database. */

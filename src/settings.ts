@@ -36,6 +36,11 @@ export const SETTINGS = {
     'the name of this host in the SMTP greeting, such as `mail.club.example`; empty: the name of the machine',
     optional(hostName),
   ),
+  MAIL_CONCURRENCY: setting(
+    '4',
+    'the number of mails that a worker sends at the same time, each on its own connection',
+    integer(1, 1_000),
+  ),
   JWT_SECRET: setting(
     '',
     'secrets of at least 32 bytes, the newest first; empty: a generated secret in `DATA_DIR`',

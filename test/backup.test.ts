@@ -82,8 +82,8 @@ test('a database restored from a dump taken under load has all sessions, events 
   const players = await makePlayers(database.sql)
   const token = await signUpByMail(services, smtp, 'reader@example.com')
 
-  // A worker keeps its job locked until the mail server confirms the mail. In the mode `hold`, the mail server confirms
-  // no mail, so the dump contains locked jobs.
+  // A worker keeps its lease until the mail server confirms the mail. In the mode `hold`, the mail server confirms no
+  // mail, so the dump contains rows with a lease.
   smtp.mode = 'hold'
   load = startLoad(services, players)
   await smtp.until(() => smtp.held.length > 0)
@@ -97,8 +97,7 @@ test('a database restored from a dump taken under load has all sessions, events 
 
   await runShell(restore.join('\n'), folder, urls)
   const locked = await restored<{ email: string }>`
-    select code.email from graphile_worker._private_jobs as job
-    join sign_in_code as code on code.id::text = job.payload ->> 'code_id' where job.locked_by is not null`
+    select code.email from outbox join sign_in_code as code on code.id = code_id where lease is not null`
   assert.ok(locked.length > 0)
   const counts = await countAnnouncements(restored)
   for (const id of before) assert.ok(counts.has(id), `score ${id}`)
@@ -109,8 +108,7 @@ test('a database restored from a dump taken under load has all sessions, events 
   const mailedBefore = smtp.mails.length
   services.splice(0, 1, await startService({ ...env, DATABASE_URL: urls.RESTORED_URL }))
   const waiting = await restored<{ email: string }>`
-    select code.email from graphile_worker._private_jobs as job
-    join sign_in_code as code on code.id::text = job.payload ->> 'code_id'`
+    select code.email from outbox join sign_in_code as code on code.id = code_id`
   const mailed = () => smtp.mails.slice(mailedBefore).flatMap(mail => mail.to)
   await smtp.until(() => [...locked, ...waiting].every(({ email }) => mailed().includes(email)))
   const me = await fetch(`${services[0]!.address}/api/v1/auth/me`, { headers: { authorization: `Bearer ${token}` } })

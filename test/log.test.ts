@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { pino } from 'pino'
-import { sendCode } from '../src/auth/code-email.ts'
-import { startWorker } from '../src/jobs/queue.ts'
+import { sendCode } from '../src/auth/send-code.ts'
 import { logOptions } from '../src/log.ts'
 import { MailFailure } from '../src/mail/mailer.ts'
+import { Worker } from '../src/outbox/worker.ts'
 import { harness, INTAKE_KEY, JWT_SECRET } from './support/app.ts'
 import { BATCH, cloudEvent, EVENTS } from './support/games.ts'
+import { mailChannel } from './support/outbox.ts'
 import { queuedCode } from './support/scenario.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
 const EMAIL = 'zqaddress@zqdomain.example'
@@ -159,21 +161,25 @@ suite('the log at LOG_LEVEL=trace', () => {
 
   test('the log of a worker contains no personal data after a sent mail, a rejected mail and a failed attempt', async () => {
     const failures = [new Error(`<${EMAIL}> 550 zq`), new MailFailure('EENVELOPE RCPT TO 550', true), undefined]
-    const done = Promise.withResolvers<void>()
     const mailer = {
+      async compose() {},
       async send() {
         const failure = failures.shift()
-        if (failures.length === 0) done.resolve()
         if (failure) throw failure
       },
     }
     const log = pino(logOptions('trace'), { write: (line: string) => h.logged.push(JSON.parse(line)) })
-    const task = sendCode({ sql: h.ctx.sql, mailer, keys: h.ctx.keys, now: h.ctx.now, log })
-    await h.database.sql`delete from graphile_worker._private_jobs`
-    const worker = await startWorker(h.database.url, { send_code: task }, { log })
+    const { sql, keys, now } = h.ctx
+    await h.database.sql`delete from outbox`
+    const channel = mailChannel(sendCode({ sql, mailer, keys, now, log }))
+    const worker = new Worker(h.database.url, channel, { log, now, observe: () => {} })
     for (const email of [EMAIL, 'zqother@zqdomain.example', 'zqthird@zqdomain.example'])
       await requestCode({ ...PROFILE, email })
-    await done.promise
+    // The failed attempt is repeated after 3 s.
+    await waitUntil(() => {
+      h.clock.advance(10)
+      return failures.length === 0
+    })
     await worker.stop()
     assert.ok(h.logged.some(line => String(line.msg).includes('will be tried again')))
     assertNoPersonalData()

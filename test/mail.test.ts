@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { pino } from 'pino'
+import { sendCode } from '../src/auth/send-code.ts'
+import { deriveKeys } from '../src/keys.ts'
+import type { Mail } from '../src/mail/mailer.ts'
 import { KEYS, NOW, outbox } from './support/outbox.ts'
 import type { Received } from './support/smtp.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const secondsLater = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000)
 
@@ -75,31 +80,31 @@ suite('a queued mail is dropped', { concurrency: true }, () => {
     const box = await outbox(t)
     await box.ask('zoe@example.com')
     await box.ask('zoe@example.com', { now: secondsLater(60) })
-    const worker = await box.work({}, secondsLater(60))
-    await box.smtp.until(() => box.smtp.mails.length === 1)
+    const worker = await box.work({ now: secondsLater(60) })
+    await waitUntil(async () => (await box.rows()).length === 0)
     await worker.stop()
     assert.equal(box.smtp.mails.length, 1)
     const [row] = await box.sql<{ id: string; mac: Buffer }>`select id, mac from sign_in_code`
     assert.ok(KEYS.matches(row!.mac, row!.id, readCode(box.smtp.mails[0]!)))
-    assert.deepEqual(await box.jobs(), [])
+    assert.deepEqual(await box.rows(), [])
   })
 
-  test('no mail is sent for a used code, an expired code, a decoy or a job with a broken payload', async t => {
+  test('no mail is sent for a used code, an expired code, a decoy or a row with a broken payload', async t => {
     const box = await outbox(t)
     await box.ask('used@example.com', { now: secondsLater(1) })
     await box.sql`delete from sign_in_code where email = 'used@example.com'`
     await box.ask('nobody@example.com', { profile: null, now: secondsLater(1) })
     await box.ask('expired@example.com')
-    await box.sql`select graphile_worker.add_job('send_code', '{"code_id": "x"}')`
+    await box.add([{ payload: { sealed: 1 } }])
     await box.ask('last@example.com', { now: secondsLater(1) })
-    const worker = await box.work({}, secondsLater(900))
-    await box.smtp.until(() => box.smtp.mails.length === 1)
+    const worker = await box.work({ now: secondsLater(900) })
+    await waitUntil(async () => (await box.rows()).length === 0)
     await worker.stop()
     assert.deepEqual(
       box.smtp.mails.map(mail => mail.to),
       [['last@example.com']],
     )
-    assert.deepEqual(await box.jobs(), [])
+    assert.deepEqual(await box.rows(), [])
   })
 
   test('if the mail server refuses a recipient permanently, the mail is dropped and the address is not logged', async t => {
@@ -108,7 +113,7 @@ suite('a queued mail is dropped', { concurrency: true }, () => {
     const worker = await box.work()
     await box.smtp.until(() => box.smtp.seen.recipients === 1)
     await worker.stop()
-    assert.deepEqual(await box.jobs(), [])
+    assert.deepEqual(await box.rows(), [])
     assert.deepEqual(
       box.logged.filter(line => Number(line.level) >= 40).map(line => line.reason),
       ['EENVELOPE RCPT TO 550'],
@@ -117,28 +122,87 @@ suite('a queued mail is dropped', { concurrency: true }, () => {
   })
 })
 
-test('a mail that the server defers is sent later, and neither its job nor the log contains the code or address', async t => {
+test('a mail that the server defers is sent later, and neither its row nor the log contains the code or address', async t => {
   const box = await outbox(t, 'refuse')
   await box.ask('zoe@example.com')
-  const worker = await box.work()
+  const worker = box.work()
   await box.smtp.until(() => box.smtp.seen.connections === 1)
   box.smtp.mode = 'defer'
+  await waitUntil(async () => (await box.rows())[0]!.ready === false)
+  const nextDue = async () => box.sql`update outbox set due = ${NOW} where not ready`
+  await nextDue()
   await box.smtp.until(() => box.smtp.seen.recipients === 1)
   await worker.stop()
 
-  const [job] = await box.jobs()
-  assert.equal(job!.attempts, 2)
-  assert.equal(job!.last_error, 'MailFailure EENVELOPE RCPT TO 451')
-  assert.deepEqual(Object.keys(job!.payload).sort(), ['code_id', 'language', 'sealed'])
+  const [row] = await box.rows()
+  assert.equal(row!.attempts, 2)
+  assert.deepEqual(Object.keys(row!.payload).sort(), ['language', 'sealed'])
+  assert.deepEqual(
+    box.logged.filter(line => Number(line.level) >= 40).map(line => line.reason),
+    ['MailFailure EPROTOCOL CONN 421', 'MailFailure EENVELOPE RCPT TO 451'],
+  )
 
   box.smtp.mode = 'accept'
-  await box.sql`select graphile_worker.reschedule_jobs(array[${job!.id}::bigint], run_at => now())`
-  const next = await box.work()
+  await nextDue()
+  const next = box.work()
   await box.smtp.until(() => box.smtp.mails.length === 1)
   await next.stop()
-  assert.deepEqual(await box.jobs(), [])
+  assert.deepEqual(await box.rows(), [])
   const code = readCode(box.smtp.mails[0]!)
-  assert.doesNotMatch(JSON.stringify(job), new RegExp(`zoe|example\\.com|"${code}"`))
+  assert.doesNotMatch(JSON.stringify(row), new RegExp(`zoe|example\\.com|"${code}"`))
   const logLines = box.logged.map(({ time, ...line }) => line)
-  assert.doesNotMatch(JSON.stringify(logLines), new RegExp(`zoe|example\\.com|${job!.payload.sealed}|\\b${code}\\b`))
+  assert.doesNotMatch(JSON.stringify(logLines), new RegExp(`zoe|example\\.com|${row!.payload.sealed}|\\b${code}\\b`))
+  assert.deepEqual(
+    box.attempts.map(({ outcome }) => outcome),
+    ['failed', 'failed', 'delivered'],
+  )
+})
+
+test('if the mail server blocks the sender with 554 5.7.1, the mail is tried again, and dropped when its code expires', async t => {
+  const box = await outbox(t, 'block')
+  await box.ask('zoe@example.com')
+  const worker = box.work()
+  await box.smtp.until(() => box.smtp.seen.recipients === 1)
+  await worker.stop()
+  const [row] = await box.rows()
+  assert.equal(row!.ready, false)
+  await box.sql`update outbox set due = ${NOW}`
+  const late = box.work({ now: secondsLater(900) })
+  await waitUntil(async () => (await box.rows()).length === 0)
+  await late.stop()
+  assert.equal(box.smtp.seen.recipients, 1)
+  assert.deepEqual(
+    box.attempts.map(({ outcome }) => outcome),
+    ['failed', 'dropped'],
+  )
+})
+
+test('a process that cannot decrypt a code leaves the mail to another process', async t => {
+  const box = await outbox(t)
+  await box.ask('zoe@example.com')
+  const other = box.work({ keys: deriveKeys(['x9Lq2vTn7RkPp3aWvYxq1LmN7oBc5dEf']) })
+  await waitUntil(() => box.attempts.length === 1)
+  assert.deepEqual([box.attempts[0]!.outcome, (await box.rows()).length, box.smtp.mails.length], ['sealed', 1, 0])
+  await box.sql`update outbox set due = ${NOW}`
+  await other.stop()
+  box.work()
+  await box.smtp.until(() => box.smtp.mails.length === 1)
+})
+
+test('a decoy is composed but opens no connection to the mail server', async t => {
+  const box = await outbox(t)
+  await box.ask('nobody@example.com', { profile: null })
+  const composed: Mail[] = []
+  const mailer = {
+    send: async () => assert.fail('a decoy was sent'),
+    compose: async (mail: Mail) => void composed.push(mail),
+  }
+  const { sql, logged } = box
+  assert.equal(logged.length, 0)
+  box.start(sendCode({ sql, mailer, keys: KEYS, now: () => NOW, log: pino({ level: 'silent' }) }))
+  await waitUntil(async () => (await box.rows()).length === 0)
+  assert.deepEqual(
+    composed.map(({ to, subject }) => [to, subject.replace(/\d{4}/, '0000')]),
+    [['nobody@example.com', 'Votre code Courtside\u00a0: 0000']],
+  )
 })

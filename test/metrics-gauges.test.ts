@@ -14,13 +14,14 @@ const NO_DATA = { pools: { requests: IDLE, reads: IDLE, intake: IDLE }, queues: 
 suite('gauges of GET /metrics', () => {
   test('/metrics exposes the number and the age of waiting mails, and the connections of each pool', async () => {
     const { sql } = h.database
-    await sql`delete from graphile_worker._private_jobs`
+    await sql`delete from outbox`
     const empty = await scrape(h)
     assert.deepEqual([empty.get('courtside_mails_waiting'), empty.get('courtside_mails_oldest_seconds')], [0, 0])
 
-    await sql`select graphile_worker.add_job(name) from unnest(array['send_code', 'send_code', 'other']) as name`
-    await sql`update graphile_worker._private_jobs set created_at = now() - interval '90 seconds' where id = (
-      select min(id) from graphile_worker._private_jobs)`
+    await sql`
+      insert into outbox (channel, class, created_at, due, payload)
+      select channel, 1, now() - age * interval '1 second', now(), '{}'
+      from unnest(array['mail', 'mail', 'other'], array[90, 0, 900]) as row (channel, age)`
     const waiting = await scrape(h)
     assert.equal(waiting.get('courtside_mails_waiting'), 2)
     const oldest = waiting.get('courtside_mails_oldest_seconds')!

@@ -121,8 +121,8 @@ describe('200', () => {
     await requestCode(profile(email))
     const code = await queuedCode(h, email)
     const [row] = await h.database.sql<{ text: string }>`
-      select sign_in_code::text || coalesce(_private_jobs::text, '') as text
-      from sign_in_code left join graphile_worker._private_jobs on payload ->> 'code_id' = sign_in_code.id::text
+      select sign_in_code::text || coalesce(outbox::text, '') as text
+      from sign_in_code left join outbox on code_id = sign_in_code.id
       where email = ${email}`
     assert.equal(row!.text.includes(`"${code}"`), false)
     assert.equal(row!.text.includes(Buffer.from(code).toString('base64url')), false)

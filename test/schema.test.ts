@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import pg from 'pg'
-import { migrate, QUEUE_MIGRATION } from '../src/db/migrate.ts'
+import { migrate } from '../src/db/migrate.ts'
 import { administer, testDatabase } from './support/database.ts'
 import { describeSchema } from './support/schema.ts'
 
@@ -29,18 +29,12 @@ test('if five processes migrate at once, one migrates the database and the other
   }
 })
 
-test('a migration records the installed version of graphile-worker', async () => {
-  const { dependencies } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
-  assert.equal(QUEUE_MIGRATION, `graphile-worker@${dependencies['graphile-worker']}`)
-})
-
-test('`migrate` refuses a database with a newer migration or a newer version of graphile-worker', async () => {
-  for (const later of ['9999_later.sql', 'graphile-worker@0.100.0']) {
-    const database = await testDatabase()
-    await database.sql`insert into migration (name) values (${later}), ('graphile-worker@0.9.9')`
-    await assert.rejects(migrate(database.url), new RegExp(`newer than this program: it has ${later}\\.`))
-    await database.drop()
-  }
+test('`migrate` refuses a database with a newer migration', async () => {
+  const database = await testDatabase()
+  // The previous version recorded the version of its queue library too. This name must not count as a migration.
+  await database.sql`insert into migration (name) values ('9999_later.sql'), ('graphile-worker@0.18.0')`
+  await assert.rejects(migrate(database.url), /newer than this program: it has 9999_later\.sql\./)
+  await database.drop()
 })
 
 test('`migrate` refuses a database whose encoding is not UTF8', async () => {

@@ -2,89 +2,82 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { suite, test } from 'node:test'
-import { type Outbox, outbox } from './support/outbox.ts'
+import { setTimeout as delay } from 'node:timers/promises'
+import { connect } from '../src/db/sql.ts'
+import type { Delivery } from '../src/outbox/outbox.ts'
+import { administer } from './support/database.ts'
+import { outbox } from './support/outbox.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-/** Returns a task that runs until `finish` is called. */
-function slowTask() {
-  const begun = Promise.withResolvers<void>()
-  const end = Promise.withResolvers<void>()
-  let calls = 0
+const WORKER_PROGRAM = new URL('./support/worker.ts', import.meta.url).pathname
+
+/** Returns a function for a worker that records the payloads of its deliveries, after `ms` milliseconds. */
+function recorder(ms = 0) {
+  const delivered: unknown[] = []
   return {
-    begun: begun.promise,
-    finish: end.resolve,
-    calls: () => calls,
-    async task() {
-      calls += 1
-      begun.resolve()
-      await end.promise
+    delivered,
+    async deliver({ payload }: Delivery) {
+      await delay(ms)
+      delivered.push(payload)
+      return { outcome: 'delivered' }
     },
   }
 }
 
-/** Adds a job `witness`, and locks the job for the given worker. */
-async function addLockedJob({ sql }: Outbox, worker: string): Promise<void> {
-  await sql.begin(async sql => {
-    const [job] = await sql<{ id: number }>`select id from graphile_worker.add_job('witness')`
-    await sql`update graphile_worker._private_jobs set locked_by = ${worker}, locked_at = now() where id = ${job!.id}`
-  })
-}
+const addressList = (count: number) => Array.from({ length: count }, (_, index) => `player${index}@example.com`)
 
-const WORKER_PROGRAM = new URL('./support/worker.ts', import.meta.url).pathname
-
-suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
+suite('the worker', { concurrency: true, timeout: 90_000 }, () => {
   test('four concurrent workers mail each of fifty codes exactly once', async t => {
     const box = await outbox(t)
-    const addresses = Array.from({ length: 50 }, (_, index) => `player${index}@example.com`)
+    const addresses = addressList(50)
     await Promise.all(addresses.map(address => box.ask(address)))
-    const workers = await Promise.all([box.work(), box.work(), box.work(), box.work()])
+    const workers = [box.work(), box.work(), box.work(), box.work()]
     await box.smtp.until(() => box.smtp.mails.length >= 50)
     await Promise.all(workers.map(worker => worker.stop()))
     assert.deepEqual(box.smtp.mails.flatMap(mail => mail.to).sort(), addresses.sort())
-    assert.deepEqual(await box.jobs(), [])
+    assert.deepEqual(await box.rows(), [])
   })
 
-  test('if a worker is killed while it sends a mail, another worker sends this mail within 15 s', async t => {
+  test('if a worker is killed under load, another worker sends within 15 s what the killed worker held', async t => {
     const box = await outbox(t, 'hold')
-    await box.ask('zoe@example.com')
+    const addresses = addressList(30)
+    await Promise.all(addresses.map(address => box.ask(address)))
     const child = spawn(process.execPath, [WORKER_PROGRAM, box.url, box.smtp.url], { stdio: 'inherit' })
-    await box.smtp.until(() => box.smtp.held.length === 1)
-    const other = await box.work()
-    const killed = performance.now()
+    await box.smtp.until(() => box.smtp.held.length === 4)
+    const held = (await box.rows()).filter(row => row.lease !== null).length
+    assert.ok(held >= 4)
     child.kill('SIGKILL')
+    const killed = performance.now()
     await once(child, 'exit')
+    // The mail server drops the four mails that it has received from the killed worker.
+    box.smtp.held.splice(0)
     box.smtp.mode = 'accept'
-    await box.smtp.until(() => box.smtp.mails.length === 1)
+    const other = box.work()
+    await box.smtp.until(() => box.smtp.mails.length === 30)
     assert.ok(performance.now() - killed < 15_000)
     await other.stop()
-    assert.deepEqual(await box.jobs(), [])
+    assert.deepEqual(box.smtp.mails.flatMap(mail => mail.to).sort(), addresses.sort())
+    assert.deepEqual(await box.rows(), [])
   })
 
-  test('a worker keeps a job that takes longer than the grace period for dead workers', async t => {
+  test('a worker keeps a delivery that takes longer than a lease', async t => {
     const box = await outbox(t)
-    const slow = slowTask()
-    await box.sql`select graphile_worker.add_job('slow')`
-    await box.work({ slow: slow.task })
-    await slow.begun
-    // After the slow job has begun, the test locks the job `witness` in the name of a worker that does not exist. If
-    // workers released locks only by age, they would release the slow job before `witness`. So if the slow job has run only once when
-    // `witness` runs, no worker has released the slow job.
-    const freed = Promise.withResolvers<void>()
-    await addLockedJob(box, 'gone')
-    const other = await box.work({ slow: slow.task, witness: async () => freed.resolve() })
-    await freed.promise
-    slow.finish()
-    await other.stop()
-    assert.equal(slow.calls(), 1)
+    const { delivered, deliver } = recorder(13_000)
+    await box.add([{ payload: 'slow' }])
+    const workers = [box.start(deliver), box.start(deliver)]
+    await waitUntil(() => delivered.length > 0, 60_000)
+    await Promise.all(workers.map(worker => worker.stop()))
+    assert.deepEqual(delivered, ['slow'])
+    assert.deepEqual(await box.rows(), [])
   })
 
-  test('a worker that loses its connections while it completes the job of a mail does not send the mail again', async t => {
+  test('a worker that loses its connections while it finishes a delivery does not send the mail again', async t => {
     const box = await outbox(t, 'hold')
     await box.ask('first@example.com')
-    const only = await box.work()
+    const only = box.work()
     await box.smtp.until(() => box.smtp.held.length === 1)
     await box.sql.begin(async sql => {
-      await sql`select id from graphile_worker._private_jobs for update`
+      await sql`select id from outbox for update`
       box.smtp.mode = 'accept'
       box.smtp.release()
       const backends = () => sql<{ pid: number; waits: boolean }>`
@@ -100,49 +93,112 @@ suite('the worker', { concurrency: true, timeout: 60_000 }, () => {
       box.smtp.mails.flatMap(mail => mail.to),
       ['first@example.com', 'second@example.com'],
     )
-    assert.deepEqual(await box.jobs(), [])
+    assert.deepEqual(await box.rows(), [])
   })
 
-  test('a worker runs a job that is locked for it but was never delivered to it, and runs its current job only once', async t => {
-    const box = await outbox(t)
-    const slow = slowTask()
-    const received = Promise.withResolvers<void>()
-    await box.sql`select graphile_worker.add_job('slow')`
-    await box.work({ slow: slow.task, witness: async () => received.resolve() })
-    await slow.begun
-    const [job] = await box.sql<{ worker: string }>`
-      select locked_by as worker from graphile_worker.jobs where task_identifier = 'slow'`
-    await addLockedJob(box, job!.worker)
-    await received.promise
-    slow.finish()
-    assert.equal(slow.calls(), 1)
-  })
-
-  test('a silent mail server does not delay other tasks of a worker, and the worker sends the mails when the server replies again', async t => {
+  test('a silent mail server gets one connection for each place, and the mails when it replies again', async t => {
     const box = await outbox(t, 'silent')
-    await Promise.all(['a', 'b', 'c', 'd', 'e'].map(name => box.ask(`${name}@example.com`)))
-    const reminded = Promise.withResolvers<void>()
-    const only = await box.work({ game_reminder: async () => reminded.resolve() })
-    await box.smtp.until(() => box.smtp.seen.connections === 4)
-    await box.sql`select graphile_worker.add_job('game_reminder')`
-    await reminded.promise
-    assert.equal(box.smtp.seen.connections, 4)
+    await Promise.all(addressList(9).map(address => box.ask(address, { now: new Date() })))
+    const only = box.work({ places: 3, now: () => new Date() })
+    await box.smtp.until(() => box.smtp.seen.connections === 3)
+    await delay(1_500)
+    assert.equal(box.smtp.seen.connections, 3)
     box.smtp.mode = 'accept'
-    await box.smtp.until(() => box.smtp.mails.length === 5)
+    await box.smtp.until(() => box.smtp.mails.length === 9)
     await only.stop()
-    assert.deepEqual(await box.jobs(), [])
+    assert.deepEqual(await box.rows(), [])
   })
 
   test('a worker stops within 10 s in spite of a silent mail server, and the next worker sends the mail', async t => {
     const box = await outbox(t, 'silent')
     await box.ask('zoe@example.com')
-    const first = await box.work()
+    const first = box.work()
     await box.smtp.until(() => box.smtp.seen.connections === 1)
     const stopped = performance.now()
     await first.stop()
     assert.ok(performance.now() - stopped < 10_000)
     box.smtp.mode = 'accept'
-    await box.work()
+    box.work()
     await box.smtp.until(() => box.smtp.mails.length === 1)
+  })
+
+  test('a worker that stops gives the rows back that it has claimed but not begun', async t => {
+    const box = await outbox(t, 'silent')
+    await Promise.all(addressList(8).map(address => box.ask(address)))
+    const first = box.work({ places: 1 })
+    await box.smtp.until(() => box.smtp.seen.connections === 1)
+    await first.stop()
+    assert.equal((await box.rows()).filter(row => row.lease !== null).length, 1)
+  })
+
+  test('a known client goes before a thousand accounts and sign-ups that wait, even if one network has most of them', async t => {
+    const box = await outbox(t)
+    await box.sql`
+      insert into outbox (channel, class, network, created_at, due, payload)
+      select 'mail', 2 + n % 2, 'crowd', now(), now(), to_jsonb(n) from generate_series(1, 1000) as n`
+    await box.add([
+      { class: 3, network: 'quiet', payload: 'sign-up' },
+      { class: 2, network: 'quiet', payload: 'account' },
+    ])
+    const { delivered, deliver } = recorder(20)
+    box.start(deliver, { places: 1 })
+    await waitUntil(() => delivered.length > 20)
+    assert.ok(delivered.includes('account'))
+    await box.add([{ class: 1, network: 'crowd', payload: 'known client' }])
+    const before = delivered.length
+    await waitUntil(() => delivered.includes('known client'))
+    // The worker looks each second, and holds a few rows that it claimed before.
+    assert.ok(delivered.indexOf('known client') - before < 200)
+    assert.ok(!delivered.includes('sign-up'))
+  })
+})
+
+suite('faults of the database', { concurrency: true, timeout: 120_000 }, () => {
+  test('after another transaction has locked the outbox exclusively for 40 s, all mails leave', async t => {
+    const box = await outbox(t, 'slow')
+    const addresses = addressList(12)
+    await Promise.all(addresses.map(address => box.ask(address)))
+    const workers = [box.work(), box.work()]
+    await box.smtp.until(() => box.smtp.mails.length > 0)
+    await box.sql.begin(async sql => {
+      await sql`lock table outbox in access exclusive mode`
+      await delay(40_000)
+    })
+    await waitUntil(async () => (await box.rows()).length === 0, 60_000)
+    await Promise.all(workers.map(worker => worker.stop()))
+    assert.deepEqual([...new Set(box.smtp.mails.flatMap(mail => mail.to))].sort(), addresses.sort())
+    assert.equal(box.smtp.mails.length, 12)
+  })
+
+  const defaults: [string, string][] = [
+    ['default_transaction_isolation', 'serializable'],
+    ['datestyle', "'German, DMY'"],
+    ['timezone', "'America/Lima'"],
+    ['statement_timeout', "'50ms'"],
+    ['search_path', 'unusual, public'],
+    ['role', 'unusual'],
+    ['bytea_output', 'escape'],
+  ]
+  test('with unusual session defaults of the database, twenty mails leave', async t => {
+    const box = await outbox(t)
+    const name = new URL(box.url).pathname.slice(1)
+    await box.sql`create schema unusual`
+    await administer('do $$ begin create role unusual; exception when duplicate_object then null; end $$')
+    await box.sql`grant all on schema public, unusual to unusual`
+    await box.sql`grant all on all tables in schema public to unusual`
+    for (const [setting, value] of defaults) await administer(`alter database ${name} set ${setting} = ${value}`)
+    const sql = connect(box.url)
+    try {
+      const [session] = await sql`select current_user as role, current_setting('search_path') as path`
+      assert.deepEqual(session, { role: 'unusual', path: 'unusual, public' })
+      const addresses = addressList(20)
+      await Promise.all(addresses.map(address => box.ask(address, { on: sql })))
+      const workers = [box.work({ sql }), box.work({ sql })]
+      await waitUntil(async () => (await box.rows()).length === 0)
+      await Promise.all(workers.map(worker => worker.stop()))
+      assert.deepEqual(box.smtp.mails.flatMap(mail => mail.to).sort(), addresses.sort())
+    } finally {
+      await sql.close()
+    }
   })
 })

@@ -15,7 +15,7 @@ const LEVELS = [
   ['auth', 'accounts', 'notifications', 'games', 'reach', 'web'],
   ['context'],
   [
-    ...['http', 'db', 'embedded', 'mail', 'limits', 'delivery', 'jobs', 'metrics'],
+    ...['http', 'db', 'embedded', 'mail', 'limits', 'outbox', 'metrics'],
     ...['audit', 'config', 'errors', 'ip-address', 'keys', 'language'],
     ...['log', 'log-writer', 'loopback', 'secrets', 'settings'],
     ...['weak-secrets'],
@@ -62,9 +62,9 @@ export const RULES: Rule[] = [
     because: 'a feature receives mailer, settings and log as arguments and may import only their types',
   },
   {
-    refuses: ({ from, to }) => isFeature(from) && ['metrics', 'jobs', 'embedded'].includes(findPlace(to)),
+    refuses: ({ from, to }) => isFeature(from) && ['metrics', 'outbox', 'embedded'].includes(findPlace(to)),
     because:
-      'a feature receives plain functions as arguments; the app and the service connect them to metrics and jobs',
+      'a feature receives plain functions as arguments; the app and the service connect them to metrics and the outbox',
   },
   {
     refuses: ({ from, to }) =>

@@ -1,58 +1,6 @@
-import type { FastifyBaseLogger } from 'fastify'
 import { nameInMail } from '../accounts/names.ts'
-import type { Sql } from '../db/sql.ts'
 import { html } from '../http/format/html.ts'
-import type { Keys } from '../keys.ts'
 import type { Language } from '../language.ts'
-import type { Mailer, MailFailure } from '../mail/mailer.ts'
-
-type Dependencies = { sql: Sql; mailer: Mailer; keys: Keys; now: () => Date; log: FastifyBaseLogger }
-
-/** The payload of a job that `issueCode` adds to the queue. */
-type Payload = { code_id: string; sealed: string; language: Language }
-
-type Row = { email: string; purpose: 'sign_up' | 'sign_in' | 'decoy'; expires_at: Date; first_name: string | null }
-
-/**
- * Creates the task `send_code`, which mails one code. The task sends no mail if the code is a decoy or has expired. If
- * the code was replaced or used, no row has the id of the code, so the task sends no mail.
- * @throws MailFailure The task rejects with this error if the worker should retry the mail.
- */
-export function sendCode({ sql, mailer, keys, now, log }: Dependencies): (payload: unknown) => Promise<void> {
-  return async payload => {
-    if (!isPayload(payload)) return log.error('dropped a send_code job because its payload is malformed')
-    const { code_id, sealed, language } = payload
-    const [row] = await sql<Row>`
-      select code.email, code.purpose, code.expires_at, app_user.first_name
-      from sign_in_code as code left join app_user on app_user.email = code.email
-      where code.id = ${code_id}`
-    if (!row || row.purpose === 'decoy' || row.expires_at <= now()) return
-
-    const code = keys.open(code_id, sealed)
-    if (code === undefined)
-      return log.error({ code_id }, 'dropped a mail because no secret in JWT_SECRET decrypts the code')
-
-    // A stranger can sign up with another person's address and enter any text as the name. If the mail contained this
-    // name, it would deliver the stranger's text to that person.
-    const name = row.purpose === 'sign_in' ? row.first_name : null
-    try {
-      await mailer.send({ to: row.email, ...codeEmail(code, language, name) })
-    } catch (error) {
-      const failure = error as MailFailure
-      if (!failure.permanent) throw failure
-      log.warn(
-        { code_id, reason: failure.message },
-        'did not mail a code: the mail server refused the mail permanently',
-      )
-    }
-  }
-}
-
-function isPayload(value: unknown): value is Payload {
-  const { code_id, sealed, language } = (value ?? {}) as Record<string, unknown>
-  const isId = typeof code_id === 'string' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(code_id)
-  return isId && typeof sealed === 'string' && (language === 'fr' || language === 'en')
-}
 
 const TEXTS = {
   fr: {
@@ -81,7 +29,7 @@ const TEXTS = {
  * the code on a lock screen. Mail programs group mails with equal subjects, and in such a group users easily type the
  * code from an older mail. The code makes the subjects different, so mail programs do not group the mails.
  */
-function codeEmail(code: string, language: Language, firstName: string | null) {
+export function codeEmail(code: string, language: Language, firstName: string | null) {
   const texts = TEXTS[language]
   const greeting = texts.greeting(firstName === null ? undefined : nameInMail(firstName))
   const subject = texts.subject(code)

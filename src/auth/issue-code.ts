@@ -3,6 +3,7 @@ import type { Profile } from '../accounts/users.ts'
 import type { Sql } from '../db/sql.ts'
 import type { Keys } from '../keys.ts'
 import type { Language } from '../language.ts'
+import { MAIL_CLASSES } from '../limits/mail-backlog.ts'
 import {
   CODE_LIFETIME_MS,
   GUESSES_BEFORE_BACKOFF,
@@ -28,9 +29,9 @@ export type Issued =
   | { outcome: 'wait'; waitSeconds: number }
 
 /**
- * Issues a new code for a lane, or refuses the request. One statement replaces the old code of the lane and adds a job
- * to the outbox. The worker that runs the job sends the mail. For an unknown address, the statement stores a decoy and
- * also adds a job, but the worker that runs this job sends no mail.
+ * Issues a new code for a lane, or refuses the request. One statement replaces the old code of the lane and adds a
+ * row to the outbox. A worker then sends the mail. For an unknown address, the statement stores a decoy and also adds a
+ * row, but the worker sends no mail for this row.
  *
  * If the address has a pending sign-up, a request without a profile resumes this sign-up. Otherwise a request without a
  * profile is a sign-in.
@@ -49,7 +50,7 @@ export async function issueCode(
     profile,
     id,
     mac: keys.mac(id, code),
-    job: JSON.stringify({ code_id: id, sealed: keys.seal(id, code), language }),
+    mail: JSON.stringify({ sealed: keys.seal(id, code), language }),
     now,
     expiresAt: new Date(now.getTime() + CODE_LIFETIME_MS),
     cooldownStart: new Date(now.getTime() - SEND_COOLDOWN_SECONDS * 1000),
@@ -65,8 +66,8 @@ type NewCode = Lane & {
   profile: Profile | undefined
   id: string
   mac: Buffer
-  /** The payload of the job that sends the mail, as JSON. */
-  job: string
+  /** The payload of the delivery, as JSON. */
+  mail: string
   now: Date
   expiresAt: Date
   /**
@@ -94,7 +95,7 @@ type Stored = { purpose: 'registered' | 'sign_up' | 'sign_in' | 'decoy'; is_sent
  * `materialized`, PostgreSQL would search for the account twice.
  */
 async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
-  const { email, sessionId, signsUp, profile, id, mac, job, now, expiresAt, cooldownStart, pendingSince } = code
+  const { email, sessionId, signsUp, profile, id, mac, mail, now, expiresAt, cooldownStart, pendingSince } = code
   const [stored] = await sql<Stored>`
     with caller as materialized (
       select ${signsUp}::boolean as signs_up, exists (select from app_user where email = ${email}) as is_registered
@@ -149,12 +150,16 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
         id = excluded.id, purpose = excluded.purpose, mac = excluded.mac, attempts = 0, sent_at = excluded.sent_at,
         expires_at = excluded.expires_at, first_name = excluded.first_name, last_name = excluded.last_name,
         terms_version = excluded.terms_version, terms_accepted_at = excluded.terms_accepted_at
-      returning id
+      returning id, purpose
     ), mail as (
-      -- The job key mode unsafe_dedupe needs half as many statements as the default mode, but it is safe only if no two
-      -- jobs have the same job key. Here the job key is the id of the code, and each code has its own id.
-      select graphile_worker.add_job('send_code', ${job}::json, job_key => id::text, job_key_mode => 'unsafe_dedupe')
+      -- Mails to known clients go first, then mails to accounts, then mails for sign-ups. A decoy has the class of the
+      -- accounts, so its turn does not reveal that the address is unknown.
+      insert into outbox (channel, class, created_at, due, code_id, payload)
+      select 'mail', case when ${sessionId}::uuid is not null then ${MAIL_CLASSES.knownClient}::smallint
+          when purpose = 'sign_up' then ${MAIL_CLASSES.signUp} else ${MAIL_CLASSES.account} end,
+        ${now}, ${now}, id, ${mail}::jsonb
       from code
+      returning id
     )
     select purpose.purpose, exists (select from mail) as is_sent,
       case when exists (select from mail) then coalesce((select seconds from lane_wait), ${SEND_COOLDOWN_SECONDS})

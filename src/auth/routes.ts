@@ -14,7 +14,10 @@ import type { SessionCache } from './session-cache.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { createSignIn, type SignIn } from './sign-in.ts'
 
-type Dependencies = Pick<Context, 'networks' | 'isSharedNetwork' | 'sql' | 'now' | 'config' | 'metrics'> & {
+type Dependencies = Pick<
+  Context,
+  'networks' | 'isSharedNetwork' | 'sql' | 'now' | 'config' | 'metrics' | 'wakeWorkers'
+> & {
   tokens: Tokens
   cache: SessionCache
   signIn: SignIn
@@ -38,7 +41,7 @@ export function authRoutes(
 }
 
 function codeRoutes(app: App, dependencies: Dependencies): void {
-  const { now, config, metrics, signIn } = dependencies
+  const { now, config, metrics, signIn, wakeWorkers } = dependencies
   const requestThrottle = createCodeThrottle(dependencies, 'request-otp', config.throttle.requestOtp)
   const verifyThrottle = createCodeThrottle(dependencies, 'verify-otp', config.throttle.verifyOtp)
   app.route({
@@ -61,6 +64,7 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
       const { email, profile } = readCredentials(request.body, config.termsVersion, now())
       await requestThrottle.countValid(request, reply, email)
       const sent = await signIn.requestCode({ email, profile, token: bearer(request), language })
+      wakeWorkers()
       metrics.countCode(sent.outcome)
       // The answer has this header even if the service stored a decoy
       // (decisions.md, "the wait before the next code in a 200").

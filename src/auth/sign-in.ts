@@ -4,13 +4,14 @@ import { AppError, invalid } from '../errors.ts'
 import type { Caller } from '../http/route.ts'
 import type { Keys } from '../keys.ts'
 import type { Language } from '../language.ts'
+import type { MailBacklog } from '../limits/mail-backlog.ts'
 import * as codes from './codes.ts'
 import { issueCode } from './issue-code.ts'
 import type { Tokens } from './jwt.ts'
 import { firstToken, sessionEnd } from './session-tokens.ts'
 import * as sessions from './sessions.ts'
 
-type Dependencies = { sql: Sql; keys: Keys; tokens: Tokens; now: () => Date }
+type Dependencies = { sql: Sql; keys: Keys; tokens: Tokens; mailBacklog: MailBacklog; now: () => Date }
 
 /**
  * A request to one of the two code routes. If `token` belongs to a session of the account, it selects the lane of this
@@ -29,7 +30,7 @@ const NO_MAC = Buffer.alloc(32)
 export type SignIn = ReturnType<typeof createSignIn>
 
 /** Creates the functions that request and verify sign-in codes. */
-export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
+export function createSignIn({ sql, keys, tokens, mailBacklog, now }: Dependencies) {
   /**
    * Returns the lane of the token's session. If there is no usable token, returns the shared lane. The code routes
    * ignore an unusable token instead of answering 401.
@@ -55,13 +56,17 @@ export function createSignIn({ sql, keys, tokens, now }: Dependencies) {
    * Only the metrics may use the outcome, because it reveals whether the address has an account.
    * @throws AppError 422 that names the field `email`, if the request is a sign-up and the address already has an
    *   account
+   * @throws AppError 503 if the caller is not a known client and too many mails wait in the outbox
    * @throws AppError 429 `wait` if the wait after the previous code is not over
    */
   async function requestCode(
     call: CodeCall & { profile: users.Profile | undefined; language: Language },
   ): Promise<SentCode> {
     const { email, token, profile, language } = call
-    const issued = await issueCode(sql, keys, { lane: await findLane(email, token), profile, language }, now())
+    const lane = await findLane(email, token)
+    // This check comes before the check whether the address has an account, so it does not reveal this fact.
+    if (lane.sessionId === undefined) mailBacklog.check(profile ? 'signUp' : 'account')
+    const issued = await issueCode(sql, keys, { lane, profile, language }, now())
     if (issued.outcome === 'registered') throw alreadyRegistered()
     if (issued.outcome === 'wait') throw mustWait(issued.waitSeconds)
     return { outcome: issued.isDecoy ? 'decoy' : 'sent', waitSeconds: issued.waitSeconds }

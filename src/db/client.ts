@@ -7,17 +7,21 @@ const PROBE_TIMEOUT_MS = 2_000
 /** The maximum wait for the reply to a statement that needs no time and no lock. */
 const CHECK_TIMEOUT_MS = 5_000
 
+/**
+ * The session settings that our statements rely on. A role or a database can have other defaults. pg cannot parse other
+ * styles of dates. With another isolation level, a statement would fail instead of reading a row that changed meanwhile.
+ * The client sets them with a statement instead of the parameter `options`, because the URL may contain other `options`,
+ * and a pooler may ignore `options`.
+ */
+const SESSION_SETTINGS = `set time zone 'UTC'; set datestyle = 'ISO, MDY'; set bytea_output = 'hex';
+  set default_transaction_isolation = 'read committed'`
+
 export type ConnectionConfig = pg.ClientConfig & {
   /**
    * How many milliseconds the client waits for a reply before it closes the connection. If the server's machine loses
    * power, the connection stays open, and TCP would report the loss only after a quarter of an hour.
    */
   maxSilenceMs?: number
-  /**
-   * The time zone in which PostgreSQL writes instants. The client sets the zone with a statement instead of the
-   * parameter `options`, because the URL may contain other `options`, and a pooler may ignore `options`.
-   */
-  timeZone?: 'UTC'
   /** See `CHECK_AFTER_IDLE_MS` in pipeline.ts. Tests use a shorter time. */
   checkAfterIdleMs?: number
 }
@@ -25,7 +29,7 @@ export type ConnectionConfig = pg.ClientConfig & {
 /**
  * Extends pg's client to URLs that name several hosts: `postgres://user:password@one:5432,two/db`. The client connects
  * to the first host that answers and is not in recovery. So after a failover, new connections find the new primary.
- * With one host, the client behaves like pg's client. The pools, the job queue and the migrations all use this class.
+ * With one host, the client behaves like pg's client. The pools, the listener and the migrations all use this class.
  */
 export class Client extends pg.Client {
   readonly #hosts: Host[]
@@ -50,12 +54,12 @@ export class Client extends pg.Client {
   async #connect(): Promise<this> {
     if (this.#hosts.length > 1) Object.assign(this, await this.#findPrimary())
     await super.connect()
-    const { maxSilenceMs, timeZone } = this.#config
+    const { maxSilenceMs } = this.#config
     if (maxSilenceMs !== undefined) this.#destroyWhenSilent(maxSilenceMs)
     // PostgreSQL runs this statement before all later statements, so no caller has to wait for its reply. If this
     // statement fails because the connection is lost, the later statements fail too and report the error. So this error
     // can be ignored.
-    if (timeZone) sendQuery(this, { text: `set time zone '${timeZone}'` }).catch(() => {})
+    sendQuery(this, { text: SESSION_SETTINGS }).catch(() => {})
     return this
   }
 

@@ -51,7 +51,6 @@ export function connectionConfig(
     types: types as pg.CustomTypesConfig,
     connectionTimeoutMillis: 5_000,
     options: planner,
-    timeZone: 'UTC',
     // After 30 s the HTTP client has given up. Without this timeout, the statement would continue to run and keep its
     // locks.
     statement_timeout: 30_000,

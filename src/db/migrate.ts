@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { Client } from './client.ts'
 import type { Query } from './sql.ts'
 
@@ -22,14 +22,7 @@ const RETRY_DELAY_MS = 1_000
 const MAX_ATTEMPTS = 40
 
 /**
- * The name under which the table `migration` records the schema of the queue library, graphile-worker. The library
- * creates and migrates its own schema. The name contains the version of the library in package.json.
- */
-export const QUEUE_MIGRATION = 'graphile-worker@0.18.0'
-
-/**
- * Migrates a database to the newest schema: first our files in their order, each in its own transaction, then the
- * schema of the queue library. Several processes may call this function at the same time. An advisory lock makes the
+ * Migrates a database to the newest schema: it applies our files in their order, each in its own transaction. Several processes may call this function at the same time. An advisory lock makes the
  * later processes wait for the first process. When a later process gets the lock, it finds no pending migrations.
  * @returns the names of the files that this call applied
  * @throws if PostgreSQL is too old, or if the encoding of the database is not UTF8
@@ -47,13 +40,8 @@ export async function migrate(url: string): Promise<string[]> {
     await client.query('select pg_advisory_lock($1)', [LOCK_KEY])
     await client.query(`create table if not exists migration (
       name text constraint migration_pkey primary key, applied_at timestamptz not null default now())`)
-    const { files, queue } = await readPending(client)
+    const files = await readPending(client)
     for (const name of files) await applyFile(client, name)
-    if (queue) {
-      // This process still holds the advisory lock, so no other process migrates the queue at the same time.
-      await migrateQueue(url)
-      await client.query('insert into migration (name) values ($1)', [QUEUE_MIGRATION])
-    }
     return files
   } finally {
     await client.end()
@@ -74,17 +62,6 @@ async function requireSupportedDatabase(client: pg.Client): Promise<void> {
   if (encoding !== 'UTF8') throw new Error(`The database has the encoding ${encoding}; Courtside needs UTF8.`)
 }
 
-async function migrateQueue(url: string): Promise<void> {
-  // Loading graphile-worker takes time. `migrate` calls this function only if the schema of the queue library is not
-  // current. So if the schema is current, `migrate` does not load graphile-worker.
-  const { Logger, runMigrations } = await import('graphile-worker')
-  const quiet = new Logger(() => () => {})
-  const pool = new pg.Pool({ connectionString: url, Client: Client as unknown as typeof pg.Client, max: 1 })
-  pool.on('error', () => {})
-  pool.on('connect', client => client.on('error', () => {}))
-  await runMigrations({ pgPool: pool, logger: quiet }).finally(() => pool.end())
-}
-
 /**
  * Returns whether the database has every migration file of this program. The function runs only one statement, because
  * `/readyz` calls it.
@@ -96,8 +73,8 @@ export async function isMigrated(sql: Query): Promise<boolean> {
 
 /** Returns whether `migrate` would have nothing to do and would not throw. Runs one statement and takes no lock. */
 export async function isCurrent(sql: Query): Promise<boolean> {
-  const { files, queue, unknown } = compareMigrations(await readApplied(sql), await listFiles())
-  return files.length === 0 && !queue && unknown.length === 0
+  const { files, unknown } = compareMigrations(await readApplied(sql), await listFiles())
+  return files.length === 0 && unknown.length === 0
 }
 
 async function readApplied(sql: Query): Promise<string[]> {
@@ -110,16 +87,16 @@ async function readApplied(sql: Query): Promise<string[]> {
   }
 }
 
-async function readPending(client: pg.Client): Promise<{ files: string[]; queue: boolean }> {
+async function readPending(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>('select name from migration')
-  const { unknown, ...rest } = compareMigrations(
+  const { unknown, files } = compareMigrations(
     rows.map(row => row.name),
     await listFiles(),
   )
   if (unknown.length > 0) {
     throw new Error(`The database is newer than this program: it has ${unknown.join(', ')}. Start the newer program.`)
   }
-  return rest
+  return files
 }
 
 /** Returns the pending migrations, and the applied migrations that this program does not have. */
@@ -127,18 +104,9 @@ function compareMigrations(applied: string[], files: string[]) {
   const appliedNames = new Set(applied)
   return {
     files: files.filter(name => !appliedNames.has(name)),
-    queue: !appliedNames.has(QUEUE_MIGRATION),
-    unknown: applied.filter(name => (name.endsWith('.sql') ? !files.includes(name) : isNewerQueueMigration(name))),
+    // The previous version recorded the version of its queue library here, as a name without `.sql`.
+    unknown: applied.filter(name => name.endsWith('.sql') && !files.includes(name)),
   }
-}
-
-/**
- * Returns whether a name in the table `migration` contains a later version of the queue library than QUEUE_MIGRATION.
- * Names of earlier versions do not count: the table keeps them after an upgrade, and this program can use such a
- * database.
- */
-function isNewerQueueMigration(name: string): boolean {
-  return name.localeCompare(QUEUE_MIGRATION, 'en', { numeric: true }) > 0
 }
 
 async function applyFile(client: pg.Client, name: string): Promise<void> {

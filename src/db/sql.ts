@@ -37,10 +37,7 @@ export interface Statements extends Query {
 }
 
 export interface Database extends Sql, Statements {
-  /**
-   * Transactions use this pool. The queue library uses the pool too: it composes the SQL text of its statements, so it
-   * cannot use the template tag.
-   */
+  /** Transactions use this pool. */
   pool: pg.Pool
 }
 

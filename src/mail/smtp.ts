@@ -17,11 +17,11 @@ const SEND_TIMEOUT_MS = 20_000
  */
 export function createSmtpMailer(url: string, { from, heloName }: Sender): Mailer {
   const { username, hostname } = new URL(url)
-  let transport: Promise<Transporter> | undefined
   // Nodemailer takes long to load. So we load it when the first mail is sent, and not at startup.
+  let transports: Promise<{ smtp: Transporter; composer: Transporter }> | undefined
   const load = async () => {
     const { createTransport } = await import('nodemailer')
-    return createTransport({
+    const smtp = createTransport({
       url,
       // A password must not be sent in clear. So if the server does not offer STARTTLS, no mail is sent.
       requireTLS: username !== '' && !isLoopback(hostname),
@@ -38,40 +38,42 @@ export function createSmtpMailer(url: string, { from, heloName }: Sender): Maile
       disableFileAccess: true,
       disableUrlAccess: true,
     })
+    return { smtp, composer: createTransport({ streamTransport: true, buffer: true }) }
   }
-  return {
-    async send(mail: Mail): Promise<void> {
-      rejectUnsafeMail(mail)
-      const { to, subject, text, html } = mail
-      try {
-        transport ??= load()
-        await (await transport).sendMail({
-          from,
-          // `to` is an object, because nodemailer would parse a string as a list of recipients and send the mail to
-          // each recipient in the list.
-          to: { name: '', address: to },
-          subject,
-          text,
-          html,
-          // This mail header asks other mail servers not to send out-of-office replies (RFC 3834).
-          headers: { 'Auto-Submitted': 'auto-generated' },
-          signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
-        })
-      } catch (error) {
-        throw toMailFailure(error as NodemailerError)
-      }
-    },
+  async function deliver(mail: Mail, by: 'smtp' | 'composer'): Promise<void> {
+    rejectUnsafeMail(mail)
+    const { to, subject, text, html } = mail
+    try {
+      transports ??= load()
+      await (await transports)[by].sendMail({
+        from,
+        // `to` is an object, because nodemailer would parse a string as a list of recipients and send the mail to each
+        // recipient in the list.
+        to: { name: '', address: to },
+        subject,
+        text,
+        html,
+        // This mail header asks other mail servers not to send out-of-office replies (RFC 3834).
+        headers: { 'Auto-Submitted': 'auto-generated' },
+        signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
+      })
+    } catch (error) {
+      throw toMailFailure(error as NodemailerError)
+    }
   }
+  return { send: mail => deliver(mail, 'smtp'), compose: mail => deliver(mail, 'composer') }
 }
 
 /**
  * Returns a failure that contains only the error codes and the SMTP command. Nodemailer's error message quotes the
  * server's answer, which can contain the recipient.
  */
-function toMailFailure({ code, command, responseCode }: NodemailerError): MailFailure {
-  const message = [code ?? 'unknown error', command, responseCode].filter(part => part).join(' ')
+function toMailFailure({ code, command, responseCode, response }: NodemailerError): MailFailure {
+  const status = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(response ?? '')?.[1]
+  const message = [code ?? 'unknown error', command, responseCode, status].filter(part => part).join(' ')
   // A failure is permanent only if the server rejects the recipient or the content. If the server rejects the password
-  // or the sender, a retry can succeed after the operator has corrected the setting.
-  const isAboutMail = command === 'RCPT TO' || command === 'DATA'
+  // or the sender, a retry can succeed after the operator has corrected the setting. A status 5.7.x rejects the sender
+  // too: it means that the server's policy blocks us, for example because of a blocklist (RFC 3463).
+  const isAboutMail = (command === 'RCPT TO' || command === 'DATA') && !status?.startsWith('5.7.')
   return new MailFailure(message, isAboutMail && responseCode !== undefined && responseCode >= 500)
 }

@@ -23,6 +23,13 @@ export type Metrics = {
   countUndeclaredProxy(): void
   /** @param lateSeconds the seconds from the due time until a worker announced or dropped the reminder or game start */
   countDueTime(type: 'game_reminder' | 'game_started', outcome: 'told' | 'dropped', lateSeconds: number): void
+  /**
+   * Counts an attempt at a delivery of the outbox.
+   * @param seconds the seconds since the request for the delivery
+   */
+  countAttempt(channel: string, outcome: string, seconds: number): void
+  /** Counts a request for a code that was refused because too many mails wait. */
+  countRefusedMail(mailClass: 'account' | 'signUp'): void
   /** @param change 1 when a stream opens, -1 when a stream ends */
   countStream(change: 1 | -1): void
 }
@@ -38,6 +45,8 @@ export const NO_METRICS: Metrics = {
   countSkippedRecipients: ignore,
   countUndeclaredProxy: ignore,
   countDueTime: ignore,
+  countAttempt: ignore,
+  countRefusedMail: ignore,
   countStream: ignore,
 }
 
@@ -53,6 +62,7 @@ export type Gauges = {
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const DELIVERY_SECONDS = [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900]
 const LATE_SECONDS = [0.1, 0.5, 1, 2.5, 5, 15, 60, 300, 900, 3600, 21_600]
 
 /**
@@ -65,10 +75,11 @@ export function createMetrics() {
   const client: typeof import('prom-client') = createRequire(import.meta.url)('prom-client')
   const registry = new client.Registry()
   client.collectDefaultMetrics({ register: registry })
-  const { requests, seconds, refusals, codes, events, skipped, undeclared, dueTimes, lateness, ...gauges } = register(
+  const { requests, seconds, refusals, codes, events, skipped, undeclared, dueTimes, lateness, ...others } = register(
     client,
     registry,
   )
+  const { attempts, delivery, refusedMails, ...gauges } = others
 
   const metrics: Metrics = {
     countAnswer(method, route = 'unknown', status, elapsedSeconds) {
@@ -85,6 +96,11 @@ export function createMetrics() {
       dueTimes.inc({ type, outcome })
       lateness.observe({ type }, Math.max(0, lateSeconds))
     },
+    countAttempt(channel, outcome, elapsedSeconds) {
+      attempts.inc({ channel, outcome })
+      if (outcome === 'delivered') delivery.observe({ channel }, Math.max(0, elapsedSeconds))
+    },
+    countRefusedMail: mailClass => refusedMails.inc({ class: mailClass }),
     countStream: change => gauges.streams.inc(change),
   }
 
@@ -133,6 +149,14 @@ function register(client: typeof import('prom-client'), registry: Registry) {
       ['type'],
       LATE_SECONDS,
     ),
+    attempts: counter('delivery_attempts_total', 'Attempts at deliveries of the outbox', ['channel', 'outcome']),
+    delivery: histogram(
+      'delivery_duration_seconds',
+      'Time from the request for a delivery until another server took it',
+      ['channel'],
+      DELIVERY_SECONDS,
+    ),
+    refusedMails: counter('mail_backlog_refusals_total', 'Requests refused because too many mails wait', ['class']),
     streams: gauge('streams_open', 'Open notification streams'),
     droppedLogLines: new client.Counter({
       name: 'courtside_log_lines_dropped_total',

@@ -45,7 +45,6 @@ async function countWaitingMails(sql: Database): Promise<Backlog> {
   const [row] = await sql<{ waiting: number; oldest_seconds: number }>`
     select count(*) as waiting,
       coalesce(greatest(0, extract(epoch from now() - min(created_at))), 0)::float8 as oldest_seconds
-    from graphile_worker.jobs
-    where task_identifier = 'send_code'`
+    from outbox where channel = 'mail'`
   return { waiting: row!.waiting, oldestSeconds: row!.oldest_seconds }
 }

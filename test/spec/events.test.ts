@@ -1,14 +1,14 @@
 // This file has one test for each sentence of the specification's chapter "Events".
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { sendCode } from '../../src/auth/code-email.ts'
-import { startWorker } from '../../src/jobs/queue.ts'
+import { sendCode } from '../../src/auth/send-code.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { CATALOGUE } from '../../src/notifications/catalogue.ts'
+import { Worker } from '../../src/outbox/worker.ts'
 import { harness } from '../support/app.ts'
 import { makeUser } from '../support/factories.ts'
 import { cloudEvent, newGameId, report, send } from '../support/games.ts'
-import { FROM } from '../support/outbox.ts'
+import { FROM, mailChannel } from '../support/outbox.ts'
 import { newEmail, profile } from '../support/scenario.ts'
 import { smtpServer } from '../support/smtp.ts'
 
@@ -93,7 +93,8 @@ describe('Events', () => {
     const smtp = await smtpServer()
     const { sql, keys, now, log } = h.ctx
     const mailer = createSmtpMailer(smtp.url, { from: FROM })
-    const worker = await startWorker(h.database.url, { send_code: sendCode({ sql, mailer, keys, now, log }) }, { log })
+    const channel = mailChannel(sendCode({ sql, mailer, keys, now, log }))
+    const worker = new Worker(h.database.url, channel, { log, now, observe: () => {} })
     t.after(async () => {
       await worker.stop()
       await smtp.close()

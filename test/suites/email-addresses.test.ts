@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { domainToASCII } from 'node:url'
-import { sendCode } from '../../src/auth/code-email.ts'
+import { sendCode } from '../../src/auth/send-code.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { harness } from '../support/app.ts'
 import { FROM } from '../support/outbox.ts'
@@ -24,9 +24,9 @@ describe('the addresses of isemail', { skip }, () => {
   async function mailNewest(): Promise<string[][]> {
     const { sql } = h.database
     const mailer = createSmtpMailer(smtp.url, { from: FROM })
-    const [job] = await sql<{ payload: unknown }>`
-      select payload from graphile_worker._private_jobs order by id desc limit 1`
-    await sendCode({ sql, mailer, keys: h.ctx.keys, now: h.clock.now, log: h.ctx.log })(job!.payload)
+    const [delivery] = await sql<{ code_id: string; payload: unknown }>`
+      select code_id, payload from outbox order by id desc limit 1`
+    await sendCode({ sql, mailer, keys: h.ctx.keys, now: h.clock.now, log: h.ctx.log })(delivery!)
     return smtp.mails.splice(0).map(mail => mail.to.map(inAscii))
   }
 

@@ -1,12 +1,14 @@
 import type { TestContext } from 'node:test'
 import { pino } from 'pino'
 import type { Profile } from '../../src/accounts/users.ts'
-import { sendCode } from '../../src/auth/code-email.ts'
 import { issueCode } from '../../src/auth/issue-code.ts'
-import { startWorker, type Task } from '../../src/jobs/queue.ts'
-import { deriveKeys } from '../../src/keys.ts'
+import { sendCode } from '../../src/auth/send-code.ts'
+import type { Sql } from '../../src/db/sql.ts'
+import { deriveKeys, type Keys } from '../../src/keys.ts'
 import type { Language } from '../../src/language.ts'
+import { MAIL_CLASSES } from '../../src/limits/mail-backlog.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
+import { type Channel, Worker } from '../../src/outbox/worker.ts'
 import { JWT_SECRET } from './app.ts'
 import { testDatabase } from './database.ts'
 import { insertUser } from './factories.ts'
@@ -18,6 +20,11 @@ export const FROM = 'Courtside <no-reply@example.com>'
 
 export type Outbox = Awaited<ReturnType<typeof outbox>>
 
+/** Returns the channel of mails as the service makes it. */
+export function mailChannel(deliver: Channel['deliver'], places = 4): Channel {
+  return { name: 'mail', classes: Object.values(MAIL_CLASSES), places, deliver }
+}
+
 /**
  * Creates a database and a mail server.
  * @returns the database, the mail server, and functions that queue codes and start workers
@@ -27,6 +34,7 @@ export async function outbox(t: TestContext, mode?: Mode) {
   const smtp = await smtpServer(mode)
   const { sql } = database
   const logged: Record<string, unknown>[] = []
+  const attempts: { channel: string; outcome: string; seconds: number }[] = []
   const log = pino({ level: 'debug', base: undefined }, { write: (line: string) => logged.push(JSON.parse(line)) })
   const workers: { stop(): Promise<void> }[] = []
   t.after(async () => {
@@ -35,32 +43,54 @@ export async function outbox(t: TestContext, mode?: Mode) {
     await smtp.close()
     await database.drop()
   })
+  /** Starts a worker on the channel of mails. */
+  function start(deliver: Channel['deliver'], { now = NOW, url = database.url, places = 4 }: WorkerOptions = {}) {
+    const observe = (channel: string, outcome: string, seconds: number) => attempts.push({ channel, outcome, seconds })
+    const worker = new Worker(url, mailChannel(deliver, places), {
+      log,
+      now: typeof now === 'function' ? now : () => now,
+      observe,
+    })
+    workers.push(worker)
+    return worker
+  }
   return {
     ...database,
     smtp,
     logged,
-    /** Starts a worker that mails codes and runs the given tasks. */
-    async work(more: Record<string, Task> = {}, now: Date = NOW) {
+    /** The outcomes of all attempts, in order. */
+    attempts,
+    start,
+    /** Starts a worker that mails codes. */
+    work(options: WorkerOptions = {}) {
+      const { now = NOW, keys = KEYS } = options
+      const clock = typeof now === 'function' ? now : () => now
       const mailer = createSmtpMailer(smtp.url, { from: FROM })
-      const tasks = { send_code: sendCode({ sql, mailer, keys: KEYS, now: () => now, log }), ...more }
-      const worker = await startWorker(database.url, tasks, { log })
-      workers.push(worker)
-      return worker
+      return start(sendCode({ sql: options.sql ?? sql, mailer, keys, now: clock, log }), options)
     },
     /** Requests a code as `request-otp` does: for a sign-up, or for a sign-in if `profile` is null. */
-    async ask(email: string, { profile = ZOE, language = 'fr', now = NOW }: Options = {}) {
+    async ask(email: string, { profile = ZOE, language = 'fr', now = NOW, on = sql }: Options = {}) {
       const request = { lane: { email }, profile: profile ?? undefined, language }
-      const { outcome } = await issueCode(sql, KEYS, request, now)
+      const { outcome } = await issueCode(on, KEYS, request, now)
       if (outcome !== 'sent') throw new Error(`${email}: ${outcome}`)
     },
     async register(email: string, firstName: string) {
       await insertUser(sql, { email, firstName, lastName: 'Martin', locale: 'fr', now: NOW })
     },
-    jobs: () => sql<Job>`select id, attempts, last_error, payload from graphile_worker._private_jobs order by id`,
+    /** Adds rows to the outbox for no code, for workers whose function the test passes. */
+    async add(rows: { class?: number; network?: string; payload?: unknown; due?: Date }[]) {
+      for (const { class: mailClass = 2, network = 'a', payload = {}, due = NOW } of rows) {
+        await sql`
+          insert into outbox (channel, class, network, created_at, due, ready, payload)
+          values ('mail', ${mailClass}, ${Buffer.from(network)}, ${NOW}, ${due}, ${due <= NOW}, ${JSON.stringify(payload)})`
+      }
+    },
+    rows: () => sql<OutboxRow>`select id, attempts, ready, lease, payload from outbox order by id`,
   }
 }
 
-type Options = { profile?: Profile | null; language?: Language; now?: Date }
-type Job = { id: number; attempts: number; last_error: string | null; payload: Record<string, string> }
+type WorkerOptions = { now?: Date | (() => Date); url?: string; places?: number; keys?: Keys; sql?: Sql }
+type Options = { profile?: Profile | null; language?: Language; now?: Date; on?: Sql }
+type OutboxRow = { id: number; attempts: number; ready: boolean; lease: string | null; payload: Record<string, string> }
 
 const ZOE: Profile = { firstName: 'Zoé', lastName: 'Martin', termsVersion: '1', termsAcceptedAt: NOW }

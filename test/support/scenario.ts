@@ -22,12 +22,11 @@ export async function queuedCode(
   email: string,
   sessionId: string | null = null,
 ): Promise<string> {
-  const [job] = await database.sql<{ payload: { code_id: string; sealed: string } }>`
-    select payload from graphile_worker._private_jobs, sign_in_code
-    where payload ->> 'code_id' = sign_in_code.id::text and email = ${email}
-      and session_id is not distinct from ${sessionId}::uuid`
-  assert.ok(job, 'no code is queued for this address')
-  return ctx.keys.open(job.payload.code_id, job.payload.sealed)!
+  const [delivery] = await database.sql<{ code_id: string; sealed: string }>`
+    select code_id, payload ->> 'sealed' as sealed from outbox join sign_in_code on sign_in_code.id = code_id
+    where email = ${email} and session_id is not distinct from ${sessionId}::uuid`
+  assert.ok(delivery, 'no code is queued for this address')
+  return ctx.keys.open(delivery.code_id, delivery.sealed)!
 }
 
 /** Returns a code that differs from the given code. */

@@ -1,15 +1,17 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { type ParsedMail, simpleParser } from 'mailparser'
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
 import { waitUntil } from './wait-until.ts'
 
 /**
  * `refuse` rejects connections. `silent` accepts connections and never replies. `hold` receives a mail, and confirms
- * the mail when `release` is called. `defer` answers every recipient with 451, and `reject` with 550. Both replies
- * quote the recipient, as real servers do.
+ * the mail when `release` is called. `defer` answers every recipient with 451, and `reject` with 550. `block` answers
+ * with 554 5.7.1, as servers do that have blocklisted the sender. These replies quote the recipient, as real servers do.
+ * `slow` takes 250 ms for each mail.
  */
-export type Mode = 'accept' | 'refuse' | 'silent' | 'hold' | 'defer' | 'reject'
+export type Mode = 'accept' | 'refuse' | 'silent' | 'hold' | 'defer' | 'reject' | 'block' | 'slow'
 
 export type Received = { from: string; to: string[]; parsed: ParsedMail }
 
@@ -21,6 +23,7 @@ export async function smtpServer(mode: Mode = 'accept') {
 
   async function receive(stream: SMTPServerDataStream, session: SMTPServerSession): Promise<void> {
     const parsed = await simpleParser(stream)
+    if (server.mode === 'slow') await delay(250)
     if (server.mode === 'hold') {
       await new Promise<void>(resolve => {
         held.push(resolve)
@@ -45,8 +48,10 @@ export async function smtpServer(mode: Mode = 'accept') {
     },
     onRcptTo(recipient, _session, done) {
       seen.recipients += 1
-      const responseCode = { defer: 451, reject: 550 }[server.mode as string]
-      done(responseCode ? Object.assign(new Error(`<${recipient.address}> is unwelcome`), { responseCode }) : null)
+      const responseCode = { defer: 451, reject: 550, block: 554 }[server.mode as string]
+      const status = server.mode === 'block' ? '5.7.1 ' : ''
+      const reply = `${status}<${recipient.address}> is unwelcome`
+      done(responseCode ? Object.assign(new Error(reply), { responseCode }) : null)
     },
     onData(stream, session, done) {
       receive(stream, session).then(() => done(), done)

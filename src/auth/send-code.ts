@@ -1,0 +1,74 @@
+import type { FastifyBaseLogger } from 'fastify'
+import type { Sql } from '../db/sql.ts'
+import type { Keys } from '../keys.ts'
+import type { Language } from '../language.ts'
+import type { Mailer, MailFailure } from '../mail/mailer.ts'
+import { codeEmail } from './code-email.ts'
+
+type Dependencies = { sql: Sql; mailer: Mailer; keys: Keys; now: () => Date; log: FastifyBaseLogger }
+
+/** The row of the outbox that `issueCode` stores. `payload` is a `Payload`. */
+type CodeDelivery = { code_id: string | null; payload: unknown }
+type Payload = { sealed: string; language: Language }
+
+/**
+ * The outcome of an attempt. `delivered`: the mail server took the mail. `decoy`: the address is unknown. `dropped`: the
+ * code was used, replaced or has expired. `refused`: the mail server refused the recipient or the content for good.
+ * `sealed`: no secret of this process decrypts the code, so another process must send the mail.
+ */
+type Attempt = { outcome: 'delivered' | 'decoy' | 'dropped' | 'refused' | 'sealed'; retryAt?: Date }
+
+type Row = { email: string; purpose: 'sign_up' | 'sign_in' | 'decoy'; expires_at: Date; first_name: string | null }
+
+// A process that cannot decrypt a code leaves the delivery to the other processes for this time.
+const SEALED_RETRY_MS = 2_000
+
+/**
+ * Creates the function that mails one code. It composes the mail for a decoy too, so both cases need the same time until
+ * the connection to the mail server.
+ * @throws MailFailure The function rejects with this error if the worker should retry the mail.
+ */
+export function sendCode({ sql, mailer, keys, now, log }: Dependencies): (delivery: CodeDelivery) => Promise<Attempt> {
+  return async ({ code_id, payload }) => {
+    if (code_id === null || !isPayload(payload)) {
+      log.error('dropped a delivery of a code because its payload is malformed')
+      return { outcome: 'dropped' }
+    }
+    const [row] = await sql<Row>`
+      select code.email, code.purpose, code.expires_at, app_user.first_name
+      from sign_in_code as code left join app_user on app_user.email = code.email
+      where code.id = ${code_id}`
+    if (!row || row.expires_at <= now()) return { outcome: 'dropped' }
+
+    const code = keys.open(code_id, payload.sealed)
+    if (code === undefined) {
+      log.error({ code_id }, 'left a mail to another process because no secret in JWT_SECRET decrypts the code')
+      return { outcome: 'sealed', retryAt: new Date(now().getTime() + SEALED_RETRY_MS) }
+    }
+    // A stranger can sign up with another person's address and enter any text as the name. If the mail contained this
+    // name, it would deliver the stranger's text to that person.
+    const name = row.purpose === 'sign_in' ? row.first_name : null
+    const mail = { to: row.email, ...codeEmail(code, payload.language, name) }
+    if (row.purpose === 'decoy') {
+      await mailer.compose(mail)
+      return { outcome: 'decoy' }
+    }
+    try {
+      await mailer.send(mail)
+      return { outcome: 'delivered' }
+    } catch (error) {
+      const failure = error as MailFailure
+      if (!failure.permanent) throw failure
+      log.warn(
+        { code_id, reason: failure.message },
+        'did not mail a code: the mail server refused the mail permanently',
+      )
+      return { outcome: 'refused' }
+    }
+  }
+}
+
+function isPayload(value: unknown): value is Payload {
+  const { sealed, language } = (value ?? {}) as Record<string, unknown>
+  return typeof sealed === 'string' && (language === 'fr' || language === 'en')
+}

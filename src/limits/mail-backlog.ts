@@ -1,0 +1,108 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Query } from '../db/sql.ts'
+import { AppError } from '../errors.ts'
+
+/** The classes of mails in the outbox. Mails of a lower class go first. */
+export const MAIL_CLASSES = { knownClient: 1, account: 2, signUp: 3 } as const
+
+/** The classes that the service refuses while too many mails wait. Mails to known clients are never refused. */
+export type RefusableClass = 'account' | 'signUp'
+
+const LOOK_MS = 1_000
+/** A class is busy if one of its mails, or a mail of an earlier class, waits longer than this for its first attempt. */
+const BUSY_SECONDS = 10
+const MAX_WAIT_SECONDS = 60
+const RETRY_AFTER_SECONDS = 30
+/** After this time without a successful look, the process knows nothing about the backlog and refuses nothing. */
+const STALE_MS = 5_000
+
+type Dependencies = {
+  sql: Query
+  now: () => Date
+  log: FastifyBaseLogger
+  countRefused: (mailClass: RefusableClass) => void
+}
+
+type Row = { class: number; is_busy: boolean; networks: number; attempts: number }
+
+export type MailBacklog = ReturnType<typeof createMailBacklog>
+
+/**
+ * Watches how long a new mail would wait in the outbox. While the wait of a class is longer than 60 s, the service
+ * refuses new mails of the class, because a code is worth little if it arrives minutes later.
+ */
+export function createMailBacklog({ sql, now, log, countRefused }: Dependencies) {
+  const stopping = new AbortController()
+  let refused = new Set<number>()
+  let lookedAt = Number.NEGATIVE_INFINITY
+
+  async function look(): Promise<void> {
+    const rows = await readBacklog(sql, now())
+    refused = new Set(rows.filter(isOverLimit).map(row => row.class))
+    lookedAt = performance.now()
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await look().catch(error => log.debug({ err: error }, 'could not read the backlog of mails'))
+      await delay(LOOK_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
+    }
+  }
+
+  return {
+    look,
+    /** Looks every second until `stop` is called. */
+    start: () => void run(),
+    stop: async () => stopping.abort(),
+    /** @throws AppError 503 with `Retry-After: 30` if a new mail of the class would wait longer than 60 s */
+    check(mailClass: RefusableClass): void {
+      const isFresh = performance.now() - lookedAt < STALE_MS
+      if (!isFresh || !refused.has(MAIL_CLASSES[mailClass])) return
+      countRefused(mailClass)
+      throw tooManyMails()
+    },
+  }
+}
+
+/**
+ * Returns the backlog of each class that can be refused. Networks take turns, so the wait of a new mail depends on the
+ * number of networks with a waiting mail, and on the number of mails that all workers attempt in a second.
+ */
+async function readBacklog(sql: Query, now: Date): Promise<Row[]> {
+  return sql<Row>`
+    with waiting as materialized (
+      select class, network, min(created_at) as since
+      from outbox
+      where channel = 'mail' and ready and attempts = 0 and class <= ${MAIL_CLASSES.signUp}
+      group by class, network
+    )
+    select refusable.class,
+      coalesce(min(since) < ${new Date(now.getTime() - BUSY_SECONDS * 1000)}, false) as is_busy,
+      count(distinct network) as networks,
+      (select coalesce(sum(count), 0) from outbox_attempt
+        where second >= extract(epoch from clock_timestamp())::bigint - ${BUSY_SECONDS}::integer) as attempts
+    from unnest(${[MAIL_CLASSES.account, MAIL_CLASSES.signUp]}::smallint[]) as refusable (class)
+    left join waiting on waiting.class <= refusable.class
+    group by refusable.class`
+}
+
+function isOverLimit({ is_busy, networks, attempts }: Row): boolean {
+  return is_busy && networks / (attempts / BUSY_SECONDS) > MAX_WAIT_SECONDS
+}
+
+function tooManyMails(): AppError {
+  return new AppError(
+    'unavailable',
+    {
+      fr: 'Trop de codes sont demandés en ce moment. Réessayez dans une minute.',
+      en: 'Too many codes are being requested right now. Try again in a minute.',
+    },
+    { cause: new TooManyMails(), headers: { 'retry-after': String(RETRY_AFTER_SECONDS) } },
+  )
+}
+
+/** The cause that is logged with the 503. */
+class TooManyMails extends Error {
+  override name = 'TooManyMails'
+}

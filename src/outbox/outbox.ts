@@ -1,0 +1,136 @@
+import type { Query } from '../db/sql.ts'
+import { fragment } from '../db/statement.ts'
+
+/** A claimed row. `lease` is the token under which this worker holds the row. */
+export type Delivery = {
+  id: number
+  class: number
+  network: Buffer
+  created_at: Date
+  attempts: number
+  lease: string
+  code_id: string | null
+  payload: unknown
+}
+
+/** A row that a worker has finished. With `due`, the row stays and waits until then. Without `due`, it is deleted. */
+export type Finished = { id: number; lease: string; due: Date | undefined }
+
+type Claim = {
+  channel: string
+  /** The maximum number of rows to claim. */
+  limit: number
+  /** For each class, the network that was served last. */
+  lastNetworks: ReadonlyMap<number, Buffer>
+  /** Whether the worker may claim rows of another worker whose lease has lapsed. */
+  mayTakeOver: boolean
+}
+
+/**
+ * Claims rows for 10 s. Classes go in order. Within a class, networks take turns: the claim starts after the network
+ * that was served last, takes one row of each network, then a second row of each. So a network with a thousand waiting
+ * rows delays the first row of another network by one row.
+ *
+ * The recursive subquery `turn` jumps from network to network in the index, so its cost does not depend on the number
+ * of waiting rows. Its column `lap` is 1 after the search has continued with the first network.
+ *
+ * `statement_timestamp()` is the time at which the server received the statement. If the statement waits for a lock, a
+ * lease that lapses meanwhile still counts, because its worker could not renew it either.
+ * @returns the claimed rows, in the order in which they must be delivered
+ */
+export async function claim(sql: Query, { channel, limit, lastNetworks, mayTakeOver }: Claim): Promise<Delivery[]> {
+  const hasNoLease = fragment`(lease is null or (${mayTakeOver} and leased_until < statement_timestamp()))`
+  const isFree = fragment`ready and channel = ${channel} and class = turn.class and ${hasNoLease}`
+  return sql<Delivery>`
+    with recursive turn (class, last, lap, network, position) as (
+      select class, last, 0, last, 0
+      from unnest(${[...lastNetworks.keys()]}::smallint[], ${[...lastNetworks.values()]}::bytea[]) as served (class, last)
+      union all
+      select turn.class, turn.last, next.lap, next.network, turn.position + 1
+      from turn cross join lateral (
+        (select 0 as lap, network from outbox
+          where ${isFree} and turn.lap = 0 and network > turn.network
+          order by network limit 1)
+        union all
+        (select 1, network from outbox
+          where ${isFree} and network <= turn.last and network > case turn.lap when 0 then '' else turn.network end
+          order by network limit 1)
+        order by lap limit 1
+      ) as next
+      where turn.position < ${limit}
+    ), candidate as (
+      select row.id, turn.class, row.round, turn.position
+      from turn cross join lateral (
+        select id, row_number() over (order by due, id) as round
+        from (
+          select id, due from outbox
+          where ${isFree} and network = turn.network
+          order by due limit ${limit}
+        ) as first
+      ) as row
+      where turn.position > 0
+      order by class, round, position limit ${limit}
+    ), free as (
+      select id from outbox
+      where id in (select id from candidate) and ${hasNoLease}
+      for update skip locked
+    ), claimed as (
+      update outbox set lease = gen_random_uuid(), leased_until = clock_timestamp() + interval '10 seconds',
+        attempts = attempts + 1
+      from free where outbox.id = free.id
+      returning outbox.id, class, network, created_at, attempts, lease, code_id, payload
+    )
+    select claimed.* from claimed join candidate using (id) order by candidate.class, round, position`
+}
+
+/**
+ * Renews leases for 10 s. A renewal under the row's own token succeeds even after the lease has lapsed.
+ * @returns the tokens of the renewed leases. Another worker has taken over the other rows
+ */
+export async function renew(sql: Query, leases: readonly { id: number; lease: string }[]): Promise<Set<string>> {
+  const renewed = await sql<{ lease: string }>`
+    update outbox set leased_until = clock_timestamp() + interval '10 seconds'
+    from unnest(${leases.map(({ id }) => id)}::bigint[], ${leases.map(({ lease }) => lease)}::uuid[]) as held (id, lease)
+    where outbox.id = held.id and outbox.lease = held.lease
+    returning outbox.lease`
+  return new Set(renewed.map(({ lease }) => lease))
+}
+
+/**
+ * Deletes finished rows, and defers rows that must be tried again. Ignores rows that the worker no longer holds.
+ * @returns the tokens of the rows that the worker held
+ */
+export async function finish(sql: Query, rows: readonly Finished[], now: Date): Promise<Set<string>> {
+  const finished = await sql<{ lease: string }>`
+    with row as (
+      select * from unnest(${rows.map(({ id }) => id)}::bigint[], ${rows.map(({ lease }) => lease)}::uuid[],
+        ${rows.map(({ due }) => due ?? null)}::timestamptz[]) as row (id, lease, due)
+    ), deleted as (
+      delete from outbox using row
+      where outbox.id = row.id and outbox.lease = row.lease and row.due is null
+      returning row.lease
+    ), deferred as (
+      update outbox set lease = null, leased_until = null, due = row.due, ready = row.due <= ${now}
+      from row where outbox.id = row.id and outbox.lease = row.lease and row.due is not null
+      returning row.lease
+    )
+    select lease from deleted union all select lease from deferred`
+  return new Set(finished.map(({ lease }) => lease))
+}
+
+/** Marks at most `limit` rows as ready whose due time has come. @returns the number of marked rows */
+export async function markReady(sql: Query, now: Date, limit: number): Promise<number> {
+  const marked = await sql`
+    update outbox set ready = true
+    where id in (select id from outbox where not ready and due <= ${now} order by due limit ${limit} for update skip locked)
+    returning id`
+  return marked.length
+}
+
+/** Adds a number of first attempts to the current second, and deletes the counts of earlier minutes. */
+export async function countAttempts(sql: Query, count: number): Promise<void> {
+  await sql`
+    with old as (delete from outbox_attempt where second < extract(epoch from clock_timestamp())::bigint - 60)
+    insert into outbox_attempt (second, count) values (extract(epoch from clock_timestamp())::bigint, ${count})
+    on conflict on constraint outbox_attempt_pkey do update set count = outbox_attempt.count + excluded.count`
+}

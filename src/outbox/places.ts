@@ -1,0 +1,52 @@
+/**
+ * The places of a channel: at most this number of deliveries run at the same time. If no place is free, the waiting
+ * delivery of the lowest class gets the next place.
+ *
+ * Each claimed delivery waits for a random moment before it takes a place. So a worker must claim more rows than it has
+ * places, or places would stay free. `maxClaimed` is the number of rows that the worker may hold. It grows while
+ * deliveries find a free place, and shrinks while they must wait. So behind a slow mail server, a worker holds only few
+ * rows, and the order of the claims stays the order of the mails.
+ */
+export class Places {
+  #total: number
+  #taken = 0
+  #maxClaimed: number
+  #waiting: { class: number; start: () => void }[] = []
+
+  constructor(total: number) {
+    this.#total = total
+    this.#maxClaimed = total * 2
+  }
+
+  get maxClaimed(): number {
+    return Math.floor(this.#maxClaimed)
+  }
+
+  async take(deliveryClass: number): Promise<void> {
+    if (this.#taken < this.#total) {
+      this.#taken += 1
+      this.#maxClaimed = Math.min(this.#maxClaimed + 1, this.#total + MAX_AHEAD)
+      return
+    }
+    this.#maxClaimed = Math.max(this.#maxClaimed - 0.5, this.#total)
+    await new Promise<void>(start => {
+      this.#waiting.push({ class: deliveryClass, start })
+      this.#waiting.sort((one, other) => one.class - other.class)
+    })
+  }
+
+  /** Starts all waiting and later deliveries, for a worker that stops and gives them back. */
+  open(): void {
+    this.#total = Number.POSITIVE_INFINITY
+    this.#taken += this.#waiting.length
+    for (const { start } of this.#waiting.splice(0)) start()
+  }
+
+  release(): void {
+    const next = this.#waiting.shift()
+    if (next) next.start()
+    else this.#taken -= 1
+  }
+}
+
+const MAX_AHEAD = 128

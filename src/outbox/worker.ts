@@ -1,0 +1,220 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyBaseLogger } from 'fastify'
+import { KEY_LOOKUPS } from '../db/connection-config.ts'
+import { connect, type Database } from '../db/sql.ts'
+import { describeError } from '../log.ts'
+import * as outbox from './outbox.ts'
+import { Places } from './places.ts'
+import { hasPreviousQueue, movePreviousQueue } from './previous-queue.ts'
+
+const LEASE_MS = 10_000
+const RENEW_MS = 3_000
+/** A delivery begins only if its lease lasts at least this long. */
+const MIN_LEASE_LEFT_MS = 3_000
+const LOOK_MS = 1_000
+const RETRY_MS = 250
+/** If a statement takes longer than this, other workers may have been unable to renew their leases too. */
+const SLOW_MS = 3_000
+const MAX_START_DELAY_MS = 400
+const BATCH_SIZE = 1_000
+// How long `stop` waits for running deliveries. The whole shutdown may take 10 s.
+const FINISH_MS = 7_000
+
+/** The result of one attempt. With `retryAt`, the worker tries again at that time. */
+export type Attempt = { outcome: string; retryAt?: Date }
+
+export type Channel = {
+  name: string
+  classes: readonly number[]
+  /** The maximum number of deliveries that run at the same time. */
+  places: number
+  /** Makes one attempt. If it throws, the worker tries again after 3 s, then after 7 s, then every 20 s. */
+  deliver(delivery: outbox.Delivery): Promise<Attempt>
+}
+
+type Dependencies = {
+  log: FastifyBaseLogger
+  now: () => Date
+  /** Receives the outcome of each attempt, and the seconds since the delivery was asked for. */
+  observe(channel: string, outcome: string, seconds: number): void
+}
+
+/** A held row. `until` is the end of its lease by the monotonic clock of this process. */
+type Lease = { id: number; until: number }
+
+/**
+ * Delivers the rows of one channel of the outbox, until it is stopped. Each row is delivered at least once. If a worker
+ * is killed, its leases lapse after 10 s, and another worker delivers the rows again. Every loop of the worker survives
+ * every error of its statements.
+ */
+export class Worker {
+  readonly #sql: Database
+  readonly #channel: Channel
+  readonly #deps: Dependencies
+  readonly #places: Places
+  readonly #lastNetworks: Map<number, Buffer>
+  readonly #held = new Map<string, Lease>()
+  readonly #running = new Set<Promise<void>>()
+  readonly #stopping = new AbortController()
+  readonly #closing = new AbortController()
+  #finished: outbox.Finished[] = []
+  #firstAttempts = 0
+  #takesOverFrom = 0
+  #hasPreviousQueue: boolean | undefined
+  #stopped: Promise<void> | undefined
+  readonly #loops: Promise<void>[]
+  /** Makes the worker look for rows at once. */
+  readonly wake: () => void
+  readonly #flush: () => void
+
+  constructor(url: string, channel: Channel, deps: Dependencies) {
+    this.#sql = connect(url, { connections: 3, name: 'courtside-worker', planner: KEY_LOOKUPS })
+    this.#channel = channel
+    this.#deps = deps
+    this.#places = new Places(channel.places)
+    this.#lastNetworks = new Map(channel.classes.map(each => [each, Buffer.alloc(0)]))
+    const [claims, finishes, ...others] = [
+      this.#repeat(LOOK_MS, () => this.#claim()),
+      this.#repeat(RENEW_MS, () => this.#finish()),
+      this.#repeat(RENEW_MS, () => this.#renew()),
+      this.#repeat(LOOK_MS, () => this.#look()),
+    ]
+    this.wake = claims!.wake
+    this.#flush = finishes!.wake
+    this.#loops = [claims!, finishes!, ...others].map(loop => loop.ended)
+  }
+
+  /** Stops the worker: it claims nothing more, waits up to 7 s for running deliveries, and closes its connections. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#close()
+    return this.#stopped
+  }
+
+  async #close(): Promise<void> {
+    this.#stopping.abort()
+    this.#places.open()
+    await Promise.race([Promise.allSettled(this.#running), delay(FINISH_MS, undefined, { ref: false })])
+    this.#closing.abort()
+    const finished = Promise.all(this.#loops).then(() => this.#finish())
+    await Promise.race([finished.catch(() => {}), delay(1_000, undefined, { ref: false })])
+    await Promise.race([this.#sql.close(), delay(1_000, undefined, { ref: false })])
+  }
+
+  /**
+   * Calls `work` every `everyMs` milliseconds, after each `wake`, and again at once if `work` returns true. After an
+   * error or a slow statement, the worker takes over no lapsed lease for 10 s, so other workers can renew theirs.
+   */
+  #repeat(everyMs: number, work: () => Promise<boolean>) {
+    let pause = new AbortController()
+    let isFailing = false
+    const run = async () => {
+      while (!this.#closing.signal.aborted) {
+        pause = new AbortController()
+        const began = performance.now()
+        const outcome = await work().catch(error => {
+          if (!isFailing) this.#deps.log.error({ err: error }, 'the outbox cannot be read or changed; retrying')
+          return 'failed' as const
+        })
+        isFailing = outcome === 'failed'
+        if (isFailing || performance.now() - began > SLOW_MS) this.#takesOverFrom = performance.now() + LEASE_MS
+        if (outcome === true) continue
+        const signal = AbortSignal.any(isFailing ? [this.#closing.signal] : [pause.signal, this.#closing.signal])
+        await delay(isFailing ? RETRY_MS : everyMs, undefined, { signal }).catch(() => {})
+      }
+    }
+    return { wake: () => pause.abort(), ended: run() }
+  }
+
+  async #claim(): Promise<boolean> {
+    const limit = this.#places.maxClaimed - this.#held.size
+    if (limit < 1 || this.#stopping.signal.aborted) return false
+    const sentAt = performance.now()
+    const rows = await outbox.claim(this.#sql, {
+      channel: this.#channel.name,
+      limit,
+      lastNetworks: this.#lastNetworks,
+      mayTakeOver: sentAt >= this.#takesOverFrom,
+    })
+    for (const row of rows) {
+      this.#lastNetworks.set(row.class, row.network)
+      this.#held.set(row.lease, { id: row.id, until: sentAt + LEASE_MS })
+      const run = this.#run(row)
+      this.#running.add(run)
+      void run.finally(() => this.#running.delete(run))
+    }
+    return rows.length > 0
+  }
+
+  /** Waits for a random moment and for a place, delivers the row, and adds the result to the finished rows. */
+  async #run(row: outbox.Delivery): Promise<void> {
+    const { log, now, observe } = this.#deps
+    const { signal } = this.#stopping
+    await delay(Math.random() * MAX_START_DELAY_MS, undefined, { signal }).catch(() => {})
+    await this.#places.take(row.class)
+    try {
+      while (!signal.aborted && this.#leaseLeftMs(row) < MIN_LEASE_LEFT_MS) await delay(RETRY_MS)
+      // Rows that have not begun go back to the other workers when this worker stops.
+      let attempt: Attempt | undefined
+      if (!signal.aborted && this.#held.has(row.lease)) {
+        if (row.attempts === 1) this.#firstAttempts += 1
+        attempt = await this.#channel.deliver(row).catch(error => {
+          log.warn({ channel: this.#channel.name, id: row.id, attempt: row.attempts, ...describeError(error) }, FAILED)
+          return { outcome: 'failed', retryAt: new Date(now().getTime() + backoffMs(row.attempts)) }
+        })
+        observe(this.#channel.name, attempt.outcome, (now().getTime() - row.created_at.getTime()) / 1000)
+      }
+      this.#finished.push({ id: row.id, lease: row.lease, due: attempt ? attempt.retryAt : now() })
+    } finally {
+      this.#places.release()
+      this.#flush()
+    }
+  }
+
+  /** Returns the time until the lease ends, or infinity if another worker has taken the row over. */
+  #leaseLeftMs({ lease }: outbox.Delivery): number {
+    return (this.#held.get(lease)?.until ?? Number.POSITIVE_INFINITY) - performance.now()
+  }
+
+  async #finish(): Promise<boolean> {
+    const rows = this.#finished.slice(0, BATCH_SIZE)
+    if (rows.length === 0) return false
+    const kept = await outbox.finish(this.#sql, rows, this.#deps.now())
+    this.#finished = this.#finished.slice(rows.length)
+    for (const { lease } of rows) this.#held.delete(lease)
+    const lost = rows.filter(({ lease }) => !kept.has(lease)).length
+    if (lost > 0) this.#deps.log.warn({ lost }, 'another worker had taken over deliveries of this worker')
+    this.wake()
+    return this.#finished.length > 0
+  }
+
+  async #renew(): Promise<boolean> {
+    const sentAt = performance.now()
+    const leases = [...this.#held].map(([lease, { id }]) => ({ id, lease }))
+    if (leases.length === 0) return false
+    const renewed = await outbox.renew(this.#sql, leases)
+    for (const { id, lease } of leases) {
+      if (renewed.has(lease)) this.#held.set(lease, { id, until: sentAt + LEASE_MS })
+      else this.#held.delete(lease)
+    }
+    return false
+  }
+
+  /** Marks rows as ready whose due time has come, counts first attempts, and moves mails of the previous version. */
+  async #look(): Promise<boolean> {
+    const marked = await outbox.markReady(this.#sql, this.#deps.now(), BATCH_SIZE)
+    this.#hasPreviousQueue ??= await hasPreviousQueue(this.#sql)
+    if (this.#hasPreviousQueue) await movePreviousQueue(this.#sql)
+    const attempts = this.#firstAttempts
+    if (attempts > 0) await outbox.countAttempts(this.#sql, attempts)
+    this.#firstAttempts -= attempts
+    if (marked > 0) this.wake()
+    return marked === BATCH_SIZE
+  }
+}
+
+const FAILED = 'a delivery failed and will be tried again'
+
+/** Returns the wait before the next attempt: 3 s, then 7 s, then 20 s each time. */
+function backoffMs(attempts: number): number {
+  return Math.min(20, Math.round(Math.exp(attempts))) * 1_000
+}

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { KEY_LOOKUPS } from '../src/db/connection-config.ts'
+import { connect } from '../src/db/sql.ts'
+import * as rows from '../src/outbox/outbox.ts'
+import { NOW, type Outbox, outbox } from './support/outbox.ts'
+
+/** Claims rows as a worker does that remembers the last network of each class. */
+function claimer({ sql }: Outbox) {
+  const lastNetworks = new Map<number, Buffer>([1, 2, 3].map(each => [each, Buffer.alloc(0)]))
+  return async (limit: number, mayTakeOver = true) => {
+    const claimed = await rows.claim(sql, { channel: 'mail', limit, lastNetworks, mayTakeOver })
+    for (const row of claimed) lastNetworks.set(row.class, row.network)
+    return claimed
+  }
+}
+
+const describe = (claimed: rows.Delivery[]) => claimed.map(row => `${row.class}${row.network}`).join(' ')
+
+test('classes are claimed in order, and within a class one row of each network, then a second row of each', async t => {
+  const box = await outbox(t)
+  await box.add([
+    ...['b', 'b', 'b', 'a', 'c', 'c'].map(network => ({ class: 3, network })),
+    { class: 2, network: 'z' },
+    { class: 1, network: 'b' },
+  ])
+  const claim = claimer(box)
+  assert.equal(describe(await claim(20)), '1b 2z 3a 3b 3c 3b 3c 3b')
+})
+
+test('a claim continues after the network that was served last, and then with the first network', async t => {
+  const box = await outbox(t)
+  await box.add(['a', 'a', 'a', 'b', 'b', 'b', 'c', 'c', 'c'].map(network => ({ class: 3, network })))
+  const claim = claimer(box)
+  const order: string[] = []
+  for (const limit of [1, 1, 2, 1, 4]) order.push(describe(await claim(limit)))
+  assert.deepEqual(order, ['3a', '3b', '3c 3a', '3b', '3c 3a 3b 3c'])
+})
+
+test('a thousand waiting rows of one network delay the first row of another network by one row', async t => {
+  const box = await outbox(t)
+  await box.sql`
+    insert into outbox (channel, class, network, created_at, due, payload)
+    select 'mail', 3, 'crowd', ${NOW}, ${NOW}, '{}' from generate_series(1, 1000)`
+  const claim = claimer(box)
+  await claim(3)
+  await box.add([{ class: 3, network: 'quiet' }])
+  assert.equal(describe(await claim(2)), '3quiet 3crowd')
+})
+
+test('concurrent claims never return the same row', async t => {
+  const box = await outbox(t)
+  for (let round = 0; round < 20; round += 1) {
+    await box.add(Array.from({ length: 10 }, (_, index) => ({ network: `n${index % 3}` })))
+    const claimed = (await Promise.all(Array.from({ length: 5 }, () => claimer(box)(4)))).flat()
+    assert.ok(claimed.length > 0)
+    assert.equal(new Set(claimed.map(row => row.id)).size, claimed.length)
+    await box.sql`delete from outbox`
+  }
+})
+
+test('a deferred row is claimed only after it has been marked as ready', async t => {
+  const box = await outbox(t)
+  const soon = new Date(NOW.getTime() + 1_000)
+  await box.add([{ due: soon }])
+  const claim = claimer(box)
+  assert.equal(await rows.markReady(box.sql, NOW, 10), 0)
+  assert.deepEqual(await claim(5), [])
+  assert.equal(await rows.markReady(box.sql, soon, 10), 1)
+  const [row] = await claim(5)
+  const due = new Date(NOW.getTime() + 60_000)
+  await rows.finish(box.sql, [{ id: row!.id, lease: row!.lease, due }], NOW)
+  assert.deepEqual(await claim(5), [])
+})
+
+test('after another worker has taken over a lapsed lease, the first worker can neither renew nor finish it', async t => {
+  const box = await outbox(t)
+  const lapse = () => box.sql`update outbox set leased_until = clock_timestamp() - interval '1 ms'`
+  await box.add([{}])
+  const [first] = await claimer(box)(1)
+  assert.deepEqual(await claimer(box)(1), [])
+  await lapse()
+  assert.deepEqual(await claimer(box)(1, false), [])
+  // A renewal under the row's own token succeeds even after the lease has lapsed.
+  assert.equal((await rows.renew(box.sql, [first!])).size, 1)
+  assert.deepEqual(await claimer(box)(1), [])
+  await lapse()
+  const [second] = await claimer(box)(1)
+  assert.equal(second!.id, first!.id)
+  assert.equal((await rows.renew(box.sql, [first!])).size, 0)
+  for (const due of [undefined, NOW]) {
+    assert.equal((await rows.finish(box.sql, [{ id: first!.id, lease: first!.lease, due }], NOW)).size, 0)
+  }
+  assert.equal((await box.rows())[0]!.lease, second!.lease)
+  assert.equal((await rows.finish(box.sql, [{ ...second!, due: undefined }], NOW)).size, 1)
+  assert.deepEqual(await box.rows(), [])
+})
+
+test('a code has at most one row, until its mail has left', async t => {
+  const box = await outbox(t)
+  await box.ask('zoe@example.com')
+  const repeat = () => box.sql`
+    insert into outbox (channel, class, created_at, due, code_id, payload)
+    select 'mail', 3, now(), now(), id, '{}' from sign_in_code
+    on conflict (code_id) where code_id is not null do nothing returning id`
+  assert.deepEqual(await repeat(), [])
+  await box.sql`delete from outbox`
+  assert.equal((await repeat()).length, 1)
+})
+
+test('a claim from a hundred thousand waiting rows uses an index and reads only a few of them', async t => {
+  const box = await outbox(t)
+  await box.sql`
+    insert into outbox (channel, class, network, created_at, due, ready, payload)
+    select 'mail', 3, int4send(n % 500), now(), now(), n % 2 = 0, '{}' from generate_series(1, 100000) as n`
+  await box.sql`analyze outbox`
+  const read = async () => {
+    const [row] = await box.sql<{ seq: number; fetched: number }>`
+      select seq_scan as seq, idx_tup_fetch as fetched, pg_stat_force_next_flush() from pg_stat_user_tables
+      where relname = 'outbox'`
+    return row!
+  }
+  const worker = connect(box.url, { connections: 1, planner: KEY_LOOKUPS })
+  await worker`select 1`
+  const before = await read()
+  const lastNetworks = new Map<number, Buffer>([[3, Buffer.alloc(0)]])
+  assert.equal((await rows.claim(worker, { channel: 'mail', limit: 4, lastNetworks, mayTakeOver: true })).length, 4)
+  await worker.close()
+  const after = await read()
+  assert.equal(after.seq, before.seq)
+  assert.ok(after.fetched - before.fetched < 100, `${after.fetched - before.fetched}`)
+})
