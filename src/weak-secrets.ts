@@ -34,6 +34,9 @@ const SEQUENCES = [
 ]
 const MIN_RUN = 4
 
+// The search for repetitions takes quadratic time. A secret with a random beginning of this length is long enough.
+const MAX_EXAMINED = 512
+
 /** The SHA-256 digests of published secrets, cut to 8 bytes. A line of the file is one digest in base64url. */
 const PUBLISHED = new URL('./published-secrets.txt', import.meta.url)
 const DIGEST_BYTES = 8
@@ -53,7 +56,8 @@ export function findWeakness(secret: string): string | undefined {
   return isPublished(secret) ? 'is published on the internet' : undefined
 }
 
-function findPattern(text: string): string | undefined {
+function findPattern(secret: string): string | undefined {
+  const text = secret.slice(0, MAX_EXAMINED)
   if (/\s|\p{Cc}/u.test(text)) return 'contains blanks'
   if (/<[^>]*>|\$\{|\{\{/.test(text)) return 'is a placeholder in brackets'
   if (isRepetition(text)) return 'repeats itself'

@@ -138,6 +138,11 @@ describe('a random secret', () => {
     }
   })
 
+  test('a secret of 100,000 random characters is accepted, and one of 100,000 equal characters is refused', () => {
+    assert.equal(findWeakness(repeatable(75_000, 0).toString('base64')), undefined)
+    for (const part of ['a', '<', 'x7Kp2mQ9']) assert.notEqual(findWeakness(part.repeat(100_000)), undefined)
+  })
+
   test('`courtside secret`, openssl and uuids give secrets that are accepted', () => {
     for (let round = 0; round < 200; round += 1) {
       const secrets = [newSecret(), randomBytes(32).toString('hex'), randomUUID()]

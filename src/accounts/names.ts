@@ -6,7 +6,7 @@ const MAX_NAME_IN_TEXT = 40
 // A letter that readers can see. The Hangul fillers are letters for Unicode, but they are invisible.
 const VISIBLE_LETTER = /(?!\p{Default_Ignorable_Code_Point})\p{L}/u
 
-// The start of a web or e-mail address. Mail programs and phones turn such a text into a link.
+// A part of a web or e-mail address. Mail programs and phones turn such a text into a link.
 const ADDRESS = /:\/\/|www\.|@/i
 
 const ONLY_LETTERS = /^(?:(?!\p{Default_Ignorable_Code_Point})[\p{L}\p{M} '’ʼ‐‑-])+$/u
@@ -16,7 +16,8 @@ const ONLY_LETTERS = /^(?:(?!\p{Default_Ignorable_Code_Point})[\p{L}\p{M} '’ʼ
  * stored before this rule stay valid.
  */
 export function isName(name: string): boolean {
-  return !hasFormatControl(name) && !ADDRESS.test(name)
+  // The normal form turns the full-width spellings of `@`, `:` and `/` into the usual ones.
+  return !hasFormatControl(name) && !ADDRESS.test(name.normalize('NFKC'))
 }
 
 /** Returns whether a new account may have this first name. A first name stands alone in texts, so it needs a letter. */
