@@ -75,6 +75,13 @@ describe('what npm ci installs', () => {
     }
   })
 
+  test('npm ci --omit=dev installs no compiler and no tool for tests', () => {
+    const production = readLock('package-lock.json').filter(([, { dev }]) => !dev)
+    const names = production.map(([path]) => path.split('node_modules/').at(-1)!)
+    assert.ok(names.includes('fastify'))
+    for (const name of names) assert.doesNotMatch(name, /typescript|esbuild|biome|playwright|axe-core|fast-check/)
+  })
+
   test('npm runs no install script of a package, and no package.json of ours relies on one', async () => {
     for (const path of ['.npmrc', 'bench/.npmrc']) {
       assert.match(await readFile(join(ROOT, path), 'utf8'), /^ignore-scripts=true$/m, path)
