@@ -107,14 +107,15 @@ async function lead(channel: BroadcastChannel, tab: Tab, signal: AbortSignal): P
 function follow(channel: BroadcastChannel, tab: Tab, onNoAnswer: () => void): () => void {
   let deadline: ReturnType<typeof setTimeout> | undefined
   const ask = (look: boolean) => {
-    clearTimeout(deadline)
-    deadline = setTimeout(onNoAnswer, ANSWER_MS)
+    // Further questions do not give the leading tab more time.
+    deadline ??= setTimeout(onNoAnswer, ANSWER_MS)
     channel.postMessage({ type: 'ask', look } satisfies Message)
   }
   let isSynced = false
   channel.onmessage = ({ data }: MessageEvent<Message>) => {
     if (data.type === 'ask') return
     clearTimeout(deadline)
+    deadline = undefined
     isSynced = receive(data, tab, isSynced)
   }
   const timer = setInterval(() => ask(false), ASK_MS)
