@@ -56,6 +56,8 @@ export type Bootstrap = {
   intakeKeys: readonly string[]
   /** The key of the development mailbox. By default, the mailbox makes a new key. */
   mailboxKey?: string | undefined
+  /** Counts how often the embedded PostgreSQL was started again. Undefined if DATABASE_URL is set. */
+  embeddedRestarts?: () => number
 }
 
 /** The functions that create mailers. Each key is the mail setting that selects the function. */
@@ -82,7 +84,7 @@ export function createContext(
   const intakeSql = connect(bootstrap.databaseUrl, { max: 2, name: 'courtside-intake', planner: KEY_LOOKUPS })
   const listener = createListener(bootstrap.databaseUrl, log)
   const now = overrides.now ?? (() => new Date())
-  const enabledMetrics = config.metricsToken === undefined ? undefined : createMetrics()
+  const enabledMetrics = config.metricsToken === undefined ? undefined : createMetrics(bootstrap.embeddedRestarts)
   const metrics = enabledMetrics?.metrics ?? NO_METRICS
   const { mailServer, mailFrom, smtpHeloName } = config
   const mailbox = mailServer ? undefined : createMailbox(now, bootstrap.mailboxKey)

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { chmod, link, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { giveToFolderOwner, prepareDataFolder } from './data-folder.ts'
 import { findWeakness } from './weak-secrets.ts'
 
 /** Returns a new secret: 32 random bytes as base64url. The settings accept it, whatever the random bytes are. */
@@ -11,25 +12,78 @@ export function newSecret(): string {
   }
 }
 
+export type StoredSecret = { secret: string; path: string }
+
 /**
  * Returns the secret from the file `<dataDir>/<name>`. The first call creates the file with mode 0600. If two processes
  * start at the same time, both get the same secret.
+ * @param warn is called with a sentence if other users could read the file
+ * @throws an error that names the file, if it contains no secret or cannot be read
  */
-export async function loadOrCreateSecret(dataDir: string, name: string): Promise<{ secret: string; path: string }> {
-  const path = join(dataDir, name)
-  await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  const draft = `${path}.${process.pid}`
-  await writeFile(draft, `${newSecret()}\n`, { mode: 0o600, flush: true })
-  // The hard link creates the file together with its content. If the file exists, `link` fails. So only one of two
-  // concurrent processes creates the file, and both processes read the same secret.
-  await link(draft, path).catch(error => {
-    if (error.code !== 'EEXIST') throw error
+export async function loadOrCreateSecret(
+  dataDir: string,
+  name: string,
+  warn: (sentence: string) => void,
+): Promise<StoredSecret> {
+  const folder = await prepareDataFolder(dataDir)
+  const path = join(folder, name)
+  // Processes in two containers may have the same process id, so the name contains a random part.
+  const draft = `${path}.${randomBytes(9).toString('base64url')}`
+  try {
+    await writeFile(draft, `${newSecret()}\n`, { mode: 0o600, flush: true, flag: 'wx' })
+    await giveToFolderOwner(draft, folder)
+    // The hard link creates the file together with its content. If the file exists, `link` fails. So only one of two
+    // concurrent processes creates the file, and both processes read the same secret.
+    await link(draft, path).catch(error => {
+      if (error.code !== 'EEXIST') throw error
+    })
+  } finally {
+    await rm(draft, { force: true })
+  }
+  return readSecret(folder, name, warn)
+}
+
+/**
+ * Returns the secret from the file `<dataDir>/<name>`, without creating it.
+ * @throws an error that names the file, if it is missing, contains no secret or cannot be read
+ */
+export async function readSecret(
+  dataDir: string,
+  name: string,
+  warn: (sentence: string) => void,
+): Promise<StoredSecret> {
+  const path = resolve(dataDir, name)
+  const text = await readFile(path, 'utf8').catch(cause => {
+    throw new Error(`${path} ${explainReadError(cause)}`, { cause })
   })
-  await rm(draft)
-  const secret = (await readFile(path, 'utf8')).trim()
+  const secret = text.trim()
   if (secret.length < 32)
     throw new Error(`${path} contains no secret. Delete the file. The next startup creates a new secret.`)
   const weakness = findWeakness(secret)
   if (weakness) throw new Error(`${path} ${weakness}. Delete the file. The next startup creates a new secret.`)
+  await closeToOthers(path, warn)
   return { secret, path }
+}
+
+function explainReadError({ code, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT') return 'does not exist. The service creates it when it starts.'
+  if (code === 'EISDIR')
+    return 'is a folder, but it must be a file. Delete the folder. The next startup creates the file.'
+  if (code === 'EACCES') return `cannot be read by the user id ${process.geteuid?.()}. Make this user its owner.`
+  return `cannot be read: ${message}`
+}
+
+/** Gives a file the mode 0600. If other users could read it, warns, because they may know the secret. */
+async function closeToOthers(path: string, warn: (sentence: string) => void): Promise<void> {
+  const mode = (await stat(path)).mode & 0o777
+  if ((mode & 0o077) === 0) return
+  const isClosed = await chmod(path, 0o600).then(
+    () => true,
+    () => false,
+  )
+  warn(
+    `Other users could read ${path}, because its mode was ${mode.toString(8)}. ` +
+      (isClosed ? 'Its mode is 600 now. ' : 'Change its mode to 600. ') +
+      'If other users of the machine are not trusted, delete the file, so that the next startup creates a new secret.',
+  )
 }

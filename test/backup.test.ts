@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -28,6 +28,14 @@ function readCommands(heading: string): string {
 }
 
 const [dump, ...restore] = readCommands('External').split('\n')
+
+/** Returns the variables of libpq for a URL. The password is in a file, as the document says. */
+async function libpqVariables(url: string): Promise<Record<string, string>> {
+  const { hostname, port, username, password, pathname } = new URL(url)
+  const file = join(folder, `passwords-${pathname.slice(1)}`)
+  await writeFile(file, `*:*:*:*:${password}\n`, { mode: 0o600 })
+  return { PGHOST: hostname, PGPORT: port, PGUSER: username, PGDATABASE: pathname.slice(1), PGPASSFILE: file }
+}
 
 async function runShell(commands: string, cwd: string, env: Record<string, string>): Promise<void> {
   const options = { cwd, env: { ...process.env, ...env } }
@@ -64,12 +72,10 @@ test('a database restored from a dump taken under load has all sessions, events 
   const env = { ...settingsFor(database.url, smtp.url), THROTTLE_REQUEST_OTP: '1000000' }
   const restoredName = `restored_${process.pid}`
   await administer(`create database ${restoredName}`)
-  const urls = {
-    DATABASE_URL: database.url,
-    RESTORED_URL: Object.assign(new URL(database.url), { pathname: `/${restoredName}` }).href,
-  }
+  const restoredUrl = Object.assign(new URL(database.url), { pathname: `/${restoredName}` }).href
+  const variables = { ...(await libpqVariables(database.url)), RESTORED: restoredName }
   const services: Service[] = [await startService(env)]
-  const restored = connect(urls.RESTORED_URL)
+  const restored = connect(restoredUrl)
   let load: ReturnType<typeof startLoad> | undefined
   t.after(async () => {
     await load?.stop()
@@ -88,14 +94,15 @@ test('a database restored from a dump taken under load has all sessions, events 
   load = startLoad(services, players)
   await smtp.until(() => smtp.held.length > 0)
   const before = new Set(load.acknowledged.scores)
-  await runShell(dump!, folder, urls)
+  await runShell(dump!, folder, variables)
+  assert.equal((await stat(join(folder, 'courtside.dump'))).mode & 0o077, 0)
   const lost = await database.sql<{ id: number }>`
     insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
     values ('lost@example.com', 'L', 'L', 'fr', '1', now(), now(), now()) returning id`
   await load.stop()
   await services[0]!.stop('SIGKILL')
 
-  await runShell(restore.join('\n'), folder, urls)
+  await runShell(restore.join('\n'), folder, variables)
   const locked = await restored<{ email: string }>`
     select code.email from outbox join sign_in_code as code on code.id = code_id where lease is not null`
   assert.ok(locked.length > 0)
@@ -106,7 +113,7 @@ test('a database restored from a dump taken under load has all sessions, events 
   smtp.mode = 'accept'
   smtp.release()
   const mailedBefore = smtp.mails.length
-  services.splice(0, 1, await startService({ ...env, DATABASE_URL: urls.RESTORED_URL }))
+  services.splice(0, 1, await startService({ ...env, DATABASE_URL: restoredUrl }))
   const waiting = await restored<{ email: string }>`
     select code.email from outbox join sign_in_code as code on code.id = code_id`
   const mailed = () => smtp.mails.slice(mailedBefore).flatMap(mail => mail.to)
@@ -148,7 +155,7 @@ test('an external database that was copied from an embedded database has the sam
   await load.stop()
 
   const env = settingsFor(url, 'smtp://localhost')
-  await runShell(readCommands('From embedded to external'), checkout, env)
+  await runShell(readCommands('From embedded to external'), checkout, { ...env, ...(await libpqVariables(url)) })
   // The documented commands do not copy `throttle`, `missed_guess` and `migration`. So the test does not compare them.
   const tables = await sql<{ name: string }>`
     select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace

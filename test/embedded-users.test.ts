@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, chown, lstat, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import { DATABASE_UID } from '../src/embedded/database-user.ts'
 
 const ROOT = 0
 const NOBODY = 65_534
+// A user id without an entry in /etc/passwd, as containers often have it.
+const STRANGER = 54_321
 
 describe('the user that runs the embedded database', {
   skip: process.getuid?.() !== ROOT && 'only root can start a process as another user',
@@ -38,16 +41,18 @@ describe('the user that runs the embedded database', {
 
   /**
    * Starts and stops a database in a process of the user `uid`.
-   * @returns the printed line: the owner of the database files, or the message of the error
+   * @returns the printed line: the owner of the database files and of the server's process, or the message of the error
    */
   function startAs(uid: number, { path = process.env.PATH!, bin = '', platform = process.platform as string } = {}) {
-    const script = `import { statSync } from 'node:fs'
+    const script = `import { readFileSync, statSync } from 'node:fs'
       import { startEmbedded } from ${JSON.stringify(join(checkout, 'src/embedded/server.ts'))}
       Object.defineProperty(process, 'platform', { value: '${platform}' })
       try {
         const bin = ${JSON.stringify(bin)} || undefined
-        const started = await startEmbedded(${JSON.stringify(data)}, { info() {}, error() {} }, { bin })
-        console.log('owner', statSync(${JSON.stringify(join(data, 'postgres/postmaster.pid'))}).uid)
+        const started = await startEmbedded(${JSON.stringify(data)}, { info() {}, warn() {}, error() {} }, { bin })
+        const lock = ${JSON.stringify(join(data, 'postgres/postmaster.pid'))}
+        const pid = readFileSync(lock, 'utf8').split('\\n')[0]
+        console.log('owner', statSync(lock).uid, 'process', statSync('/proc/' + pid).uid)
         await started.stop()
       } catch (error) {
         console.log(error.message)
@@ -59,23 +64,81 @@ describe('the user that runs the embedded database', {
 
   test('an ordinary user can run the database even with an empty PATH, and the files belong to this user', async () => {
     await chown(data, NOBODY, NOBODY)
-    assert.equal(startAs(NOBODY, { path: '' }), `owner ${NOBODY}\n`)
+    assert.equal(startAs(NOBODY, { path: '' }), runsAs(NOBODY))
   })
 
   test('root can run the database in a checkout that only root can enter, and the files belong to root', async () => {
     await chmod(checkout, 0o700)
-    assert.equal(startAs(ROOT), `owner ${ROOT}\n`)
+    assert.equal(startAs(ROOT), runsAs(ROOT))
   })
 
-  test('if user namespaces are missing, root runs the database as the user nobody, who owns the files', () => {
-    assert.equal(startAs(ROOT, { path: `${failingUnshare}:${process.env.PATH}` }), `owner ${NOBODY}\n`)
-    assert.equal(startAs(ROOT), `owner ${ROOT}\n`)
+  test('root runs the database as a separate user, and the next start works without user namespaces too', () => {
+    assert.equal(startAs(ROOT), runsAs(DATABASE_UID))
+    assert.equal(startAs(ROOT, { path: `${failingUnshare}:${process.env.PATH}` }), runsAs(DATABASE_UID))
     // With an empty PATH, the process finds no `unshare` program.
-    assert.equal(startAs(ROOT, { path: '' }), `owner ${NOBODY}\n`)
+    assert.equal(startAs(ROOT, { path: '' }), runsAs(DATABASE_UID))
   })
 
-  const ADVICE =
-    /as an ordinary user, (move it|set DATA_DIR) to a folder that others can (read|reach), or (set )?DATABASE_URL/
+  test('without user namespaces, root can create the database too', () => {
+    assert.equal(startAs(ROOT, { path: `${failingUnshare}:${process.env.PATH}` }), runsAs(DATABASE_UID))
+  })
+
+  test('the database of a separate user still starts after root has closed the checkout, and the other way round', async () => {
+    assert.equal(startAs(ROOT), runsAs(DATABASE_UID))
+    await chmod(checkout, 0o700)
+    assert.equal(startAs(ROOT), runsAs(ROOT))
+    await chmod(checkout, 0o755)
+    assert.equal(startAs(ROOT), runsAs(DATABASE_UID))
+  })
+
+  test('if root starts once in the data folder of an ordinary user, this user can still start afterwards', async () => {
+    await chown(data, STRANGER, STRANGER)
+    for (const uid of [STRANGER, ROOT, STRANGER]) {
+      assert.equal(startAs(uid), runsAs(STRANGER))
+      const names = ['', ...(await readdir(data, { recursive: true }))]
+      const owners = await Promise.all(names.map(async name => (await lstat(join(data, name))).uid))
+      assert.deepEqual([...new Set(owners)], [STRANGER])
+    }
+  })
+
+  test('if root may not run the database as the owner of the data folder, the start fails and changes no owner', async () => {
+    await chown(data, STRANGER, STRANGER)
+    assert.equal(startAs(STRANGER), runsAs(STRANGER))
+    const elsewhere = await mkdtemp(join(tmpdir(), 'courtside-data-'))
+    await rename(data, join(elsewhere, 'data'))
+    await chmod(elsewhere, 0o755)
+    data = join(elsewhere, 'data')
+    await chmod(checkout, 0o700)
+    assert.match(startAs(ROOT), /DATA_DIR: .* belongs to the user id 54321, who cannot run the programs in/)
+    await chmod(checkout, 0o755)
+    assert.equal(startAs(STRANGER), runsAs(STRANGER))
+    await rm(elsewhere, { recursive: true })
+  })
+
+  test('a user without an entry in /etc/passwd can create the database, or the error message says what to add', async () => {
+    await chown(data, STRANGER, STRANGER)
+    assert.match(
+      startAs(STRANGER, { path: failingUnshare }),
+      /^The user id 54321 has no entry in \/etc\/passwd, and initdb needs one\. Add an entry, .* or set DATABASE_URL/,
+    )
+    assert.equal(startAs(STRANGER), runsAs(STRANGER))
+  })
+
+  test('a start on the database of another user fails with an error that names both users', async () => {
+    assert.equal(startAs(ROOT), runsAs(DATABASE_UID))
+    await chown(data, STRANGER, STRANGER)
+    assert.match(startAs(STRANGER), /owner\.lock cannot be opened for writing\. It must belong to the user/)
+    for (const name of ['owner.lock', 'postgres.log', 'socket']) await chown(join(data, name), STRANGER, STRANGER)
+    assert.match(
+      startAs(STRANGER),
+      /postgres belongs to the user id 61042, but this process runs as the user id 54321\. .* chown -R 54321 /,
+    )
+    // A start as root gives everything to the owner of the data folder.
+    assert.equal(startAs(ROOT), runsAs(STRANGER))
+    assert.equal(startAs(STRANGER), runsAs(STRANGER))
+  })
+
+  const ADVICE = /as an ordinary user, move it and DATA_DIR to folders that others can reach, or set DATABASE_URL/
 
   test('if user namespaces are missing and only root can enter the checkout, the error message lists remedies', async () => {
     await chmod(checkout, 0o700)
@@ -98,9 +161,14 @@ describe('the user that runs the embedded database', {
   test('startEmbedded can run the database with the programs of an installed PostgreSQL', {
     skip: !findInstalledPrograms() && 'no other PostgreSQL is installed',
   }, () => {
-    assert.equal(startAs(ROOT, { bin: findInstalledPrograms()! }), `owner ${ROOT}\n`)
+    assert.equal(startAs(ROOT, { bin: findInstalledPrograms()! }), runsAs(DATABASE_UID))
   })
 })
+
+/** Returns what `startAs` prints if the files and the process of the server belong to a user. */
+function runsAs(uid: number): string {
+  return `owner ${uid} process ${uid}\n`
+}
 
 /** Returns the folder with the programs of an installed PostgreSQL, or `undefined` if none is installed. */
 function findInstalledPrograms(): string | undefined {

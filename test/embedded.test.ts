@@ -5,11 +5,11 @@ import { chmod, cp, mkdtemp, readdir, readFile, rename, rm, stat, symlink, write
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { pino } from 'pino'
-import { isAlive } from '../src/embedded/postmaster.ts'
 import { findRunningEmbedded, startEmbedded } from '../src/embedded/server.ts'
-import { startService } from './support/service.ts'
+import { isAlive, startService } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const log = pino({ level: 'silent' })
@@ -53,7 +53,7 @@ async function startAndKillService(): Promise<number> {
 }
 
 describe('the first start', () => {
-  test('the first start creates a database that listens on loopback, requires a password and survives a restart', async () => {
+  test('the first start creates a database with a Unix socket and a password, and the data survives a restart', async () => {
     const first = await startEmbedded(dataDir, log)
     await query(first.url, 'create table kept as select 7 as value')
     const [settings] = await query(
@@ -62,8 +62,8 @@ describe('the first start', () => {
         current_setting('server_version_num')::int / 10000 as version,
         lower('É') as lowered, current_database() as name`,
     )
-    assert.deepEqual(settings, { addresses: '127.0.0.1', fsync: 'on', version: 18, lowered: 'é', name: 'courtside' })
-    const stranger = Object.assign(new URL(first.url), { password: 'guessed' }).href
+    assert.deepEqual(settings, { addresses: '', fsync: 'on', version: 18, lowered: 'é', name: 'courtside' })
+    const stranger = first.url.replace(/:[^:@]+@/, ':guessed@')
     await assert.rejects(query(stranger, 'select'), { code: '28P01' })
     assert.equal(await findRunningEmbedded(dataDir), first.url)
     await first.stop()
@@ -72,7 +72,7 @@ describe('the first start', () => {
     const second = await startEmbedded(dataDir, log)
     assert.deepEqual(await query(second.url, 'select value from kept'), [{ value: 7 }])
     await second.stop()
-    for (const name of ['postgres', 'postgres/courtside-password', 'postgres.log']) {
+    for (const name of ['postgres', 'postgres/service-password', 'postgres.log', 'socket', 'owner.lock']) {
       assert.equal((await stat(join(dataDir, name))).mode & 0o077, 0, `${name} is open to others`)
     }
   })
@@ -132,45 +132,32 @@ describe('a later start', () => {
     assert.equal(await service.stop(), 0)
   })
 
-  test('after the owner of the database has lost its connection and connected again, a second start fails', async () => {
-    const owner = await startEmbedded(dataDir, log)
-    const session = `select pid from pg_stat_activity where application_name like 'courtside-owner-%'`
-    const [lost] = await query(owner.url, `select pid, pg_terminate_backend(pid) from (${session}) as owner`)
-    await waitUntil(async () => {
-      const [now] = await query(
-        owner.url,
-        `${session} and pid in (select pid from pg_locks where locktype = 'advisory')`,
-      )
-      return now !== undefined && now.pid !== lost!.pid
-    })
-    await assert.rejects(startEmbedded(dataDir, log), /in use by process/)
-    await owner.stop()
-  })
-
-  test('if the old database server is shutting down, startEmbedded waits for its end and starts a new server', async () => {
+  test('if the old service is shutting down, startEmbedded waits for its end and starts a new server', async () => {
     const owner = await startEmbedded(dataDir, log)
     const pid = await postmasterPid()
-    // SIGINT tells the server to shut down, but SIGSTOP has frozen the server. When the second start logs that it
-    // adopts the server, `unfreeze` lets the server continue. The server then handles the SIGINT.
+    // SIGSTOP freezes the server, so it does not handle the signal of `stop` until SIGCONT.
     process.kill(pid, 'SIGSTOP')
-    process.kill(pid, 'SIGINT')
     const stopped = owner.stop()
-    const unfreeze = (line: string) => line.includes('adopting') && process.kill(pid, 'SIGCONT')
-    const next = await startEmbedded(dataDir, pino({}, { write: unfreeze }))
+    const next = startEmbedded(dataDir, log)
+    await delay(500)
+    assert.equal(await postmasterPid(), pid)
+    process.kill(pid, 'SIGCONT')
     await stopped
-    assert.deepEqual(await query(next.url, 'select 1 as one'), [{ one: 1 }])
-    await next.stop()
+    const { url, stop } = await next
+    assert.deepEqual(await query(url, 'select 1 as one'), [{ one: 1 }])
+    await stop()
   })
 
-  test('startEmbedded adopts the database server of a killed service, even after the folder was moved', async () => {
+  test('startEmbedded stops the database server that a killed service left running, even after the folder was moved', async () => {
     const pid = await startAndKillService()
     const moved = join(folder, 'moved')
     await rename(dataDir, moved)
     dataDir = moved
-    const adopted = await startEmbedded(dataDir, log)
-    assert.equal(await postmasterPid(), pid)
-    await adopted.stop()
-    assert.equal(await isAlive(pid), false)
+    const started = await startEmbedded(dataDir, log)
+    assert.equal(isAlive(pid), false)
+    assert.notEqual(await postmasterPid(), pid)
+    assert.deepEqual(await query(started.url, 'select count(*)::int as levels from game_level'), [{ levels: 8 }])
+    await started.stop()
   })
 
   test('startEmbedded recovers the data after the service and its database server were killed', async () => {
@@ -188,7 +175,7 @@ describe('a later start', () => {
       await writeFile(join(dataDir, 'postgres/postmaster.pid'), text)
       assert.equal(await findRunningEmbedded(dataDir), undefined)
       const started = await startEmbedded(dataDir, log)
-      assert.notEqual(started.url, neighbour.url)
+      assert.equal(await findRunningEmbedded(dataDir), started.url)
       await started.stop()
     }
     assert.deepEqual(await query(neighbour.url, 'select 1 as one'), [{ one: 1 }])
@@ -214,6 +201,6 @@ test('only the service receives the signal of Ctrl-C in a terminal, and the serv
   const group = (of: number) => execFileSync('ps', ['-o', 'pgid=', '-p', String(of)], { encoding: 'utf8' }).trim()
   assert.notEqual(group(pid), group(service.process.pid!))
   assert.equal(await service.stop('SIGINT'), 0)
-  assert.equal(await isAlive(pid), false)
+  assert.equal(isAlive(pid), false)
   assert.match(await readFile(join(dataDir, 'postgres.log'), 'utf8'), /database system is shut down\n$/)
 })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { migrate } from '../src/db/migrate.ts'
-import { startThrowAway } from '../src/embedded/server.ts'
+import { startThrowAway } from '../src/embedded/throw-away.ts'
 import { anotherApp, harness } from './support/app.ts'
 
 const h = harness()

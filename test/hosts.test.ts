@@ -39,7 +39,7 @@ describe('a URL with several hosts', () => {
   ]
   for (const [url, hosts, first] of urls) {
     test(`parsePostgresUrl finds ${hosts.length} host(s) in ${url}`, () =>
-      assert.deepEqual(parsePostgresUrl(url), { hosts, firstHostUrl: first }))
+      assert.deepEqual(parsePostgresUrl(url), { hosts, firstHostUrl: first, requiresScram: false }))
   }
 
   for (const url of ['mysql://one/db', 'postgres://one:54x2/db', 'postgres://u:p/w@one/db', 'postgres://one, two/db']) {

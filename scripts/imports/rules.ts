@@ -17,7 +17,7 @@ const LEVELS = [
   [
     ...['http', 'db', 'embedded', 'mail', 'limits', 'outbox', 'metrics'],
     ...['audit', 'config', 'errors', 'ip-address', 'keys', 'language'],
-    ...['log', 'log-writer', 'loopback', 'secrets', 'settings'],
+    ...['data-folder', 'log', 'log-writer', 'loopback', 'secrets', 'settings'],
     ...['weak-secrets'],
   ],
 ]

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 // This import uses the client's source, so the command works without a build of the client.
 import { splitIntoBatches } from '../../client/src/batches.ts'
 import { readConfig } from '../config.ts'
-import { resolveSecrets } from './resolve-database.ts'
+import { readSecret } from '../secrets.ts'
 import { print, readArguments } from './usage.ts'
 
 const ABOUT = `Sends events to a running node, in batches. FILE contains one CloudEvent, an array of CloudEvents, or one
@@ -23,7 +23,7 @@ export async function run(args: string[]): Promise<void> {
   const address =
     parsed.values.url?.replace(/\/+$/, '') ??
     `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port}`
-  const key = (await resolveSecrets(config)).secrets.intakeKeys[0]!
+  const key = config.intakeKeys[0] ?? (await readSecret(config.dataDir, 'intake-key', console.error)).secret
   const results: Result[] = []
   for (const batch of splitIntoBatches(events.map(event => JSON.stringify(event)))) {
     results.push(...(await send(address, key, `[${batch}]`)))

@@ -6,7 +6,7 @@ import { print, readArguments } from './usage.ts'
 export async function run(args: string[]): Promise<void> {
   const parsed = readArguments(args, 'migrate [--json]', 'Migrates the database to the newest schema.')
   if (!parsed) return
-  const applied = await withDatabaseUrl(migrate)
+  const applied = await withDatabaseUrl(migrate, { mayCreate: true })
   const text = applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'The schema is current.'
   print({ applied }, parsed.values.json, text)
 }

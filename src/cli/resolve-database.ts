@@ -3,8 +3,11 @@ import { pino } from 'pino'
 import { type Config, readConfig } from '../config.ts'
 import type { Bootstrap } from '../context.ts'
 import { connect, type Database } from '../db/sql.ts'
-import { findRunningEmbedded, startEmbedded } from '../embedded/server.ts'
-import { loadOrCreateSecret, newSecret } from '../secrets.ts'
+import { openEmbedded, startEmbedded } from '../embedded/server.ts'
+import { loadOrCreateSecret, newSecret, type StoredSecret } from '../secrets.ts'
+
+/** Loads the secret with this name from the data folder, or creates it. */
+type Load = (name: string) => Promise<StoredSecret>
 
 /**
  * Finds the database and the secrets. Without DATABASE_URL, starts the embedded PostgreSQL. Secrets that are missing
@@ -19,26 +22,30 @@ export async function resolveDatabase(
   closers: (() => Promise<unknown>)[],
   onWaiting: () => void,
 ): Promise<Bootstrap & { intakeKeyPath: string | undefined }> {
-  const { secrets, intakeKeyPath } = await resolveSecrets(config)
-  const mailboxKey = await resolveMailboxKey(config)
+  const load = (name: string) => loadOrCreateSecret(config.dataDir, name, sentence => log.warn(sentence))
+  const { secrets, intakeKeyPath } = await resolveSecrets(config, load)
+  const mailboxKey = await resolveMailboxKey(config, load)
   if (config.databaseUrl) {
     onWaiting()
     return { ...secrets, mailboxKey, databaseUrl: config.databaseUrl, intakeKeyPath }
   }
   const embedded = await startEmbedded(config.dataDir, log, { onWaiting })
   closers.push(embedded.stop)
-  return { ...secrets, mailboxKey, databaseUrl: embedded.url, intakeKeyPath }
+  return { ...secrets, mailboxKey, databaseUrl: embedded.url, embeddedRestarts: embedded.restarts, intakeKeyPath }
 }
 
 /**
  * Runs a command's work on the external database, or on the embedded database if DATABASE_URL is empty. If the embedded
  * database is not running, this function starts it before the work and stops it afterwards.
+ * @param options.mayCreate whether the function may create an embedded database that does not exist yet
  */
-export async function withDatabaseUrl<T>(work: (url: string, config: Config) => Promise<T>): Promise<T> {
+export async function withDatabaseUrl<T>(
+  work: (url: string, config: Config) => Promise<T>,
+  options = { mayCreate: false },
+): Promise<T> {
   const config = readConfig(process.env)
-  const running = config.databaseUrl ?? (await findRunningEmbedded(config.dataDir))
-  if (running) return work(running, config)
-  const embedded = await startEmbedded(config.dataDir, pino({ level: 'silent' }))
+  if (config.databaseUrl) return work(config.databaseUrl, config)
+  const embedded = await openEmbedded(config.dataDir, pino({ level: 'warn' }, pino.destination(2)), options)
   try {
     return await work(embedded.url, config)
   } finally {
@@ -63,10 +70,10 @@ export async function withDatabase<T>(work: (sql: Database, config: Config) => P
  * data folder does not contain this secret, creates it.
  * @returns the secrets, and the path of the intake key if it is in the data folder
  */
-export async function resolveSecrets({ jwtSecrets, intakeKeys, dataDir }: Config) {
-  const jwt = jwtSecrets.length > 0 ? jwtSecrets : [(await loadOrCreateSecret(dataDir, 'jwt-secret')).secret]
+async function resolveSecrets({ jwtSecrets, intakeKeys }: Config, load: Load) {
+  const jwt = jwtSecrets.length > 0 ? jwtSecrets : [(await load('jwt-secret')).secret]
   if (intakeKeys.length > 0) return { secrets: { jwtSecrets: jwt, intakeKeys }, intakeKeyPath: undefined }
-  const stored = await loadOrCreateSecret(dataDir, 'intake-key')
+  const stored = await load('intake-key')
   return { secrets: { jwtSecrets: jwt, intakeKeys: [stored.secret] }, intakeKeyPath: stored.path }
 }
 
@@ -74,7 +81,7 @@ export async function resolveSecrets({ jwtSecrets, intakeKeys, dataDir }: Config
  * Returns the key of the development mailbox. With the embedded database, the key stays the same over restarts, so an
  * open page keeps working. Returns undefined if a mail server is configured.
  */
-async function resolveMailboxKey({ mailServer, databaseUrl, dataDir }: Config): Promise<string | undefined> {
+async function resolveMailboxKey({ mailServer, databaseUrl }: Config, load: Load): Promise<string | undefined> {
   if (mailServer) return undefined
-  return databaseUrl ? newSecret() : (await loadOrCreateSecret(dataDir, 'mailbox-key')).secret
+  return databaseUrl ? newSecret() : (await load('mailbox-key')).secret
 }

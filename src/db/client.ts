@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import pg from 'pg'
 import { unreachableError } from './errors.ts'
@@ -34,11 +35,17 @@ export type ConnectionConfig = pg.ClientConfig & {
 export class Client extends pg.Client {
   readonly #hosts: Host[]
   readonly #config: ConnectionConfig
+  readonly #requiresScram: boolean
 
   constructor(config: ConnectionConfig) {
-    const { hosts, firstHostUrl } = parsePostgresUrl(config.connectionString!)
+    const { hosts, firstHostUrl, requiresScram } = parsePostgresUrl(config.connectionString!)
     super({ ...config, connectionString: firstHostUrl })
+    // Without a listener, an error would end the process. A caller cannot add one in time: the packet that ends the login
+    // may also contain the error of a server that is shutting down. The statements and the event `end` report the loss.
+    this.on('error', () => {})
+    if (requiresScram) requireScram(this)
     this.#hosts = hosts
+    this.#requiresScram = requiresScram
     this.#config = { ...config, connectionString: firstHostUrl }
   }
 
@@ -90,6 +97,7 @@ export class Client extends pg.Client {
         query_timeout: PROBE_TIMEOUT_MS,
       })
       probe.on('error', () => {})
+      if (this.#requiresScram) requireScram(probe)
       Object.assign(probe, host)
       try {
         await probe.connect()
@@ -114,6 +122,28 @@ export async function closeUnlessReplied(client: pg.ClientBase, reply: Promise<u
     ;(connection.stream as Socket).destroy(unreachableError('the server has stopped replying', 'ETIMEDOUT'))
   }, CHECK_TIMEOUT_MS)
   await reply.catch(() => {}).finally(() => clearTimeout(timer))
+}
+
+/**
+ * Closes the connection if the server asks for the password in another way than SCRAM, or asks for no password. With
+ * SCRAM, the client never sends the password, and it checks that the server knows the password too. So a program that
+ * took the place of the server gets neither the password nor a statement.
+ * @param client a client that has not connected yet. The listeners of `requireScram` run before those of pg
+ */
+function requireScram(client: pg.Client): void {
+  const { connection } = client as unknown as { connection: EventEmitter & { stream: Socket } }
+  let isProven = false
+  const refuse = () => {
+    // The same packet may contain the message that ends the login. pg must not see it.
+    connection.removeAllListeners('readyForQuery')
+    connection.stream.destroy(unreachableError('the server does not use SCRAM', 'ECONNABORTED'))
+  }
+  connection.on('authenticationCleartextPassword', refuse)
+  connection.on('authenticationMD5Password', refuse)
+  connection.on('authenticationSASLFinal', () => {
+    isProven = true
+  })
+  connection.on('authenticationOk', () => isProven || refuse())
 }
 
 /**

@@ -1,57 +1,90 @@
-import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { chmod, mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { newSecret } from '../secrets.ts'
-import { isAlive } from './postmaster.ts'
-import type { Programs } from './programs.ts'
+import type { FastifyBaseLogger } from 'fastify'
+import { giveToFolderOwner } from '../data-folder.ts'
+import { runInitdb } from './database-user.ts'
+import type { Account } from './programs.ts'
 
+/** The superuser of a cluster. It can log in only while `prepareDatabase` runs. */
 export const SUPERUSER = 'courtside'
 
-// The password file is in the cluster's folder, so the password stays with the data when the folder is moved.
-const PASSWORD_FILE = 'courtside-password'
+// With this locale, upper and lower case follow Unicode, and strings are sorted by code point. Since version 17 the
+// locale is built into PostgreSQL, so it is the same on every platform.
+const LOCALE = ['--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8', '--locale', 'C']
+// The locale for the programs of another PostgreSQL, which may be older than version 17.
+const PORTABLE_LOCALE = ['--locale', 'C.UTF-8']
+
+/** PostgreSQL's programs: their folder, their major version, and the user who runs them. */
+export type Programs = { bin: string; major: number; account: Account }
 
 /**
  * Creates a cluster (a PostgreSQL data folder) at the path `cluster`, unless a folder exists at this path. initdb
  * writes the cluster to a draft folder. When initdb has finished, this function moves the cluster to its path. So an
- * interruption leaves no incomplete cluster at this path.
- * @param locale initdb's options for the locale
+ * interruption leaves no incomplete cluster at this path. Only the owner of the data folder may call this function.
  * @param onWaiting is called while initdb runs
- * @throws if a cluster of another major PostgreSQL version exists
+ * @throws if the cluster that exists cannot be used. The message tells the operator what to do
  */
 export async function createCluster(
   programs: Programs,
   cluster: string,
-  locale: string[],
+  log: FastifyBaseLogger,
   onWaiting: () => void,
 ): Promise<void> {
-  await mkdir(dirname(cluster), { recursive: true, mode: 0o700 })
-  await removeStaleDrafts(cluster)
-  if (await exists(cluster)) return requireSameMajor(programs, cluster)
-  const draft = await mkdtemp(`${draftPrefix(cluster)}${process.pid}-`)
+  await removeDrafts(cluster)
+  if (await hasCluster(cluster)) return mendCluster(programs, cluster, log)
+  const draft = await mkdtemp(draftPrefix(cluster))
   try {
     const draftCluster = join(draft, 'cluster')
-    const password = join(draft, PASSWORD_FILE)
-    await writeFile(password, newSecret(), { mode: 0o600, flush: true })
-    await programs.giveToDatabaseUser(draft)
-    const initdbEnd = programs.run('initdb', [
-      ...['--pgdata', draftCluster, '--username', SUPERUSER, '--pwfile', password],
-      ...['--auth', 'scram-sha-256', '--encoding', 'UTF8', ...locale, '--no-instructions'],
+    const initdbEnd = runInitdb(programs.account, join(programs.bin, 'initdb'), draft, [
+      ...['--pgdata', draftCluster, '--username', SUPERUSER, '--auth', 'reject', '--encoding', 'UTF8'],
+      ...(programs.major >= 17 ? LOCALE : PORTABLE_LOCALE),
+      ...(programs.major >= 16 ? sharedMemoryOptions() : []),
+      '--no-instructions',
     ])
     onWaiting()
     await initdbEnd
-    await rename(password, join(draftCluster, PASSWORD_FILE))
     await syncFolder(draftCluster)
-    await rename(draftCluster, cluster).catch(error => {
-      // Another process has created the cluster first.
-      if (!['ENOTEMPTY', 'EEXIST'].includes(error.code)) throw error
-    })
+    await rename(draftCluster, cluster)
     await syncFolder(dirname(cluster))
   } finally {
     await rm(draft, { recursive: true, force: true })
   }
 }
 
-/** Checks the version of an existing cluster, because PostgreSQL reports an unsuitable version only in its log. */
-async function requireSameMajor({ major }: Programs, cluster: string): Promise<void> {
+/**
+ * Returns the options for PostgreSQL's dynamic shared memory. By default, PostgreSQL uses files in /dev/shm on Linux. In
+ * a container, /dev/shm may be too small or read-only. PostgreSQL needs System V shared memory in any case, so we use it
+ * here too. macOS allows too little of it, and has no /dev/shm.
+ */
+export function sharedMemoryOptions(): string[] {
+  return process.platform === 'linux' ? ['-c', 'dynamic_shared_memory_type=sysv'] : []
+}
+
+/** Returns whether a cluster exists. @throws if its path leads to something else than a folder */
+export async function hasCluster(cluster: string): Promise<boolean> {
+  const stats = await stat(cluster).catch(error => {
+    if (error.code === 'ENOENT') return undefined
+    throw new Error(`${cluster} cannot be read: ${error.message}`, { cause: error })
+  })
+  if (stats && !stats.isDirectory()) throw new Error(`${cluster} is a file. It must be the folder of the database.`)
+  return stats !== undefined
+}
+
+/** Checks and mends what would keep PostgreSQL from starting, because PostgreSQL reports these faults only in its log. */
+async function mendCluster({ major, account }: Programs, cluster: string, log: FastifyBaseLogger): Promise<void> {
+  const { uid, mode } = await stat(cluster)
+  const user = process.geteuid?.()
+  if (account.uid === undefined && user !== undefined && uid !== user) {
+    throw new Error(
+      `${cluster} belongs to the user id ${uid}, but this process runs as the user id ${user}. Start Courtside as the ` +
+        `user id ${uid}, or run as root: chown -R ${user} ${dirname(cluster)}`,
+    )
+  }
+  if ((mode & 0o7777) !== 0o700) {
+    log.warn(`${cluster} had the mode ${(mode & 0o7777).toString(8)}. PostgreSQL needs 700, so the mode is 700 now`)
+    await chmod(cluster, 0o700)
+  }
   // If the file PG_VERSION is missing, this function throws nothing, because PostgreSQL reports this error when it
   // starts.
   const version = await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(() => undefined)
@@ -63,20 +96,11 @@ async function requireSameMajor({ major }: Programs, cluster: string): Promise<v
   )
 }
 
-/** Returns the superuser's password. @throws if the password file cannot be read */
-export async function readPassword(cluster: string): Promise<string> {
-  const path = join(cluster, PASSWORD_FILE)
-  return readFile(path, 'utf8').catch(cause => {
-    const hint = 'It contains the password of the database. Restore the file from a backup.'
-    throw new Error(`${path} cannot be read. ${hint}`, { cause })
-  })
-}
-
 /** Removes the drafts of processes that died while they created a cluster. */
-async function removeStaleDrafts(cluster: string): Promise<void> {
+async function removeDrafts(cluster: string): Promise<void> {
   const prefix = basename(draftPrefix(cluster))
   for (const name of await readdir(dirname(cluster))) {
-    if (!name.startsWith(prefix) || (await isAlive(Number.parseInt(name.slice(prefix.length), 10)))) continue
+    if (!name.startsWith(prefix)) continue
     // An initdb process that outlived its parent may still write to the draft, so the removal may fail. The next
     // startup removes the remaining files.
     await rm(join(dirname(cluster), name), { recursive: true, force: true }).catch(() => {})
@@ -87,15 +111,21 @@ function draftPrefix(cluster: string): string {
   return `${cluster}-draft-`
 }
 
+/** Replaces a file in a cluster as a whole. The file gets mode 0600 and the owner of the cluster. */
+export async function replaceFile(cluster: string, name: string, text: string): Promise<void> {
+  const draft = join(cluster, `${name}.${randomUUID()}`)
+  try {
+    await writeFile(draft, text, { mode: 0o600, flag: 'wx', flush: true })
+    await giveToFolderOwner(draft, cluster)
+    await rename(draft, join(cluster, name))
+    await syncFolder(cluster)
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
+
 /** Flushes a folder to disk. Otherwise a power failure could undo the rename of a file into this folder. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder)
   await handle.sync().finally(() => handle.close())
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  )
 }

@@ -1,126 +1,201 @@
+import { link, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import pg from 'pg'
-import { isAlive } from './postmaster.ts'
+import { giveToFolderOwner } from '../data-folder.ts'
+import { lockFile } from './lock-file.ts'
+import { describeOwner, identify, type Owner, readOwner, shareKernel } from './owner.ts'
 
-// The key of the advisory lock. The number is arbitrary, but every Courtside process must use the same number.
-const LOCK_KEY = 4_217_336_003
-const APPLICATION_NAME_PREFIX = 'courtside-owner-'
-// If the owner is killed, PostgreSQL ends the owner's database session within this time.
-const OWNER_EXIT_MS = 5_000
+/** The owner rewrites its record at this interval. */
+const BEAT_MS = 1_000
+/**
+ * A process on another machine may own the folder if its record changes within this time. The time is five beats, so an
+ * owner under load has time for at least one of them.
+ */
+const OBSERVATION_MS = 5_000
+/** A start waits this long for an owner that is a command or has begun to stop. */
+const OWNER_END_MS = 10_000
 
-/** The right to stop the embedded database. Only one process has this right. */
+/** The right to run PostgreSQL on a data folder. Only one process has this right. */
 export type OwnerLock = {
-  /**
-   * Marks the lock as released. If this process loses the lock after this call, it does not take the lock again.
-   * PostgreSQL frees the lock when the server stops.
-   * @returns whether this process still owns the server
-   */
-  release(): boolean
+  /** Aborts if another process has taken the folder, because this process stood still for longer than the others wait. */
+  lost: AbortSignal
+  /** Tells other processes that this process is about to stop, so they wait for its end. */
+  announceStop(): Promise<void>
+  release(): Promise<void>
 }
 
-/**
- * Takes the advisory lock that makes this process the owner of an embedded database. If the database `courtside` is
- * missing, creates it first. The lock belongs to a database session, so PostgreSQL frees the lock when the process
- * ends, even after SIGKILL.
- * @throws if another running process holds the lock
- */
-export async function acquireOwnerLock(url: string, folder: string, log: FastifyBaseLogger): Promise<OwnerLock> {
-  let isReleased = false
-  let isLost = false
-
-  function reacquireAtEnd(client: pg.Client): void {
-    client.once('end', () => void reacquire())
-  }
-
-  /**
-   * Takes the lock again after the database session of the lock has ended, for example because the server recovers from
-   * a crash.
-   */
-  async function reacquire(): Promise<void> {
-    for (let attempt = 1; !isReleased; attempt += 1) {
-      try {
-        const client = await takeLock(url, folder)
-        if (isReleased) await client.end()
-        else reacquireAtEnd(client)
-        return
-      } catch (error) {
-        isLost = error instanceof FolderInUseError
-        if (isLost) return log.error({ err: error }, 'another process now owns the embedded database')
-        if (attempt % 100 === 0) log.error('the embedded database is unreachable')
-      }
-      await delay(250, undefined, { ref: false })
-    }
-  }
-
-  reacquireAtEnd(await takeLock(url, folder))
-  return {
-    release() {
-      isReleased = true
-      return !isLost
-    },
-  }
-}
-
-class FolderInUseError extends Error {
-  constructor(folder: string, owner: string) {
-    super(`The data folder ${folder} is in use by ${owner}. Stop that process, or set another DATA_DIR.`)
+/** The error of a process that needs a data folder which another process owns. */
+export class FolderInUseError extends Error {
+  readonly owner: Owner | undefined
+  constructor(folder: string, owner: Owner | undefined) {
+    const name = owner ? describeOwner(owner) : 'another process'
+    super(`The data folder ${folder} is in use by ${name}. Stop that process, or set another DATA_DIR.`)
+    this.owner = owner
   }
 }
 
 /**
- * Takes the lock in a new database session.
- * @returns the client of this database session
- * @throws FolderInUseError if another process holds the lock
+ * Makes this process the owner of a data folder. Two mechanisms decide who owns the folder:
+ *
+ * - A lock of the operating system on the file `owner.lock`. It holds across all namespaces and containers of one
+ *   kernel, and between the machines of most network file systems. The kernel frees it when the process ends, even
+ *   after SIGKILL.
+ * - A record in the file `owner.json`, which the owner rewrites every second. It covers machines that share the folder
+ *   through a file system without locks.
+ *
+ * So a start waits only if the record comes from another boot, or if the file system has no locks. In these cases it
+ * watches the record for 5 s.
+ * @param role a command releases the lock soon, so other processes wait up to 10 s for it. They also wait for a service
+ *   that is stopping
+ * @throws FolderInUseError if another process owns the folder
  */
-async function takeLock(url: string, folder: string): Promise<pg.Client> {
-  const client = await openSession(url)
+export async function acquireOwnerLock(
+  folder: string,
+  role: Owner['role'],
+  log: FastifyBaseLogger,
+): Promise<OwnerLock> {
+  const lock = await lockWhenOwnerEnds(folder)
   try {
-    for (let waitedMs = 0; ; waitedMs += 20) {
-      const { rows } = await client.query('select pg_try_advisory_lock($1) as taken', [LOCK_KEY])
-      if (rows[0].taken) return client
-      const pid = await findOwnerPid(client)
-      if (pid && (await isAlive(pid))) throw new FolderInUseError(folder, `process ${pid}`)
-      if (waitedMs >= OWNER_EXIT_MS) throw new FolderInUseError(folder, 'another process')
-      await delay(20)
+    const self = identify(role)
+    await writeRecord(folder, self, lock.isSupported)
+    const lost = new AbortController()
+    const timer = setInterval(() => void renew(folder, self, lost, log), BEAT_MS).unref()
+    return {
+      lost: lost.signal,
+      async announceStop() {
+        self.isStopping = true
+        await renew(folder, self, lost, log)
+      },
+      async release() {
+        clearInterval(timer)
+        const current = await readOwner(folder)
+        if (current?.id === self.id) await rm(recordPath(folder), { force: true })
+        lock.release()
+      },
     }
   } catch (error) {
-    await client.end()
+    lock.release()
     throw error
   }
 }
 
-async function findOwnerPid(client: pg.Client): Promise<number | undefined> {
-  const { rows } = await client.query(
-    `select application_name as name from pg_stat_activity join pg_locks using (pid)
-    where locktype = 'advisory' and objid = $1 and granted`,
-    [LOCK_KEY],
-  )
-  return rows[0] && Number(rows[0].name.replace(APPLICATION_NAME_PREFIX, ''))
+/** Takes the lock of the operating system. @throws FolderInUseError */
+async function lockWhenOwnerEnds(folder: string) {
+  for (let waitedMs = 0; ; waitedMs += 100) {
+    const lock = await lockFile(join(folder, 'owner.lock'), folder)
+    if (lock) return lock
+    const owner = await readOwner(folder)
+    // An owner that has just taken the lock has not written its record yet.
+    const mayWait = owner ? endsSoon(owner) && waitedMs < OWNER_END_MS : waitedMs < BEAT_MS
+    if (!mayWait) throw new FolderInUseError(folder, owner)
+    await delay(100)
+  }
 }
 
-async function openSession(url: string): Promise<pg.Client> {
+function endsSoon({ role, isStopping }: Owner): boolean {
+  return role === 'command' || isStopping
+}
+
+/**
+ * Writes the record of this process, unless a process on another machine owns the folder.
+ * @param hasLock whether the lock of the operating system works on this file system
+ * @throws FolderInUseError
+ */
+async function writeRecord(folder: string, self: Owner, hasLock: boolean): Promise<void> {
+  const draft = `${recordPath(folder)}.${self.id}`
+  await writeFile(draft, format(self), { mode: 0o600, flag: 'wx' })
   try {
-    return await connect(url)
-  } catch (error) {
-    if ((error as pg.DatabaseError).code !== '3D000') throw error
-  }
-  const admin = await connect(Object.assign(new URL(url), { pathname: '/postgres' }).href)
-  try {
-    await admin.query('create database courtside')
-  } catch (error) {
-    // Another process has created the database first.
-    if (!['42P04', '23505'].includes((error as pg.DatabaseError).code ?? '')) throw error
+    await giveToFolderOwner(draft, folder)
+    const previous = await readRecord(folder)
+    if (previous === undefined) return await linkRecord(folder, draft)
+    const owner = await readOwner(folder)
+    // Processes of one boot share a kernel. So the lock of the operating system has already decided between them.
+    if (hasLock && owner && shareKernel(owner, self)) return await rename(draft, recordPath(folder))
+    await watch(folder, previous)
+    await removeRecord(folder, self, previous)
+    await linkRecord(folder, draft)
+    // Another machine may have watched the same record and removed ours. Then its record is in the file now.
+    await delay(2 * BEAT_MS)
+    const current = await readOwner(folder)
+    if (current?.id !== self.id) throw new FolderInUseError(folder, current)
   } finally {
-    await admin.end()
+    await rm(draft, { force: true })
   }
-  return connect(url)
 }
 
-async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, application_name: `${APPLICATION_NAME_PREFIX}${process.pid}` })
-  // Without this listener an error would end the process. After each error, the client emits the event `end`.
-  client.on('error', () => {})
-  await client.connect()
-  return client
+/** Creates the record, unless a record exists. A hard link is atomic on network file systems too. */
+async function linkRecord(folder: string, draft: string): Promise<void> {
+  await link(draft, recordPath(folder)).catch(async error => {
+    throw error.code === 'EEXIST' ? new FolderInUseError(folder, await readOwner(folder)) : error
+  })
+}
+
+/** Waits until the record has not changed for OBSERVATION_MS. @throws FolderInUseError if the record changes */
+async function watch(folder: string, previous: string): Promise<void> {
+  for (let waitedMs = 0; waitedMs < OBSERVATION_MS; waitedMs += 250) {
+    await delay(250)
+    const current = await readRecord(folder)
+    if (current !== undefined && current !== previous) throw new FolderInUseError(folder, await readOwner(folder))
+  }
+}
+
+/** Removes the record of a dead owner. If another process has replaced this record, puts its record back. */
+async function removeRecord(folder: string, self: Owner, previous: string): Promise<void> {
+  const removed = `${recordPath(folder)}.removed-${self.id}`
+  try {
+    await rename(recordPath(folder), removed)
+    if ((await readFile(removed, 'utf8')) === previous) return
+    await linkRecord(folder, removed)
+    throw new FolderInUseError(folder, await readOwner(folder))
+  } catch (error) {
+    // Another process has removed the record first.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  } finally {
+    await rm(removed, { force: true })
+  }
+}
+
+/** Renews the record. If the record is now that of another process, aborts `lost`. */
+async function renew(folder: string, self: Owner, lost: AbortController, log: FastifyBaseLogger): Promise<void> {
+  try {
+    await beat(folder, self)
+  } catch (error) {
+    if (lost.signal.aborted) return
+    if (error instanceof FolderInUseError) lost.abort(error)
+    // The field contains the code of the error. A later beat may succeed.
+    else log.warn({ err: error }, 'could not renew owner.json in the data folder')
+  }
+}
+
+/**
+ * Rewrites the record in place. This takes no disk space, so the beat goes on when the disk is full. The file is opened
+ * and closed at each beat, because network file systems send the data to their server at the close.
+ */
+async function beat(folder: string, self: Owner): Promise<void> {
+  const handle = await open(recordPath(folder), 'r+')
+  try {
+    const current = JSON.parse(await handle.readFile('utf8')) as Owner
+    if (current.id !== self.id) throw new FolderInUseError(folder, current)
+    self.beat += 1
+    await handle.write(format(self), 0)
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Formats a record with a fixed length, so a beat overwrites the whole previous text. */
+function format(owner: Owner): string {
+  return `${JSON.stringify(owner).padEnd(500)}\n`
+}
+
+async function readRecord(folder: string): Promise<string | undefined> {
+  return readFile(recordPath(folder), 'utf8').catch(error => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+}
+
+function recordPath(folder: string): string {
+  return join(folder, 'owner.json')
 }

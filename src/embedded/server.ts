@@ -1,48 +1,24 @@
-import { copyFile, open, stat, truncate } from 'node:fs/promises'
-import { createServer } from 'node:net'
-import { dirname, join, resolve } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
+import { join, resolve } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
-import { createCluster, readPassword, SUPERUSER } from './cluster.ts'
-import { acquireOwnerLock } from './owner-lock.ts'
-import { findPostmaster, type Postmaster, removeStaleLockFile, stopPostmaster } from './postmaster.ts'
-import { choosePrograms, findEmbeddedPrograms, type Programs } from './programs.ts'
+import { findFolderWarning, prepareDataFolder } from '../data-folder.ts'
+import { prepareDatabase, readPassword, writeAccessRules } from './access.ts'
+import { createCluster, hasCluster, type Programs } from './cluster.ts'
+import { chooseAccount } from './database-user.ts'
+import { launch, rotateLog } from './launch.ts'
+import { type Owner, readOwner } from './owner.ts'
+import { acquireOwnerLock, FolderInUseError, type OwnerLock } from './owner-lock.ts'
+import { findEmbeddedPrograms, readMajor } from './programs.ts'
+import { answers, buildUrl, requirePrivateSocket } from './socket.ts'
+import { supervise } from './supervisor.ts'
 
-const READY_TIMEOUT_MS = 60_000
-const MAX_LOG_BYTES = 5_000_000
 const LOG_CHECK_INTERVAL_MS = 10 * 60_000
-
-// SERVER_SETTINGS contains no durability setting, so PostgreSQL's defaults apply to durability. The server gets little
-// memory, because it shares the machine with this process. The server's log reports the state of the server. The log
-// contains no failed statements and no values, because values may be e-mail addresses.
-const SERVER_SETTINGS = {
-  listen_addresses: '127.0.0.1',
-  // No Unix socket: the path of a socket is limited to 107 bytes, and the path of the data folder may be longer.
-  unix_socket_directories: '',
-  shared_buffers: '128MB',
-  max_connections: '100',
-  max_wal_size: '256MB',
-  min_wal_size: '64MB',
-  jit: 'off',
-  timezone: 'UTC',
-  log_timezone: 'UTC',
-  // In this setting, `log` is more severe than `error`, so errors of statements are not logged.
-  log_min_messages: 'log',
-  log_checkpoints: 'off',
-  log_min_error_statement: 'panic',
-  log_error_verbosity: 'terse',
-}
-
-// With this locale, upper and lower case follow Unicode, and strings are sorted by code point. Since version 17 the
-// locale is built into PostgreSQL, so it is the same on every platform.
-const LOCALE = ['--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8', '--locale', 'C']
-// The locale for the programs of another PostgreSQL, which may be older than version 17.
-const PORTABLE_LOCALE = ['--locale', 'C.UTF-8']
+/** A command waits this long for the database of a service that is starting. */
+const SERVICE_START_MS = 10_000
 
 type Options = {
   /** The folder with the programs of another PostgreSQL. By default, the programs that npm installed are used. */
   bin?: string | undefined
-  settings?: Record<string, string>
+  role?: Owner['role']
   /**
    * `startEmbedded` calls this function at a time when it does nothing except wait for the server or for initdb. The
    * caller can use this time for other work.
@@ -50,157 +26,122 @@ type Options = {
   onWaiting?: () => void
 }
 
+export type Embedded = {
+  /** The URL of the database. Its user is no superuser. */
+  url: string
+  /** The number of times that the server ended by itself and was started again. */
+  restarts(): number
+  /** Stops the server within 9 s. */
+  stop(): Promise<void>
+}
+
 /**
- * Starts a PostgreSQL server with its data in `<dataDir>/postgres`, or adopts the server that a killed process left
- * running there. Only one process owns the server. The owner holds an advisory lock, which PostgreSQL frees when the
- * owner ends.
- * @returns the URL of the database, and `stop`, which stops the server within 9 s
- * @throws if another running process owns the server
+ * Starts a PostgreSQL server with its data in `<dataDir>/postgres`. Stops the server that a killed process left running
+ * there. Only one process owns the data folder. If the server ends by itself, this process starts it again.
+ * @throws FolderInUseError if another running process owns the folder
  * @throws if the server cannot start. The message tells the operator what to do
  */
 export async function startEmbedded(
   dataDir: string,
   log: FastifyBaseLogger,
-  { bin, settings = {}, onWaiting = () => {} }: Options = {},
-): Promise<{ url: string; stop(): Promise<void> }> {
-  const folder = resolve(dataDir)
-  const cluster = join(folder, 'postgres')
-  const logPath = join(folder, 'postgres.log')
-  const programs = await choosePrograms(bin ?? findEmbeddedPrograms())
-  await createCluster(programs, cluster, bin ? PORTABLE_LOCALE : LOCALE, onWaiting)
-  const start = async () => {
-    await removeStaleLockFile(cluster)
-    await rotateLog(logPath)
-    const isRunning = await startPostmaster(programs, cluster, logPath, { ...SERVER_SETTINGS, ...settings })
-    onWaiting()
-    return isRunning
+  { bin = findEmbeddedPrograms(), role = 'service', onWaiting = () => {} }: Options = {},
+): Promise<Embedded> {
+  const folder = await prepareDataFolder(dataDir)
+  const lock = await acquireOwnerLock(folder, role, log)
+  try {
+    const warning = await findFolderWarning(folder)
+    if (warning) log.warn(warning)
+    const programs = { bin, major: await readMajor(bin), account: await chooseAccount(bin, folder, log) }
+    return await startOwned(folder, programs, { lock, log, onWaiting })
+  } catch (error) {
+    await lock.release()
+    throw error
   }
-  const password = await readPassword(cluster)
-  const { postmaster, url, ownerLock } = await becomeOwner(cluster, password, log, start)
-  onWaiting()
-  const rotation = setInterval(() => void rotateLog(logPath).catch(() => {}), LOG_CHECK_INTERVAL_MS).unref()
+}
+
+/** Starts the server of a data folder that this process owns. */
+async function startOwned(
+  folder: string,
+  programs: Programs,
+  { lock, log, onWaiting }: { lock: OwnerLock; log: FastifyBaseLogger; onWaiting: () => void },
+): Promise<Embedded> {
+  const cluster = join(folder, 'postgres')
+  await createCluster(programs, cluster, log, onWaiting)
+  const known = await readPassword(cluster)
+  await writeAccessRules(cluster, { superuser: known === undefined })
+  const server = await launch(programs, cluster, {}, onWaiting)
+  const password =
+    known ??
+    (await prepareDatabase(cluster).catch(async error => {
+      await server.stop()
+      throw error
+    }))
+  const supervisor = supervise(server, () => launch(programs, cluster, {}, () => {}), log)
+  const rotation = setInterval(() => void rotateLog(`${cluster}.log`).catch(() => {}), LOG_CHECK_INTERVAL_MS).unref()
+  lock.lost.addEventListener('abort', () => {
+    log.error({ err: lock.lost.reason }, 'another process has taken the data folder; stopping')
+    supervisor.abort()
+    // The service stops as after a signal of the operator.
+    process.kill(process.pid, 'SIGTERM')
+  })
   return {
-    url,
+    url: buildUrl(folder, password),
+    restarts: supervisor.restarts,
     async stop() {
       clearInterval(rotation)
-      // `release` does not free the advisory lock. PostgreSQL frees it only when the server stops, so no other process
-      // can adopt a server that is about to stop.
-      if (ownerLock.release()) await stopPostmaster(cluster, postmaster)
+      await lock.announceStop()
+      await supervisor.stop()
+      await lock.release()
     },
   }
 }
 
 /** Returns the URL of the embedded database that is running on this data folder, or undefined if none is running. */
 export async function findRunningEmbedded(dataDir: string): Promise<string | undefined> {
-  const cluster = join(resolve(dataDir), 'postgres')
-  const postmaster = await findPostmaster(cluster)
-  return postmaster?.status === 'ready' ? buildUrl(postmaster, await readPassword(cluster)) : undefined
+  const folder = resolve(dataDir)
+  if (!(await answers(folder))) return undefined
+  await requirePrivateSocket(folder)
+  const password = await readPassword(join(folder, 'postgres'))
+  return password && buildUrl(folder, password)
 }
 
 /**
- * Starts a server for tests. The server is fast, because it does not flush data to disk. A crash of the machine may
- * lose data.
- * @returns the same as `startEmbedded`. The user in the URL is a superuser
+ * Returns the embedded database for a command. If the service runs, this is the database of the service. Otherwise the
+ * function starts the server, and `stop` stops it.
+ * @param mayCreate whether the function may create a database that does not exist yet
+ * @throws if there is no database and `mayCreate` is false
  */
-export async function startThrowAway(folder: string, bin: string | undefined, log: FastifyBaseLogger) {
-  return startEmbedded(folder, log, { bin, settings: { fsync: 'off', max_connections: '200' } })
-}
-
-function buildUrl({ port }: Postmaster, password: string): string {
-  return `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/courtside`
-}
-
-/** Finds or starts a server and becomes its owner. @throws if another running process owns the server */
-async function becomeOwner(
-  cluster: string,
-  password: string,
+export async function openEmbedded(
+  dataDir: string,
   log: FastifyBaseLogger,
-  start: () => Promise<() => boolean>,
-) {
-  for (let attempt = 1; ; attempt += 1) {
-    const postmaster = await findOrStart(cluster, log, start)
-    const url = buildUrl(postmaster, password)
+  { mayCreate }: { mayCreate: boolean },
+): Promise<Pick<Embedded, 'url' | 'stop'>> {
+  const folder = resolve(dataDir)
+  for (let waitedMs = 0; ; waitedMs += 100) {
+    const owner = await readOwner(folder)
+    // A command stops its server when it ends, so other commands do not use this server.
+    const running = owner?.role === 'service' ? await findRunningEmbedded(folder) : undefined
+    if (running) return { url: running, stop: async () => {} }
     try {
-      return { postmaster, url, ownerLock: await acquireOwnerLock(url, dirname(cluster), log) }
+      if (!mayCreate && !(await hasCluster(join(folder, 'postgres')))) throw new NoDatabaseError(folder)
+      return await startEmbedded(folder, log, { role: 'command' })
     } catch (error) {
-      // The previous owner may have stopped the server meanwhile. In this case, the next attempt waits until the server
-      // is gone, and starts another server.
-      const current = await findPostmaster(cluster)
-      if ((current?.pid === postmaster.pid && current.status === 'ready') || attempt === 5) throw error
+      if (!(error instanceof FolderInUseError)) throw error
+      if (waitedMs >= SERVICE_START_MS) throw new Error(`${error.message} ${UNREACHABLE}`, { cause: error })
     }
+    await new Promise(resume => setTimeout(resume, 100))
   }
 }
 
-/** Waits for a server that accepts connections. Starts a server if none is running. */
-async function findOrStart(
-  cluster: string,
-  log: FastifyBaseLogger,
-  start: () => Promise<() => boolean>,
-): Promise<Postmaster> {
-  const deadline = performance.now() + READY_TIMEOUT_MS
-  let isStartedServerRunning: (() => boolean) | undefined
-  let starts = 0
-  while (performance.now() < deadline) {
-    const postmaster = await findPostmaster(cluster)
-    if (postmaster?.status === 'ready') {
-      if (!isStartedServerRunning)
-        log.info({ pid: postmaster.pid }, 'adopting the embedded database that a killed process left running')
-      return postmaster
-    }
-    if (!postmaster && !isStartedServerRunning?.()) {
-      // Another program may have taken the port that `freePort` found, or children of a killed server may still run.
-      // Five attempts are enough for these two cases. With more attempts, the operator would learn of any other error
-      // later.
-      if (starts === 5) throw new Error(`The embedded database does not start. See ${cluster}.log for the reason.`)
-      await delay(starts * 200)
-      starts += 1
-      isStartedServerRunning = await start()
-    }
-    await delay(10)
+const UNREACHABLE =
+  'The database of that process does not answer here. Run the command where that process runs, for example in the ' +
+  'same container.'
+
+class NoDatabaseError extends Error {
+  constructor(folder: string) {
+    super(
+      `DATA_DIR: there is no database in ${folder} yet. Start the service, or run "npm run courtside -- migrate" to ` +
+        'create one.',
+    )
   }
-  throw new Error(
-    `The embedded database was not ready within ${READY_TIMEOUT_MS / 1000} s. See ${cluster}.log for the reason.`,
-  )
-}
-
-/** Starts a server on a free port. @returns a function that tells whether the server process still runs */
-async function startPostmaster(
-  programs: Programs,
-  cluster: string,
-  logPath: string,
-  settings: Record<string, string>,
-): Promise<() => boolean> {
-  await programs.giveToDatabaseUser(cluster)
-  const output = await open(logPath, 'a', 0o600)
-  const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-  const child = programs.spawn('postgres', ['-D', cluster, '-p', String(await freePort()), ...args], {
-    // The server runs in a separate session. So Ctrl-C at the terminal reaches only this process, which then stops the
-    // server.
-    detached: true,
-    stdio: ['ignore', output.fd, output.fd],
-  })
-  await output.close()
-  child.unref()
-  // If the program cannot start, `pid` is undefined, so the function below returns false.
-  child.on('error', () => {})
-  return () => child.pid !== undefined && child.exitCode === null && child.signalCode === null
-}
-
-/**
- * If a log file is too long, copies it to `<path>.1` and truncates it. This function does not replace the file, because
- * the server keeps appending to the open file.
- */
-async function rotateLog(path: string): Promise<void> {
-  const stats = await stat(path).catch(() => undefined)
-  if (!stats || stats.size < MAX_LOG_BYTES) return
-  await copyFile(path, `${path}.1`)
-  await truncate(path)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((done, fail) => server.once('error', fail).listen(0, '127.0.0.1', done))
-  const { port } = server.address() as { port: number }
-  await new Promise(done => server.close(done))
-  return port
 }

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import type { Gauge, Registry } from 'prom-client'
 import type { PoolStats } from '../db/pipeline.ts'
 import type { Code } from '../errors.ts'
-import { countDroppedLines } from '../log-writer.ts'
+import { registerCollected } from './collected.ts'
 
 /**
  * The functions with which a process counts answers, codes, events and other things. These functions hide the metrics
@@ -67,14 +67,16 @@ const LATE_SECONDS = [0.1, 0.5, 1, 2.5, 5, 15, 60, 300, 900, 3600, 21_600]
 
 /**
  * Creates the metrics of one process in a new registry.
+ * @param countEmbeddedRestarts counts how often the embedded PostgreSQL was started again
  * @returns `metrics` with the counting functions, and `expose`, which returns all samples in Prometheus' text format
  */
-export function createMetrics() {
+export function createMetrics(countEmbeddedRestarts: () => number = () => 0) {
   // prom-client takes long to load, and a process without METRICS_TOKEN does not need it. So only this function loads
   // prom-client.
   const client: typeof import('prom-client') = createRequire(import.meta.url)('prom-client')
   const registry = new client.Registry()
   client.collectDefaultMetrics({ register: registry })
+  registerCollected(client, registry, countEmbeddedRestarts)
   const { requests, seconds, refusals, codes, events, skipped, undeclared, dueTimes, lateness, ...others } = register(
     client,
     registry,
@@ -158,15 +160,6 @@ function register(client: typeof import('prom-client'), registry: Registry) {
     ),
     refusedMails: counter('mail_backlog_refusals_total', 'Requests refused because too many mails wait', ['class']),
     streams: gauge('streams_open', 'Open notification streams'),
-    droppedLogLines: new client.Counter({
-      name: 'courtside_log_lines_dropped_total',
-      help: 'Log lines that were dropped because they could not be written',
-      registers,
-      collect() {
-        this.reset()
-        this.inc(countDroppedLines())
-      },
-    }),
     pool: gauge('pool_connections', 'Database connections by state; the state `waiting` counts waiting statements', [
       'pool',
       'state',

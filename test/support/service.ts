@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
 import { cp, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -79,6 +80,12 @@ export async function courtside(args: string[], env: Record<string, string> = {}
   })
   await once(child, 'close')
   return { code: child.exitCode, output, errors }
+}
+
+/** Returns whether a process runs. A zombie does not count as running: its command line is empty. */
+export function isAlive(pid: number): boolean {
+  const path = `/proc/${pid}/cmdline`
+  return existsSync(path) && readFileSync(path, 'utf8') !== ''
 }
 
 /** Starts a `courtside` command. */

@@ -1,0 +1,135 @@
+import { chmod, lchown, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { FastifyBaseLogger } from 'fastify'
+import { type Account, CURRENT_USER, runProgram } from './programs.ts'
+
+const ROOT = 0
+// The id of the user `nobody` on every Linux system.
+const NOBODY = 65_534
+/**
+ * The user who runs PostgreSQL if root starts the service. No other program runs as this user, unlike `nobody`. systemd
+ * lists the ids from 60578 to 61183 as unused by every distribution: https://systemd.io/UIDS-GIDS
+ */
+export const DATABASE_UID = 61_042
+
+const NAMESPACE = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`]
+
+/**
+ * Chooses the user who runs PostgreSQL, because PostgreSQL refuses to run as root. An ordinary user runs it as the same
+ * user. For root, the function takes the first user who can run the programs and enter the data folder:
+ *
+ * 1. the owner of the data folder, if this is an ordinary user. There is no other choice in this case, because that
+ *    user must be able to start the service later
+ * 2. a user of our own, DATABASE_UID
+ * 3. root in a user namespace, in which PostgreSQL sees itself as `nobody`. Outside the namespace it still is root
+ *
+ * Changes the owner of no file.
+ * @throws if no user can. The message tells the operator what to do
+ */
+export async function chooseAccount(bin: string, folder: string, log: FastifyBaseLogger): Promise<Account> {
+  if (process.geteuid?.() !== ROOT) return CURRENT_USER
+  const owner = await findOwner(folder)
+  if (owner.uid !== ROOT) {
+    const account = { wrapper: [], ...owner }
+    if (await canRun(account, bin, folder)) return account
+    throw new Error(
+      `DATA_DIR: ${folder} belongs to the user id ${owner.uid}, who cannot run the programs in ${bin}, or cannot enter ` +
+        'DATA_DIR. Start Courtside as this user, move it to a folder that others can read, or set DATABASE_URL.',
+    )
+  }
+  const separate = { wrapper: [], uid: DATABASE_UID, gid: DATABASE_UID }
+  if (await canRunInside(separate, bin, folder)) return separate
+  const namespaced = { wrapper: NAMESPACE, uid: ROOT, gid: ROOT }
+  if (await canRun(namespaced, bin, folder)) {
+    log.warn('PostgreSQL runs with the rights of root, because no other user can reach its programs and DATA_DIR')
+    return namespaced
+  }
+  throw new Error(
+    'PostgreSQL refuses to run as root. This system refuses user namespaces, and another user cannot reach ' +
+      `${bin} or ${folder}. Start Courtside as an ordinary user, move it and DATA_DIR to folders that others can ` +
+      'reach, or set DATABASE_URL.',
+  )
+}
+
+/**
+ * Runs initdb, which needs an entry for its user in /etc/passwd. If there is none, it runs in a user namespace, or as
+ * `nobody` if this process is root. Afterwards the draft belongs to the user who runs PostgreSQL.
+ * @param draft the folder that initdb writes to
+ * @throws if initdb fails. The message tells the operator what to do
+ */
+export async function runInitdb(account: Account, path: string, draft: string, args: string[]): Promise<void> {
+  const isRoot = process.geteuid?.() === ROOT
+  const fallbacks = [{ ...account, wrapper: NAMESPACE }, ...(isRoot ? [{ wrapper: [], uid: NOBODY, gid: NOBODY }] : [])]
+  for (let candidate = account; ; candidate = fallbacks.shift()!) {
+    try {
+      await giveFolder(candidate, draft)
+      await runProgram(candidate, path, args)
+      return await giveFolder(account, draft)
+    } catch (error) {
+      const { message } = error as Error
+      if (!/could not look up effective user ID|unshare(:| failed)|spawn unshare/.test(message)) throw error
+      if (fallbacks.length > 0) continue
+      throw new Error(
+        `The user id ${account.uid ?? process.geteuid?.()} has no entry in /etc/passwd, and initdb needs one. Add an entry, ` +
+          'start Courtside as a user who has one, or set DATABASE_URL to your own PostgreSQL.',
+        { cause: error },
+      )
+    }
+  }
+}
+
+/**
+ * Makes the user of an account the owner of a folder and everything in it. Changes the owner of the folder itself last:
+ * if the loop is interrupted, the next startup runs it again. Some programs copy files with their owners, but folders
+ * without them, so the function looks at a file of a cluster too.
+ */
+export async function giveFolder({ uid, gid }: Account, folder: string): Promise<void> {
+  if (uid === undefined) return
+  const owners = await Promise.all([folder, join(folder, 'PG_VERSION')].map(readOwnerId))
+  if (owners.every(owner => owner === undefined || owner === uid)) return
+  const inside = await readdir(folder, { recursive: true })
+  // `lchown` does not follow symbolic links, so a link in the folder cannot change the owner of another file.
+  for (const path of [...inside.map(name => join(folder, name)), folder]) await lchown(path, uid, gid!)
+}
+
+async function readOwnerId(path: string): Promise<number | undefined> {
+  return stat(path).then(
+    stats => stats.uid,
+    () => undefined,
+  )
+}
+
+/** Returns the owner of the data folder. If this is root, returns the ordinary user who owns the cluster, if any. */
+async function findOwner(folder: string): Promise<{ uid: number; gid: number }> {
+  for (const path of [folder, join(folder, 'postgres')]) {
+    const stats = await stat(path).catch(() => undefined)
+    if (stats && ![ROOT, NOBODY, DATABASE_UID].includes(stats.uid)) return { uid: stats.uid, gid: stats.gid }
+  }
+  return { uid: ROOT, gid: ROOT }
+}
+
+/** Lets other users pass through the data folder without listing it. Undoes this if the account cannot run PostgreSQL. */
+async function canRunInside(account: Account, bin: string, folder: string): Promise<boolean> {
+  const { mode } = await stat(folder)
+  await chmod(folder, (mode & 0o7777) | 0o011)
+  const isRunning = await canRun(account, bin, folder)
+  if (!isRunning) await chmod(folder, mode & 0o7777)
+  return isRunning
+}
+
+/** Returns whether an account can run PostgreSQL's server and enter folders in the data folder. */
+async function canRun(account: Account, bin: string, folder: string): Promise<boolean> {
+  // The name is that of a draft, so the next startup removes the folder if this process is killed.
+  const probe = await mkdtemp(join(folder, 'postgres-draft-probe-'))
+  try {
+    await writeFile(join(probe, 'postgresql.conf'), '')
+    await giveFolder(account, probe)
+    // Reads the configuration in the folder and prints one setting of it.
+    await runProgram(account, join(bin, 'postgres'), ['-D', probe, '-C', 'max_connections'])
+    return true
+  } catch {
+    return false
+  } finally {
+    await rm(probe, { recursive: true, force: true })
+  }
+}

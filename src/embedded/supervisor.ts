@@ -1,0 +1,67 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Server } from './launch.ts'
+
+const RESTART_DELAYS_MS = [0, 250, 500, 1_000, 2_000, 5_000]
+/** A server that ran for this long counts as healthy, so its end restarts the list of delays. */
+const HEALTHY_MS = 60_000
+
+/** A server that is started again when it ends. */
+export type Supervisor = {
+  /** The number of times that the server has been started again. */
+  restarts(): number
+  /** Stops the server within 9 s. Afterwards it is not started again. */
+  stop(): Promise<void>
+  /** Stops the server at once, without writing to the data folder. Afterwards it is not started again. */
+  abort(): void
+}
+
+/**
+ * Starts a server again whenever it ends by itself, for example because the system killed it for lack of memory.
+ * @param start stops what is left of the previous server and starts a new one
+ */
+export function supervise(first: Server, start: () => Promise<Server>, log: FastifyBaseLogger): Supervisor {
+  const stopping = new AbortController()
+  let server: Server = first
+  let restarts = 0
+
+  async function run(): Promise<void> {
+    let failures = 0
+    let startedAt = performance.now()
+    while (!stopping.signal.aborted) {
+      await server.ended
+      if (stopping.signal.aborted) return
+      if (performance.now() - startedAt > HEALTHY_MS) failures = 0
+      const delayMs = RESTART_DELAYS_MS[Math.min(failures, RESTART_DELAYS_MS.length - 1)]!
+      log.error({ delayMs }, 'the embedded PostgreSQL has ended; starting it again')
+      await delay(delayMs, undefined, { ref: false, signal: stopping.signal }).catch(() => {})
+      if (stopping.signal.aborted) return
+      failures += 1
+      try {
+        server = await start()
+        restarts += 1
+        startedAt = performance.now()
+        log.info('the embedded PostgreSQL runs again')
+      } catch (error) {
+        // `postgres.log` contains the reason.
+        log.error({ err: error }, 'the embedded PostgreSQL does not start')
+      }
+    }
+  }
+
+  const finished = run()
+  return {
+    restarts: () => restarts,
+    async stop() {
+      stopping.abort()
+      if (server.isRunning()) await server.stop()
+      await finished
+      // A start may have been under way.
+      if (server.isRunning()) await server.stop()
+    },
+    abort() {
+      stopping.abort()
+      server.abort()
+    },
+  }
+}

@@ -1,0 +1,51 @@
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import type { FastifyBaseLogger } from 'fastify'
+import { prepareDataFolder } from '../data-folder.ts'
+import { newSecret } from '../secrets.ts'
+import { asSuperuser } from './access.ts'
+import { createCluster, replaceFile, SUPERUSER } from './cluster.ts'
+import { chooseAccount } from './database-user.ts'
+import { launch } from './launch.ts'
+import { findEmbeddedPrograms, readMajor } from './programs.ts'
+
+/**
+ * Starts a server for tests. The server is fast, because it does not flush data to disk. A crash of the machine may
+ * lose data. The server listens on a free port of the loopback interface, because tests put proxies before it.
+ * @param bin the folder with the programs of another PostgreSQL. By default, the programs that npm installed are used
+ * @returns the URL of the database `courtside`, whose user is a superuser
+ */
+export async function startThrowAway(
+  dataDir: string,
+  bin: string = findEmbeddedPrograms(),
+  log: FastifyBaseLogger,
+): Promise<{ url: string; stop(): Promise<void> }> {
+  const folder = await prepareDataFolder(dataDir)
+  const cluster = join(folder, 'postgres')
+  const programs = { bin, major: await readMajor(bin), account: await chooseAccount(bin, folder, log) }
+  await createCluster(programs, cluster, log, () => {})
+  const rules = `local all ${SUPERUSER} trust\nhost all all 127.0.0.1/32 scram-sha-256\n`
+  await replaceFile(cluster, 'pg_hba.conf', rules)
+  const port = await findFreePort()
+  const settings = { listen_addresses: '127.0.0.1', port: String(port), fsync: 'off', max_connections: '200' }
+  const server = await launch(programs, cluster, settings, () => {})
+  const password = newSecret()
+  await asSuperuser(
+    cluster,
+    'postgres',
+    async client => {
+      await client.query(`alter role ${SUPERUSER} password '${password}'`)
+      await client.query('create database courtside')
+    },
+    port,
+  )
+  return { url: `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/courtside`, stop: server.stop }
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((done, fail) => server.once('error', fail).listen(0, '127.0.0.1', done))
+  const { port } = server.address() as { port: number }
+  await new Promise(done => server.close(done))
+  return port
+}
