@@ -12,6 +12,7 @@ import { intakeRoutes } from './games/routes.ts'
 import { countOverdue } from './games/schedule.ts'
 import { watchUndeclaredProxy } from './http/client-address.ts'
 import { closeConnectionsOnShutdown } from './http/closing.ts'
+import { CONNECTION_LIMITS } from './http/connections.ts'
 import { closeConnectionsAfterAnswers } from './http/draining.ts'
 import { healthRoutes } from './http/health.ts'
 import { recordRoutes } from './http/openapi/document.ts'
@@ -30,8 +31,8 @@ import { webRoutes } from './web/routes.ts'
  * Creates the HTTP app with all routes. Production and the tests both use this function. The returned app does not
  * listen on a port yet.
  */
-export async function createApp(ctx: Context): Promise<App> {
-  const app = createServer({ config: ctx.config, log: ctx.log, observer: ctx.metrics })
+export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promise<App> {
+  const app = createServer({ config: ctx.config, log: ctx.log, observer: ctx.metrics, limits })
   const paths = createPathTable()
   const tokens = createTokens(ctx.keys)
   const cache = createSessionCache(ctx, tokens, ctx.listener)
@@ -74,7 +75,7 @@ export async function createApp(ctx: Context): Promise<App> {
     authRoutes(app, ctx, { tokens, cache, erase: userId => eraseUser(ctx.sql, userId) })
     accountRoutes(app, ctx)
     intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
-    notificationRoutes(app, ctx, openStreams(app, ctx))
+    notificationRoutes(app, ctx, openStreams(app, ctx, limits.streams))
     referenceRoutes(app)
     if (ctx.mailbox) {
       await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
@@ -85,10 +86,11 @@ export async function createApp(ctx: Context): Promise<App> {
   return app
 }
 
-function openStreams(app: App, { readSql, log, now, metrics, listener }: Context) {
+function openStreams(app: App, { readSql, log, now, metrics, listener }: Context, maxStreams: number) {
   const streams = new Streams({
     sql: readSql,
     listener,
+    maxStreams,
     log,
     now,
     findRunning: sessionIds => sessions.findRunning(readSql, sessionIds),

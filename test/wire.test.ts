@@ -178,7 +178,7 @@ describe('on a real socket', () => {
       assert.equal(JSON.parse(answer.split('\r\n\r\n')[1]!).code, code)
       assert.deepEqual(
         [h.logged.at(-1)!.msg, h.logged.at(-1)!.status],
-        ['refused a request that the HTTP parser could not read', status],
+        ['refused a request that is not valid HTTP', status],
       )
     }
   })

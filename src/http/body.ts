@@ -64,23 +64,25 @@ export function isMediaType(contentType: string | undefined): boolean {
   return /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+$/.test(mediaType(contentType))
 }
 
-async function readBytes(request: FastifyRequest, payload: NodeJS.ReadableStream, maxBytes: number): Promise<Buffer> {
-  if (Number(request.headers['content-length']) > maxBytes) throw tooLarge(maxBytes)
-  const chunks: Buffer[] = []
-  let size = 0
-  try {
-    for await (const chunk of payload as AsyncIterable<Buffer>) {
+function readBytes(request: FastifyRequest, payload: NodeJS.ReadableStream, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    if (Number(request.headers['content-length']) > maxBytes) throw tooLarge(maxBytes)
+    const chunks: Buffer[] = []
+    let size = 0
+    // The listener stays after an error. The rest of the body is then dropped, until the connection closes.
+    payload.on('data', (chunk: Buffer) => {
       size += chunk.length
-      if (size > maxBytes) throw tooLarge(maxBytes)
-      chunks.push(chunk)
-    }
-  } catch (error) {
+      if (size <= maxBytes) return void chunks.push(chunk)
+      chunks.length = 0
+      reject(tooLarge(maxBytes))
+    })
+    payload.once('end', () => resolve(Buffer.concat(chunks)))
     // The client closed the connection before the end of the body, or sent the body too slowly. In both cases, the
     // client will not read the answer, but the log and the metrics record its status. A 500 would look like a fault of
     // the service. So we answer 422.
-    throw error instanceof AppError ? error : malformed()
-  }
-  return Buffer.concat(chunks)
+    payload.once('error', () => reject(malformed()))
+    payload.once('close', () => reject(malformed()))
+  })
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -136,10 +138,14 @@ function findForbiddenCharacter(value: unknown): string | undefined {
   return undefined
 }
 
-/** Returns the 413 for a body that is too large. The message states the limit in KiB. */
+/**
+ * Returns the 413 for a body that is too large. The message states the limit in KiB. The connection closes, because the
+ * service does not read the rest of the body.
+ */
 export function tooLarge(maxBytes: number): AppError {
-  return new AppError('payload_too_large', {
-    fr: `Le corps dépasse ${maxBytes / 1024} Kio.`,
-    en: `The body is larger than ${maxBytes / 1024} KiB.`,
-  })
+  return new AppError(
+    'payload_too_large',
+    { fr: `Le corps dépasse ${maxBytes / 1024} Kio.`, en: `The body is larger than ${maxBytes / 1024} KiB.` },
+    { headers: { connection: 'close' } },
+  )
 }

@@ -18,6 +18,8 @@ export function closeConnectionsOnShutdown(app: App): void {
   })
   app.server.prependListener('request', request => unusedSockets.delete(request.socket))
   app.addHook('preClose', async () => {
+    // Fastify does not close a server that never listened.
+    if (!app.server.listening) return
     for (const socket of unusedSockets) socket.destroy()
     const sweep = setInterval(() => app.server.closeIdleConnections(), 50)
     const deadline = setTimeout(() => app.server.closeAllConnections(), CLOSE_GRACE_MS)

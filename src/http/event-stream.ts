@@ -55,7 +55,8 @@ export function openEventStream(
     // the wrong time. So we compute the remaining time again at each heartbeat.
     const remainingMs = until.getTime() - now().getTime()
     if (remainingMs <= 0) return void end()
-    write(':\n\n')
+    // A comment without a blank line. Some clients would take a comment with a blank line for an empty event.
+    write(':\n')
     timer = setTimeout(sendHeartbeat, Math.min(remainingMs, HEARTBEAT_MS))
   }
 
@@ -79,8 +80,13 @@ export function openEventStream(
     // stream does not delay a shutdown.
     connection: 'close',
   })
+  // A client that closes only its sending side looks like a client that has left. Without this listener, the service
+  // would notice only at the next heartbeat that a client has left.
+  const { socket } = reply.request.raw
+  socket.once('end', end)
   // The first heartbeat makes proxies forward the response's headers immediately.
   sendHeartbeat()
+  if (socket.readableEnded) end()
   return { write, end }
 }
 

@@ -1,9 +1,6 @@
-import { randomUUID } from 'node:crypto'
-import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, type Code, notFound, same } from '../errors.ts'
 import { type Language, preferredLanguage, type Text } from '../language.ts'
-import { STATUS_CODES } from './format/status.ts'
 
 /** The HTTP status of each error code. No other place maps codes to statuses. */
 export const STATUS: Record<Code, number> = {
@@ -71,25 +68,4 @@ function toAppError(thrown: unknown): AppError {
     default:
       return new AppError('server_error', same('Server Error'), { cause: thrown })
   }
-}
-
-/**
- * Answers with 400, 408 or 431 if Node's HTTP parser cannot read a request. Fastify creates no request object in this
- * case. The body has the same shape as the body of every other error.
- * @returns the status and the error code of the answer, or undefined if the client has closed the connection
- */
-export function sendParserFailure(
-  error: NodeJS.ErrnoException,
-  socket: Socket,
-): { status: number; code: Code } | undefined {
-  if (error.code === 'ECONNRESET' || !socket.writable) return undefined
-  const status = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }[error.code ?? ''] ?? 400
-  const code: Code = status === 431 ? 'payload_too_large' : 'validation_failed'
-  const body = JSON.stringify({ message: STATUS_CODES[status]!, code } satisfies Failure)
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n` +
-      `Content-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `X-Request-Id: ${randomUUID()}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\r\n${body}`,
-  )
-  return { status, code }
 }

@@ -10,7 +10,9 @@ import type { Config } from '../config.ts'
 import type { Code } from '../errors.ts'
 import { type BodyRule, isMediaType, JSON_BODY, readBody } from './body.ts'
 import { createProxyTrust } from './client-address.ts'
-import { sendFailure, sendParserFailure } from './failure.ts'
+import { type ConnectionLimits, createHttpServer } from './connections.ts'
+import { sendFailure } from './failure.ts'
+import type { Refusal } from './refusal.ts'
 import type { App } from './route.ts'
 import { compileValidator } from './validation.ts'
 
@@ -58,10 +60,12 @@ export function createServer({
   config,
   log,
   observer,
+  limits,
 }: {
   config: Config
   log: FastifyBaseLogger
   observer: Observer
+  limits: ConnectionLimits
 }): App {
   const handleError = (thrown: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const code = sendFailure(thrown, request, reply)
@@ -73,6 +77,11 @@ export function createServer({
     observer.countAnswer(request.method, request.routeOptions?.url, status, reply.elapsedTime / 1000)
     logAnswer(request, status, reply.elapsedTime)
   }
+  const onRefusal = ({ status, code }: Refusal) => {
+    observer.countAnswer('unknown', undefined, status, 0)
+    observer.countRefusal(undefined, code)
+    log.info({ status }, 'refused a request that is not valid HTTP')
+  }
   const app = Fastify({
     loggerInstance: log,
     schemaController: COMPILERS,
@@ -81,10 +90,7 @@ export function createServer({
     genReqId: () => randomUUID(),
     requestIdHeader: false,
     trustProxy: config.trustProxy.length > 0 && createProxyTrust(config.trustProxy),
-    // By default, Node waits more than a minute for a client that sends its headers slowly.
-    requestTimeout: 30_000,
-    keepAliveTimeout: 72_000,
-    http: { headersTimeout: 10_000, connectionsCheckingInterval: 5_000, requireHostHeader: false },
+    serverFactory: handle => createHttpServer({ handle, onRefusal }, limits, createDropWarning(log)),
     // During shutdown, the service answers requests on open connections with `Connection: close`. By default, Fastify
     // would refuse these requests with a 503.
     return503OnClosing: false,
@@ -96,17 +102,9 @@ export function createServer({
       typedReply.raw.once('close', () => onAnswerEnd(typedRequest, typedReply))
       handleError(error, typedRequest, typedReply)
     },
-    clientErrorHandler: (error, socket) => {
-      const answer = sendParserFailure(error, socket)
-      if (!answer) return
-      observer.countAnswer('unknown', undefined, answer.status, 0)
-      observer.countRefusal(undefined, answer.code)
-      log.info({ status: answer.status }, 'refused a request that the HTTP parser could not read')
-    },
+    // `createHttpServer` handles the errors of the HTTP parser.
+    clientErrorHandler: () => {},
   }) as App
-  // An unknown `Expect` header is ignored. By default, Node would answer 417, without our error body.
-  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
-
   app.setErrorHandler(handleError)
   app.addHook('onRequest', async (request, reply) => {
     // Fastify calls `onResponse` only for complete answers. Most streams end earlier, when the client closes the
@@ -147,4 +145,14 @@ function logAnswer(request: FastifyRequest, status: number, ms: number): void {
     },
     'answered',
   )
+}
+
+/** Returns a function that warns of refused connections, at most once a minute. */
+function createDropWarning(log: FastifyBaseLogger): () => void {
+  let warnedAt = Number.NEGATIVE_INFINITY
+  return () => {
+    if (performance.now() - warnedAt < 60_000) return
+    warnedAt = performance.now()
+    log.warn('refused a connection because too many connections are open')
+  }
 }

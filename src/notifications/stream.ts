@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { Listener } from '../db/listener.ts'
 import type { Query } from '../db/sql.ts'
+import { AppError } from '../errors.ts'
 import { type EventStream, formatEvent, openEventStream } from '../http/event-stream.ts'
 import {
   collectChanges,
@@ -25,6 +26,8 @@ type Stream = { caller: Caller; wire: EventStream; synced: boolean }
 type Deps = {
   sql: Query
   listener: Listener
+  /** The maximum number of open streams of this process. */
+  maxStreams: number
   log: FastifyBaseLogger
   now: () => Date
   /** Returns those session ids whose sessions have not ended. */
@@ -49,6 +52,7 @@ export class Streams {
   readonly #unsynced = new Set<Stream>()
   #isRunning = false
   #isClosed = false
+  #open = 0
 
   constructor(deps: Deps) {
     this.#deps = deps
@@ -64,8 +68,13 @@ export class Streams {
     })
   }
 
-  /** Turns a reply into a stream. The stream ends at the latest when the token expires. */
+  /**
+   * Turns a reply into a stream. The stream ends at the latest when the token expires.
+   * @throws AppError 503 if too many streams are open
+   */
   open(reply: FastifyReply, caller: Caller): void {
+    if (this.#open >= this.#deps.maxStreams) throw tooManyStreams()
+    this.#open += 1
     const streamsOfUser = this.#byUser.get(caller.userId) ?? new Set()
     this.#byUser.set(caller.userId, streamsOfUser)
     const ended = () => this.#drop(stream)
@@ -104,6 +113,7 @@ export class Streams {
     if (streamsOfUser.size === 0) this.#byUser.delete(userId)
     this.#unsynced.delete(stream)
     stream.wire.end()
+    this.#open -= 1
     this.#deps.count(-1)
   }
 
@@ -172,4 +182,12 @@ export class Streams {
       stream.synced ||= syncing.has(stream)
     }
   }
+}
+
+function tooManyStreams(): AppError {
+  return new AppError(
+    'unavailable',
+    { fr: 'Trop de connexions. Réessayez dans un instant.', en: 'Too many connections. Try again soon.' },
+    { headers: { 'retry-after': '30' } },
+  )
 }

@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { createApp } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { type Context, createContext } from '../../src/context.ts'
+import { CONNECTION_LIMITS, type ConnectionLimits } from '../../src/http/connections.ts'
 import type { App } from '../../src/http/route.ts'
 import { logOptions } from '../../src/log.ts'
 import { testClock } from './clock.ts'
@@ -70,8 +71,13 @@ export function harness(
   return h
 }
 
-/** The differences of a second process: the URL of its database, its clock, and its secrets. */
-type Differences = { databaseUrl?: string; now?: () => Date; jwtSecrets?: string[] }
+/** The differences of a second process: the URL of its database, its clock, its secrets, and some of its limits. */
+type Differences = {
+  databaseUrl?: string
+  now?: () => Date
+  jwtSecrets?: string[]
+  limits?: Partial<ConnectionLimits>
+}
 
 export type AnotherApp = Pick<Harness, 'ctx' | 'app' | 'answers' | 'call'> & { close(): Promise<void> }
 
@@ -82,11 +88,11 @@ export type AnotherApp = Pick<Harness, 'ctx' | 'app' | 'answers' | 'call'> & { c
 export async function anotherApp(
   { ctx: { log }, clock, database }: Harness,
   env: Record<string, string> = {},
-  { databaseUrl = database.url, now = clock.now, jwtSecrets = [JWT_SECRET] }: Differences = {},
+  { databaseUrl = database.url, now = clock.now, jwtSecrets = [JWT_SECRET], limits = {} }: Differences = {},
 ): Promise<AnotherApp> {
   const secrets = { ...bootstrap(databaseUrl), jwtSecrets }
   const ctx = createContext(testConfig(databaseUrl, env), log, secrets, { now })
-  const app = await createApp(ctx)
+  const app = await createApp(ctx, { ...CONNECTION_LIMITS, ...limits })
   const answers = checkAnswers(app)
   return {
     ctx,

@@ -22,7 +22,8 @@ export async function openStream(address: string, token: string, headers: Record
   let rest = ''
   response.setEncoding('utf8')
   response.on('data', (chunk: string) => {
-    const blocks = (rest + chunk).split('\n\n')
+    // A heartbeat is a comment line without a blank line after it.
+    const blocks = (rest + chunk).replaceAll(/(?<=^|\n):\n/g, ':\n\n').split('\n\n')
     rest = blocks.pop()!
     parts.push(...blocks)
   })

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** Computes the ETag for content that is the same for every client. */
-export function computeEtag(content: string | Buffer): string {
+export function computeEtag(content: Buffer): string {
   return `"${createHash('sha256').update(content).digest('base64url')}"`
 }
 
@@ -10,7 +10,7 @@ export function computeEtag(content: string | Buffer): string {
  * Sends content, or answers 304 if the client already has this content. The header `cache-control: no-cache` allows the
  * client to keep a copy, but the client must ask the service before each use of the copy.
  */
-export function sendWithEtag(request: FastifyRequest, reply: FastifyReply, content: string | Buffer, etag: string) {
+export function sendWithEtag(request: FastifyRequest, reply: FastifyReply, content: Buffer, etag: string) {
   reply.headers({ 'cache-control': 'no-cache', etag })
   return isCurrent(request.headers['if-none-match'], etag) ? reply.code(304).send() : reply.send(content)
 }

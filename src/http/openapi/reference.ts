@@ -39,15 +39,14 @@ const POLICY = [
  */
 export function referenceRoutes(app: App): void {
   const type = 'application/json; charset=utf-8'
-  const loadDocument = async () => JSON.stringify(await openapiDocument(app))
+  const loadDocument = async () => Buffer.from(JSON.stringify(await openapiDocument(app)))
   serve(app, { path: '/api/v1/openapi.json', type, load: loadDocument })
   for (const { path, type, specifier } of FILES) {
     serve(app, { path, type, policy: POLICY, load: () => readFile(new URL(import.meta.resolve(specifier))) })
   }
 }
 
-type Content = string | Buffer
-type Resource = { path: string; type: string; policy?: string; load(): Promise<Content> }
+type Resource = { path: string; type: string; policy?: string; load(): Promise<Buffer> }
 
 function serve(app: App, { path, type, policy, load }: Resource): void {
   const loadOnce = once(async () => {

@@ -1,0 +1,151 @@
+import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
+import { describeRefusal, formatRefusal, type Refusal, refuseHead, toRefusal } from './refusal.ts'
+
+const http = process.getBuiltinModule('node:http')
+
+/** The size up to which the rest of a body is read after an early answer, so that the connection can stay open. */
+const MAX_DISCARDED_BYTES = 64 * 1024
+
+/**
+ * After an answer that closes the connection, a client may still be sending its body. If the service closed the socket
+ * at once, TCP would send a reset, and the client could lose the answer. So the service first reads up to this many
+ * bytes, for up to this time.
+ */
+const LINGER_BYTES = 1024 * 1024
+const LINGER_MS = 2_000
+
+/** A response that closes the connection if too much of the request's body is unread. */
+export class Answer extends http.ServerResponse {
+  override writeHead(status: number, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[]): this
+  override writeHead(status: number, reason?: string, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[]): this
+  override writeHead(...args: unknown[]): this {
+    const { req: request, shouldKeepAlive } = this
+    // A chunked body does not announce its size.
+    const size = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY)
+    if (!request.complete && (!shouldKeepAlive || size > MAX_DISCARDED_BYTES)) {
+      this.shouldKeepAlive = false
+      let rest = LINGER_BYTES
+      request.on('data', (chunk: Buffer) => {
+        rest -= chunk.length
+        if (rest < 0) request.socket.destroy()
+      })
+    }
+    return super.writeHead(...(args as [number]))
+  }
+}
+
+type Exchange = { request: IncomingMessage; response: Answer }
+
+export type Handlers = {
+  handle: (request: IncomingMessage, response: Answer) => void
+  /** Called for each request that the service refuses because it is not valid HTTP. */
+  onRefusal: (refusal: Refusal) => void
+}
+
+/**
+ * One connection of a client. It gives one request at a time to the handler. So pipelined requests cost little memory,
+ * and a request behind `Connection: close` has no effect. What is written to the socket depends on the state of these
+ * exchanges: each request gets exactly one answer, in order, and nothing is written into an answer (RFC 9112 §9.3).
+ */
+export class Connection {
+  readonly #socket: Socket
+  readonly #handlers: Handlers
+  readonly #maxPipelined: number
+  /** The first exchange is with the handler. The others wait. */
+  readonly #exchanges: Exchange[] = []
+  /** The newest request whose head has arrived. The parser may still be reading its body. */
+  #newest: Exchange | undefined
+  /** If the parser has failed: the function to call after the last answer. */
+  #finish: (() => void) | undefined
+  #slow: { response: Answer; since: number } | undefined
+
+  constructor(socket: Socket, handlers: Handlers, maxPipelined: number) {
+    this.#socket = socket
+    this.#handlers = handlers
+    this.#maxPipelined = maxPipelined
+    // Node calls this method after an answer that closes the connection.
+    socket.destroySoon = () => this.#close()
+  }
+
+  receive(request: IncomingMessage, response: Answer): void {
+    if (this.#socket.writableEnded) return
+    this.#newest = { request, response }
+    this.#exchanges.push(this.#newest)
+    if (this.#exchanges.length > this.#maxPipelined) this.#socket.destroy()
+    else if (this.#exchanges.length === 1) this.#start(this.#newest)
+  }
+
+  #start({ request, response }: Exchange): void {
+    // Node's own listener for this event was added earlier. It has closed the socket if this is the last answer.
+    response.once('finish', () => {
+      this.#exchanges.shift()
+      if (this.#socket.writableEnded) return
+      const [next] = this.#exchanges
+      if (next) this.#start(next)
+      else this.#finish?.()
+    })
+    const refusal = refuseHead(request)
+    if (!refusal) return void this.#handlers.handle(request, response)
+    const { headers, body } = describeRefusal(refusal)
+    response.writeHead(refusal.status, headers).end(body)
+    this.#handlers.onRefusal(refusal)
+  }
+
+  /** Handles an error of the parser, of the socket, or a request that came too slowly. */
+  fail(error: NodeJS.ErrnoException): void {
+    if (this.#socket.writableEnded || this.#socket.destroyed || this.#finish) return
+    const broken = this.#newest?.request.complete === false ? this.#newest : undefined
+    // The answer to the broken request may have been sent before its body broke. Then it gets no second answer.
+    if (broken?.response.headersSent) return void this.#finishWith(() => this.#close())
+    if (broken) this.#exchanges.splice(this.#exchanges.indexOf(broken), 1)
+    this.refuse(toRefusal(error))
+  }
+
+  /** Refuses what came after the newest request, and closes the connection. */
+  refuse(refusal: Refusal): void {
+    this.#finishWith(() => {
+      this.#socket.end(formatRefusal(refusal))
+      this.#linger()
+      this.#handlers.onRefusal(refusal)
+    })
+  }
+
+  #finishWith(finish: () => void): void {
+    this.#finish = finish
+    this.#socket.pause()
+    const [current] = this.#exchanges
+    if (!current) finish()
+    // A stream would not end by itself.
+    else if (current.response.headersSent && !current.response.writableEnded) current.response.end()
+  }
+
+  #close(): void {
+    const socket = this.#socket
+    socket.end()
+    if (this.#newest && !this.#newest.request.complete) this.#linger()
+    else if (socket.writableFinished) socket.destroy()
+    else socket.once('finish', () => socket.destroy())
+  }
+
+  #linger(): void {
+    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
+  }
+
+  /**
+   * Called if no byte has moved for some time. While the handler works on an answer, the client waits rightly. In all
+   * other cases the client neither sends nor reads.
+   */
+  onIdle(): void {
+    const [current] = this.#exchanges
+    if (!current || current.response.headersSent) this.#socket.destroy()
+  }
+
+  /** Closes the connection if the client has not read a complete answer within `maxMs`. Call this regularly. */
+  checkProgress(now: number, maxMs: number): void {
+    const response = this.#exchanges[0]?.response
+    if (!response?.writableEnded) this.#slow = undefined
+    else if (this.#slow?.response !== response) this.#slow = { response, since: now }
+    else if (now - this.#slow.since > maxMs) this.#socket.destroy()
+  }
+}
