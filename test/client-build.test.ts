@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { existsSync, statSync } from 'node:fs'
-import { cp, mkdtemp, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { execFile, execFileSync } from 'node:child_process'
+import { existsSync, globSync, statSync } from 'node:fs'
+import { chmod, cp, mkdtemp, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import { settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
 import { startService } from './support/service.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
+const NOBODY = { uid: 65_534, gid: 65_534 }
 
 /**
  * Copies the program without `client/dist` into a new folder.
@@ -28,6 +30,16 @@ async function withCopy(hasPackages: boolean, use: (folder: string) => Promise<v
     await use(folder)
   } finally {
     await rm(folder, { recursive: true, force: true })
+  }
+}
+
+function canNobodyRead(): boolean {
+  try {
+    const script = `require('node:fs').accessSync(${JSON.stringify(join(ROOT, 'node_modules/typescript/package.json'))})`
+    execFileSync(process.execPath, ['-e', script], { ...NOBODY, stdio: 'ignore' })
+    return true
+  } catch {
+    return false
   }
 }
 
@@ -60,6 +72,31 @@ describe('client/scripts/build.js', { timeout: 120_000 }, () => {
       assert.ok(existsSync(join(folder, 'client/dist/index.js')))
       assert.ok(!existsSync(join(folder, 'client/dist/wrong.js')))
     }))
+
+  test('three builds at the same time all succeed, and leave one complete client/dist', () =>
+    withCopy(true, async folder => {
+      const script = join(folder, 'client/scripts/build.js')
+      const builds = [1, 2, 3].map(() => promisify(execFile)(process.execPath, [script, '--if-changed']))
+      await Promise.all(builds)
+      assert.ok(existsSync(join(folder, 'client/dist/inbox/element.js')))
+      assert.deepEqual(globSync('client/.dist-*', { cwd: folder }), [])
+    }))
+
+  test(
+    'if the user may not write to client/, npm start says so, and the service still starts',
+    {
+      skip: !canNobodyRead() && 'only root can start a process as another user, who must be able to read this checkout',
+    },
+    () =>
+      withCopy(true, async folder => {
+        await chmod(folder, 0o755)
+        const script = join(folder, 'client/scripts/build.js')
+        const run = (...args: string[]) =>
+          execFileSync(process.execPath, [script, ...args], { ...NOBODY, encoding: 'utf8' })
+        assert.match(run('--if-changed'), /EACCES.*npm run build/)
+        assert.throws(() => execFileSync(process.execPath, [script], { ...NOBODY, stdio: 'ignore' }))
+      }),
+  )
 
   test('without the compiler, client/scripts/build.js says what is missing and succeeds', () =>
     withCopy(false, async folder => {

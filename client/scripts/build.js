@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url'
 const client = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(client, 'dist')
 
-if (!process.argv.includes('--if-changed') || hasChanged()) build()
+if (!process.argv.includes('--if-changed')) build()
+else if (hasChanged()) buildIfPermitted()
 
 function hasChanged() {
   const built = modifiedAt(join(dist, 'index.js'))
@@ -26,6 +27,16 @@ function modifiedAt(path) {
   return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
 }
 
+/** The user who starts the service may be another user than the owner of the program. The service then still starts. */
+function buildIfPermitted() {
+  try {
+    build()
+  } catch (error) {
+    if (!['EACCES', 'EPERM', 'EROFS'].includes(error.code)) throw error
+    console.log(`client/dist is not rebuilt (${error.code}). Run \`npm run build\` as the owner of this folder.`)
+  }
+}
+
 function build() {
   const compiler = findCompiler()
   if (compiler === undefined) {
@@ -37,12 +48,19 @@ function build() {
   const next = join(client, `.dist-${process.pid}`)
   mkdirSync(next)
   const { status } = spawnSync(process.execPath, [compiler, '-p', client, '--outDir', next], { stdio: 'inherit' })
-  if (status === 0) {
-    rmSync(dist, { recursive: true, force: true })
-    renameSync(next, dist)
-  }
+  if (status === 0) replaceDist(next)
   rmSync(next, { recursive: true, force: true })
   process.exitCode = status ?? 1
+}
+
+function replaceDist(next) {
+  rmSync(dist, { recursive: true, force: true })
+  try {
+    renameSync(next, dist)
+  } catch (error) {
+    // Another process has built the same files at the same time.
+    if (!['ENOTEMPTY', 'EEXIST'].includes(error.code)) throw error
+  }
 }
 
 function findCompiler() {
