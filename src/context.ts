@@ -11,6 +11,7 @@ import { createNetworks, type Networks } from './limits/network-key.ts'
 import { createMailbox, type Mailbox } from './mail/mailbox.ts'
 import type { Mailer, Sender } from './mail/mailer.ts'
 import { createSmtpMailer } from './mail/smtp.ts'
+import { watchMailer } from './mail/watch-mailer.ts'
 import { createMetrics, type Expose, type Metrics, NO_METRICS } from './metrics/metrics.ts'
 import type { MAIL_SETTINGS } from './settings.ts'
 
@@ -41,7 +42,9 @@ export type Context = {
   isSharedNetwork(request: FastifyRequest): boolean
   intakeKeys: readonly string[]
   mailer: Mailer
-  /** Undefined if a mail server is configured. Otherwise `mailer` and `mailbox` are the same object. */
+  /** Returns whether every mail fails that this process hands over to the mail server. */
+  mailFails: () => boolean
+  /** Undefined if a mail server is configured. Otherwise `mailer` passes its mails to `mailbox`. */
   mailbox: Mailbox | undefined
   metrics: Metrics
   /** Returns the samples for `/metrics`. Undefined if METRICS_TOKEN is not set. */
@@ -88,6 +91,11 @@ export function createContext(
   const metrics = enabledMetrics?.metrics ?? NO_METRICS
   const { mailServer, mailFrom, smtpHeloName } = config
   const mailbox = mailServer ? undefined : createMailbox(now, bootstrap.mailboxKey)
+  const mailer = watchMailer(
+    overrides.mailer ??
+      mailbox ??
+      MAILERS[mailServer!.setting](mailServer!.value, { from: mailFrom, heloName: smtpHeloName }),
+  )
   const keys = deriveKeys(bootstrap.jwtSecrets)
   return {
     config,
@@ -104,7 +112,7 @@ export function createContext(
     networks: createNetworks(sql, keys, () => log.error(UNOPENED_NETWORK_KEY)),
     isSharedNetwork: createNetworkMatch(config.sharedNetworks),
     intakeKeys: bootstrap.intakeKeys,
-    mailer: mailbox ?? MAILERS[mailServer!.setting](mailServer!.value, { from: mailFrom, heloName: smtpHeloName }),
+    mailFails: mailer.failsAlways,
     mailbox,
     metrics,
     exposeMetrics: enabledMetrics?.expose,
@@ -113,5 +121,6 @@ export function createContext(
       await Promise.all([sql.close(), readSql.close(), intakeSql.close()])
     },
     ...overrides,
+    mailer,
   }
 }

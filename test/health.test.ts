@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { migrate } from '../src/db/migrate.ts'
 import { startThrowAway } from '../src/embedded/throw-away.ts'
+import { MailFailure } from '../src/mail/mailer.ts'
 import { anotherApp, harness } from './support/app.ts'
 
 const h = harness()
@@ -48,6 +49,27 @@ test('/readyz answers 200 while all writes wait for a lock', async () => {
     assert.equal((await h.call('GET', '/readyz')).status, 200)
   })
   await Promise.all(waiting)
+})
+
+test('while the mail server refuses every mail, /readyz says so', async () => {
+  let isBroken = true
+  const mailer = {
+    async compose() {},
+    async send() {
+      if (isBroken) throw new MailFailure('EENVELOPE RCPT TO 554 5.7.1', false)
+    },
+  }
+  const { ctx, app, close } = await anotherApp(h, {}, { mailer })
+  const warning = async () => (await app.inject('/readyz')).json().warning
+  const send = () => ctx.mailer.send({ to: 'a@example.com', subject: 's', text: 't', html: 'h' }).catch(() => {})
+  for (let count = 0; count < 4; count += 1) await send()
+  assert.equal(await warning(), undefined)
+  await send()
+  assert.equal(await warning(), 'the mail server takes no mail of this process')
+  isBroken = false
+  await send()
+  assert.equal(await warning(), undefined)
+  await close()
 })
 
 test('/readyz answers 503 if one migration or the whole migration table is missing', async () => {

@@ -95,10 +95,10 @@ async function signInSteps(call: Call, { sql, keys }: Pick<Context, 'sql' | 'key
   await requestCode('request-otp, unknown address', { email: `x${email}` })
   await requestCode('request-otp, known address', { email: 'user99@example.com' })
   await requestCode('request-otp, within the cooldown', { email })
-  const [job] = await sql<{ payload: { code_id: string; sealed: string } }>`
-    select payload from graphile_worker._private_jobs, sign_in_code
-    where email = ${email} and payload->>'code_id' = sign_in_code.id::text`
-  const code = keys.open(job!.payload.code_id, job!.payload.sealed)!
+  const [delivery] = await sql<{ code_id: string; sealed: string }>`
+    select code_id, payload->>'sealed' as sealed from outbox join sign_in_code on sign_in_code.id = code_id
+    where email = ${email}`
+  const code = keys.open(delivery!.code_id, delivery!.sealed)!
   await verifyCode('verify-otp, wrong code', { email, code: code === '0000' ? '0001' : '0000' })
   const { access_token: token } = await verifyCode('verify-otp', { email, code })
   await call('me', 'GET', '/api/v1/auth/me', { token })

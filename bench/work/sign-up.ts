@@ -137,14 +137,13 @@ function courtsideSignUp(program: Program, url: string): SignUpApi {
       return post('/api/v1/auth/request-otp', body, undefined, randomClientHeader())
     },
     async takeCodes() {
-      // The encrypted codes are in the jobs of the queue. This statement deletes the jobs, because no worker runs and
-      // removes them.
+      // The encrypted codes are in the outbox. This statement deletes its rows, because no worker runs and removes them.
       const rows = await administer(
         url,
-        `with taken as (delete from graphile_worker._private_jobs returning payload)
-        select email, payload from taken join sign_in_code on sign_in_code.id = (payload->>'code_id')::uuid`,
+        `with taken as (delete from outbox returning code_id, payload->>'sealed' as sealed)
+        select email, code_id, sealed from taken join sign_in_code on sign_in_code.id = code_id`,
       )
-      return new Map(rows.map(({ email, payload }) => [email, keys.open(payload.code_id, payload.sealed)!]))
+      return new Map(rows.map(({ email, code_id, sealed }) => [email, keys.open(code_id, sealed)!]))
     },
     verifyCode: (email, code) => post('/api/v1/auth/verify-otp', { email, code }, undefined, randomClientHeader()),
     check: body => {

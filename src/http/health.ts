@@ -13,7 +13,7 @@ const Ready = Type.Object({ status: Type.Literal('ready'), warning: Type.Optiona
  */
 export function healthRoutes(
   app: App,
-  { readSql, stopping }: { readSql: Query; stopping: AbortSignal },
+  { readSql, stopping, mailFails }: { readSql: Query; stopping: AbortSignal; mailFails: () => boolean },
   undeclaredProxy: UndeclaredProxyWatch,
 ): void {
   app.route({
@@ -33,13 +33,14 @@ export function healthRoutes(
       // Without a cause, the 503 is not logged. Load balancers request this path every second.
       if (stopping.aborted) throw unavailable(undefined)
       if (!(await isMigrated(readSql))) throw unavailable(new NotMigrated())
-      return {
-        status: 'ready' as const,
-        ...(undeclaredProxy.total > 0 && {
-          // Everyone can read this answer, so the answer does not contain the number of requests.
-          warning: 'requests had a forwarded header but came from a peer that is not in TRUST_PROXY',
-        }),
-      }
+      // Everyone can read this answer, so a warning contains no number and no reason.
+      const warnings = [
+        undeclaredProxy.total > 0
+          ? 'requests had a forwarded header but came from a peer that is not in TRUST_PROXY'
+          : undefined,
+        mailFails() ? 'the mail server takes no mail of this process' : undefined,
+      ].filter(warning => warning !== undefined)
+      return { status: 'ready' as const, ...(warnings.length > 0 && { warning: warnings.join('; ') }) }
     },
   })
 }

@@ -7,6 +7,7 @@ import { type Context, createContext } from '../../src/context.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits } from '../../src/http/connections.ts'
 import type { App } from '../../src/http/route.ts'
 import { logOptions } from '../../src/log.ts'
+import type { Mailer } from '../../src/mail/mailer.ts'
 import { testClock } from './clock.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 import { type AnswerCheck, checkAnswers } from './declared-answers.ts'
@@ -71,11 +72,13 @@ export function harness(
   return h
 }
 
-/** The differences of a second process: the URL of its database, its clock, its secrets, and some of its limits. */
+/** The differences of a second process: the URL of its database, its clock, its secrets, its mailer, and some
+ * of its limits. */
 type Differences = {
   databaseUrl?: string
   now?: () => Date
   jwtSecrets?: string[]
+  mailer?: Mailer
   limits?: Partial<ConnectionLimits>
 }
 
@@ -88,10 +91,16 @@ export type AnotherApp = Pick<Harness, 'ctx' | 'app' | 'answers' | 'call'> & { c
 export async function anotherApp(
   { ctx: { log }, clock, database }: Harness,
   env: Record<string, string> = {},
-  { databaseUrl = database.url, now = clock.now, jwtSecrets = [JWT_SECRET], limits = {} }: Differences = {},
+  {
+    databaseUrl = database.url,
+    now = clock.now,
+    jwtSecrets = [JWT_SECRET],
+    limits = {},
+    ...overrides
+  }: Differences = {},
 ): Promise<AnotherApp> {
   const secrets = { ...bootstrap(databaseUrl), jwtSecrets }
-  const ctx = createContext(testConfig(databaseUrl, env), log, secrets, { now })
+  const ctx = createContext(testConfig(databaseUrl, env), log, secrets, { now, ...overrides })
   const app = await createApp(ctx, { ...CONNECTION_LIMITS, ...limits })
   const answers = checkAnswers(app)
   return {

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { mock, test } from 'node:test'
+import pg from 'pg'
+import { harness } from './support/app.ts'
+import { newEmail, profile } from './support/scenario.ts'
+import { waitUntil } from './support/wait-until.ts'
+
+const h = harness()
+
+const requestCode = (body: unknown) => h.call('POST', '/api/v1/auth/request-otp', { body })
+
+test('no statement of a request for a code notifies in its transaction, and a hint follows the commit', async t => {
+  const client = new pg.Client({ connectionString: h.database.url })
+  await client.connect()
+  t.after(() => client.end())
+  await client.query('listen outbox')
+  let hints = 0
+  client.on('notification', () => {
+    hints += 1
+  })
+  const sent = mock.method(h.ctx.sql.pipeline, 'query').mock
+  // The second request is for an unknown address, so it stores a decoy.
+  for (const body of [profile(newEmail()), { email: newEmail() }]) {
+    const before = hints
+    assert.equal((await requestCode(body)).status, 200)
+    await waitUntil(() => hints > before)
+  }
+  const texts = sent.calls.map(call => call.arguments[0]!.text)
+  sent.restore()
+  assert.ok(texts.some(text => text.includes('insert into outbox')))
+  for (const text of texts.filter(text => text.includes('pg_notify'))) assert.match(text, /^select set_config/)
+})
+
+test('fifty requests for a code at once send fewer than fifty hints', async t => {
+  const client = new pg.Client({ connectionString: h.database.url })
+  await client.connect()
+  t.after(() => client.end())
+  await client.query('listen outbox')
+  let hints = 0
+  client.on('notification', () => {
+    hints += 1
+  })
+  await Promise.all(Array.from({ length: 50 }, () => requestCode(profile(newEmail()))))
+  await waitUntil(() => hints > 0)
+  // The last hint arrives before the reply to a statement that is sent after it.
+  await h.ctx.sql`select 1`
+  await client.query('select 1')
+  assert.ok(hints < 50, `${hints}`)
+})
