@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // This file is plain JavaScript, so a Node that is too old to run TypeScript can print the message below.
-import module from 'node:module'
+import { dirname, resolve } from 'node:path'
 
 const minMajor = 24
 if (Number(process.versions.node.split('.')[0]) < minMajor) {
@@ -11,7 +11,6 @@ if (Number(process.versions.node.split('.')[0]) < minMajor) {
   )
   process.exit(78)
 }
-// The first startup stores the compiled code in a cache. In all later startups, the cache halves the time to load the
-// code.
-module.enableCompileCache?.()
+const { enableCompileCache } = await import('./compile-cache.js')
+enableCompileCache(dirname(import.meta.dirname), resolve(process.env.DATA_DIR?.trim() || './data'))
 await import('../src/main.ts')
