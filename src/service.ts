@@ -10,6 +10,7 @@ import { isCurrent, migrate } from './db/migrate.ts'
 import type { Database } from './db/sql.ts'
 import { AppError } from './errors.ts'
 import { startSchedule } from './games/schedule.ts'
+import { explainListenError } from './http/listen-error.ts'
 import { MAIL_CLASSES } from './limits/mail-backlog.ts'
 import { Worker } from './outbox/worker.ts'
 import { startPruning } from './retention.ts'
@@ -43,7 +44,9 @@ export async function openService(
   let wake = () => {}
   // The handler must be added before the listener starts, and the app starts the listener when it begins to listen.
   if (config.works) ctx.listener.on(OUTBOX_CHANNEL, () => wake())
-  const address = await app.listen({ host: config.host, port: config.port })
+  const address = await app.listen({ host: config.host, port: config.port }).catch(error => {
+    throw explainListenError(error, config)
+  })
   if (config.works) {
     ctx.listener.start()
     const workers = startWorkers(ctx, bootstrap.databaseUrl)

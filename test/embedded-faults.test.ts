@@ -157,6 +157,13 @@ test('a command creates no database by itself, but migrate does', async () => {
     assert.match(errors, /^DATA_DIR: there is no database in .*data yet\. Start the service, or run "npm run courtside/)
     assert.ok(!existsSync(dataDir))
   }
+  await (await startEmbedded(dataDir, log)).stop()
+  const unmigrated = await courtside(['levels', 'list'], { DATA_DIR: dataDir })
+  assert.equal(unmigrated.code, 1)
+  assert.match(
+    unmigrated.errors,
+    /^The database is not migrated yet\. Start the service, or run "npm run courtside -- mig/,
+  )
   assert.equal((await courtside(['migrate'], { DATA_DIR: dataDir })).code, 0)
   assert.equal((await courtside(['levels', 'list'], { DATA_DIR: dataDir })).code, 0)
 })

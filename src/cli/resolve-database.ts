@@ -9,6 +9,9 @@ import { loadOrCreateSecret, newSecret, type StoredSecret } from '../secrets.ts'
 /** Loads the secret with this name from the data folder, or creates it. */
 type Load = (name: string) => Promise<StoredSecret>
 
+/** The SQLSTATE of a statement that names a table which does not exist. */
+const UNDEFINED_TABLE = '42P01'
+
 /**
  * Finds the database and the secrets. Without DATABASE_URL, starts the embedded PostgreSQL. Secrets that are missing
  * from the settings come from the data folder.
@@ -45,7 +48,7 @@ export async function withDatabaseUrl<T>(
 ): Promise<T> {
   const config = readConfig(process.env)
   if (config.databaseUrl) return work(config.databaseUrl, config)
-  const embedded = await openEmbedded(config.dataDir, pino({ level: 'warn' }, pino.destination(2)), options)
+  const embedded = await openEmbedded(config.dataDir, pino({ level: 'error' }, pino.destination(2)), options)
   try {
     return await work(embedded.url, config)
   } finally {
@@ -59,6 +62,10 @@ export async function withDatabase<T>(work: (sql: Database, config: Config) => P
     const sql = connect(url, { max: 1, name: 'courtside-command' })
     try {
       return await work(sql, config)
+    } catch (error) {
+      if ((error as { code?: string }).code !== UNDEFINED_TABLE) throw error
+      const remedy = 'Start the service, or run "npm run courtside -- migrate".'
+      throw new Error(`The database is not migrated yet. ${remedy}`, { cause: error })
     } finally {
       await sql.close()
     }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { readConfig } from '../config.ts'
 import { createLog } from '../log.ts'
+import { requireFreeAddress } from './check-address.ts'
 import { resolveDatabase } from './resolve-database.ts'
 import { showAddresses } from './show-addresses.ts'
 import { watchStopSignals } from './stop-signals.ts'
@@ -28,6 +29,7 @@ export async function run(args: string[]): Promise<void> {
   // reverse order.
   const closers: (() => Promise<unknown>)[] = []
   try {
+    await requireFreeAddress(config)
     // Loading the service's code blocks the event loop. So this process loads the code while it has nothing to do
     // except wait for the database.
     const waiting = Promise.withResolvers<void>()
