@@ -13,6 +13,7 @@ import { countOverdue } from './games/schedule.ts'
 import { watchUndeclaredProxy } from './http/client-address.ts'
 import { closeConnectionsOnShutdown } from './http/closing.ts'
 import { CONNECTION_LIMITS } from './http/connections.ts'
+import { EXPOSED_HEADERS } from './http/cors.ts'
 import { closeConnectionsAfterAnswers } from './http/draining.ts'
 import { healthRoutes } from './http/health.ts'
 import { recordRoutes } from './http/openapi/document.ts'
@@ -33,7 +34,7 @@ import { webRoutes } from './web/routes.ts'
  */
 export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promise<App> {
   const app = createServer({ config: ctx.config, log: ctx.log, observer: ctx.metrics, limits })
-  const paths = createPathTable()
+  const paths = createPathTable({ answersOptions: ctx.config.corsOrigins.length > 0 })
   const tokens = createTokens(ctx.keys)
   const cache = createSessionCache(ctx, tokens, ctx.listener)
   const guards = createGuards(ctx, cache)
@@ -57,6 +58,7 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
       strictPreflight: false,
     })
   }
+  app.addHook('onRequest', async request => paths.checkMethod(request))
   app.addHook('onRoute', route => {
     paths.add(route)
     const guard = guards[route.config?.access ?? 'user']
@@ -103,13 +105,3 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
   app.addHook('preClose', async () => streams.close())
   return streams
 }
-
-const EXPOSED_HEADERS = [
-  'Retry-After',
-  'X-RateLimit-Limit',
-  'X-RateLimit-Remaining',
-  'X-RateLimit-Reset',
-  'RateLimit',
-  'RateLimit-Policy',
-  'X-Request-Id',
-]

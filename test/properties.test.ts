@@ -62,6 +62,12 @@ describe('canonicalEmail', () => {
 })
 
 describe('preferredLanguage', () => {
+  test('only the first 500 characters of Accept-Language count', () => {
+    const filler = 'de;q=0.1,'.repeat(40)
+    assert.equal(preferredLanguage(`${filler}en`), 'en')
+    assert.equal(preferredLanguage(`${filler.repeat(40)}en`), 'fr')
+  })
+
   const range = fc.constantFrom('fr', 'en', 'en-GB', 'FR-ca', 'de', '*', 'e', 'french', '')
   const weight = fc.oneof(fc.constantFrom('', ';q=0', ';q=1', ';q=0.5', ';q=', ';q=x', ';q=9', ';Q=0.1'), headerText)
   const header = fc.array(fc.tuple(range, weight)).map(ranges => ranges.map(parts => parts.join('')).join(','))

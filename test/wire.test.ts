@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
+import { errorCodes } from 'fastify'
 import { createApp } from '../src/app.ts'
-import { harness } from './support/app.ts'
+import { anotherApp, harness } from './support/app.ts'
 import { signUp } from './support/scenario.ts'
 
 const h = harness({ CORS_ORIGINS: 'https://app.example.com,capacitor://localhost' })
@@ -20,12 +21,18 @@ describe('paths and methods', () => {
   }
 
   const methods: [string, string, string][] = [
-    ['POST', '/api/v1/game-levels', 'GET, HEAD'],
-    ['GET', '/api/v1/auth/request-otp', 'POST'],
-    ['PATCH', '/api/v1/auth/me', 'DELETE, GET, HEAD'],
-    ['TRACE', '/api/v1/auth/me', 'DELETE, GET, HEAD'],
-    ['QUERY', '/api/v1/game-levels', 'GET, HEAD'],
-    ['POST', '/api/v1/game%2Dlevels?page=1', 'GET, HEAD'],
+    ['POST', '/api/v1/game-levels', 'GET, HEAD, OPTIONS'],
+    ['GET', '/api/v1/auth/request-otp', 'OPTIONS, POST'],
+    ['PATCH', '/api/v1/auth/me', 'DELETE, GET, HEAD, OPTIONS'],
+    ['TRACE', '/api/v1/auth/me', 'DELETE, GET, HEAD, OPTIONS'],
+    ['QUERY', '/api/v1/game-levels', 'GET, HEAD, OPTIONS'],
+    ['POST', '/api/v1/game%2Dlevels?page=1', 'GET, HEAD, OPTIONS'],
+    // These paths also match /api/v1/notifications/:id, which has the method DELETE.
+    ['DELETE', '/api/v1/notifications/unread-count', 'GET, HEAD, OPTIONS'],
+    ['DELETE', '/api/v1/notifications/stream?x=1', 'GET, HEAD, OPTIONS'],
+    ['DELETE', '/api/v1/notifications/read%2Dall', 'OPTIONS, POST'],
+    ['PATCH', '/api/v1/notifications/unread-count', 'GET, HEAD, OPTIONS'],
+    ['PATCH', '/api/v1/notifications/12', 'DELETE, OPTIONS'],
   ]
   for (const [method, url, allow] of methods) {
     test(`${method} ${url} gets 405 with Allow: ${allow}`, async () => {
@@ -35,6 +42,36 @@ describe('paths and methods', () => {
       assert.deepEqual(answer.body, { message: 'Méthode non autorisée.', code: 'method_not_allowed' })
     })
   }
+
+  test('without CORS, OPTIONS gets a 405, and Allow does not contain it', async () => {
+    const other = await anotherApp(h, { CORS_ORIGINS: '' })
+    const { status, headers } = await other.call('OPTIONS', '/api/v1/game-levels')
+    assert.deepEqual([status, headers.allow], [405, 'GET, HEAD'])
+    await other.close()
+  })
+
+  test('every error of the framework that is a fault of the client gets a 4xx with our body, and no error line', async () => {
+    const app = await createApp(h.ctx)
+    const clientErrors = Object.values(errorCodes).filter(create => {
+      const { statusCode } = new create('a', 'b', 'c')
+      return statusCode !== undefined && statusCode >= 400 && statusCode < 500
+    })
+    assert.ok(clientErrors.length > 10)
+    clientErrors.forEach((create, at) => {
+      app.get(`/error/${at}`, { config: { access: 'public' } }, async () => {
+        throw new create('a', 'b', 'c')
+      })
+    })
+    const countErrors = () => h.logged.filter(line => line.msg === 'request failed').length
+    const before = countErrors()
+    for (const [at, create] of clientErrors.entries()) {
+      const answer = await app.inject({ method: 'GET', url: `/error/${at}` })
+      assert.ok(answer.statusCode >= 400 && answer.statusCode < 500, `${create.name} ${answer.statusCode}`)
+      assert.deepEqual(Object.keys(answer.json()), ['message', 'code'])
+    }
+    assert.equal(countErrors(), before)
+    await app.close()
+  })
 
   test('a HEAD request gets the same answer as a GET request, but without the body', async () => {
     const answer = await h.call('HEAD', '/api/v1/game-levels')
@@ -67,6 +104,18 @@ describe('headers', () => {
     assert.equal(app.headers['access-control-allow-origin'], 'capacitor://localhost')
     const refused = await h.call('GET', '/api/v1/game-levels', { headers: { origin: 'https://evil.example' } })
     assert.equal(refused.headers['access-control-allow-origin'], undefined)
+  })
+
+  test('an answer to a path that the router cannot decode has the same CORS headers as other answers', async () => {
+    for (const origin of ['https://app.example.com', 'https://evil.example', undefined]) {
+      const headers = { ...(origin && { origin }) }
+      const readHeaders = async (url: string) => {
+        const answer = await h.call('GET', url, { headers })
+        assert.equal(answer.status, 404)
+        return Object.entries(answer.headers).filter(([name]) => /^(access-control|vary)/.test(name))
+      }
+      assert.deepEqual((await readHeaders('/%zz')).sort(), (await readHeaders('/nowhere')).sort())
+    }
   })
 
   test('a CORS preflight allows the methods of every registered route', async () => {
@@ -111,6 +160,25 @@ describe('bodies', () => {
       payload: Buffer.from('{"x":"\xe9"}', 'latin1'),
     })
     assert.equal(latin.statusCode, 422)
+  })
+
+  test('a compressed body gets a 415 that names the accepted coding', async () => {
+    const { token } = await signUp(h)
+    for (const coding of ['gzip', 'br', 'gzip, identity', 'GZIP']) {
+      const answer = await assessLevel('{"game_level_id":1}', token, { 'content-encoding': coding })
+      assert.deepEqual([answer.status, answer.headers['accept-encoding']], [415, 'identity'], coding)
+    }
+    assert.equal((await assessLevel('{"game_level_id":1}', token, { 'content-encoding': 'Identity' })).status, 200)
+  })
+
+  test('the answer to a forbidden character deep in a body shows only the start of its path', async () => {
+    const { token } = await signUp(h)
+    const answer = await assessLevel(`{"${'k'.repeat(40_000)}":"\\u0000"}`, token)
+    assert.equal(answer.status, 422)
+    assert.ok(answer.text.length < 2_000)
+    const deep = await assessLevel(`${'{"a":'.repeat(3_000)}"\\u0000"${'}'.repeat(3_000)}`, token)
+    assert.equal(deep.status, 422)
+    assert.ok(deep.text.length < 2_000)
   })
 
   test('unknown members of a body are ignored, even __proto__ and constructor', async () => {

@@ -23,7 +23,7 @@ export const JSON_BODY: BodyRule = { maxBytes: 64 * 1024, types: ['application/j
 /**
  * Reads a JSON body. Resolves to undefined if the body is empty.
  * @throws AppError 413 if the body is too large; `readBody` checks the size first
- * @throws AppError 415 if the media type of the body is not accepted
+ * @throws AppError 415 if the body is compressed, or if its media type is not accepted
  * @throws AppError 422 if the body is not UTF-8 or not JSON
  * @throws AppError 422 if the body contains NUL (which PostgreSQL cannot store) or a lone surrogate (which UTF-8 cannot
  *   encode)
@@ -33,6 +33,7 @@ export async function readBody(request: FastifyRequest, payload: NodeJS.Readable
   const batch = type === rule.batch?.type ? rule.batch : undefined
   const bytes = await readBytes(request, payload, (batch ?? rule).maxBytes)
   if (bytes.length === 0) return undefined
+  if ((request.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') throw compressed()
   if (!rule.types.includes(type)) {
     throw new AppError('unsupported_media_type', {
       fr: `Le corps doit être envoyé en ${rule.types[0]}.`,
@@ -100,13 +101,18 @@ function malformed(): AppError {
   return invalid({ body: [{ fr: 'Le corps n’est pas du JSON valide.', en: 'The body is not valid JSON.' }] })
 }
 
+/** The number of characters of a path that an error shows. */
+const MAX_PATH_LENGTH = 200
+
 /**
  * Returns a 422 if a string or a member name in the value contains NUL or a lone surrogate. Otherwise returns
  * undefined.
  */
 export function forbiddenCharacterError(value: unknown): AppError | undefined {
-  const field = findForbiddenCharacter(value)
-  if (field === undefined) return undefined
+  const path = findForbiddenCharacter(value)
+  if (path === undefined) return undefined
+  // The message repeats the path three times, and a path can be as long as the body.
+  const field = path.length > MAX_PATH_LENGTH ? `${path.slice(0, MAX_PATH_LENGTH)}…` : path
   return invalid({
     [field]: [
       {
@@ -136,6 +142,15 @@ function findForbiddenCharacter(value: unknown): string | undefined {
     }
   }
   return undefined
+}
+
+/** Returns the 415 for a compressed body. Its header tells the client which coding is accepted (RFC 9110 §15.5.16). */
+function compressed(): AppError {
+  return new AppError(
+    'unsupported_media_type',
+    { fr: 'Le corps doit être envoyé sans compression.', en: 'The body must be sent without compression.' },
+    { headers: { 'accept-encoding': 'identity' } },
+  )
 }
 
 /**

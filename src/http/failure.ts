@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, type Code, notFound, same } from '../errors.ts'
 import { type Language, preferredLanguage, type Text } from '../language.ts'
+import { STATUS_CODES } from './format/status.ts'
 
 /** The HTTP status of each error code. No other place maps codes to statuses. */
 export const STATUS: Record<Code, number> = {
@@ -54,18 +55,24 @@ function andMore(count: number): Text {
 }
 
 /**
- * Converts a thrown value to an AppError. Returns an AppError unchanged. Returns a 404 for an error that Fastify throws
- * because a path is invalid. Returns a 500 for every other value.
+ * Converts a thrown value to an AppError. Returns an AppError unchanged. Returns a 4xx for an error of Fastify that is the
+ * client's fault. Returns a 500 for every other value.
  */
 function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
-  switch ((thrown as FastifyError).code) {
-    // Fastify cannot decode the path, or an identifier in the path is too long. We treat such a path as an unknown
-    // path.
-    case 'FST_ERR_BAD_URL':
-    case 'FST_ERR_MAX_PARAM_LENGTH':
-      return notFound()
-    default:
-      return new AppError('server_error', same('Server Error'), { cause: thrown })
+  const { code, statusCode } = thrown as Partial<FastifyError>
+  if (code?.startsWith('FST_ERR_') && statusCode && statusCode >= 400 && statusCode < 500) {
+    return toClientError(code, statusCode)
   }
+  return new AppError('server_error', same('Server Error'), { cause: thrown })
+}
+
+function toClientError(code: string, status: number): AppError {
+  // Fastify cannot decode the path, or an identifier in the path is too long. We treat such a path as an unknown path.
+  if (status === 404 || code === 'FST_ERR_BAD_URL' || code === 'FST_ERR_MAX_PARAM_LENGTH') return notFound()
+  const known = Object.entries(STATUS).find(([, value]) => value === status)
+  return new AppError(
+    (known?.[0] as Code | undefined) ?? 'validation_failed',
+    same(STATUS_CODES[status] ?? 'Bad Request'),
+  )
 }

@@ -33,7 +33,8 @@ export function checkAnswers(app: FastifyInstance<any, any, any, any, any>): Ans
   const check: AnswerCheck = { checked: new Set(), violations: [] }
   app.addHook('onSend', (request, reply, payload, done) => {
     const isJson = /^application\/json/.test(String(reply.getHeader('content-type')))
-    if (isJson && typeof payload === 'string') compare(check, request, reply.statusCode, payload)
+    const isContent = typeof payload === 'string' || Buffer.isBuffer(payload)
+    if (isJson && isContent) compare(check, request, reply.statusCode, String(payload))
     done(null, payload)
   })
   return check
