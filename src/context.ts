@@ -107,7 +107,7 @@ export function createContext(
     intakeSql,
     listener,
     wakeWorkers: createOutboxHint(sql, log),
-    mailBacklog: createMailBacklog({ sql: readSql, now, log, countRefused: metrics.countRefusedMail }),
+    mailBacklog: createMailBacklog({ sql, readSql, now, log, countRefused: metrics.countRefusedMail }),
     keys,
     networks: createNetworks(sql, keys, () => log.error(UNOPENED_NETWORK_KEY)),
     isSharedNetwork: createNetworkMatch(config.sharedNetworks),

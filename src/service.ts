@@ -12,7 +12,7 @@ import { AppError } from './errors.ts'
 import { startSchedule } from './games/schedule.ts'
 import { explainListenError } from './http/listen-error.ts'
 import { MAIL_CLASSES } from './limits/mail-backlog.ts'
-import { Worker } from './outbox/worker.ts'
+import { type ObservedAttempt, Worker } from './outbox/worker.ts'
 import { startPruning } from './retention.ts'
 
 type Lifecycle = {
@@ -53,10 +53,8 @@ export async function openService(
     stopFunctions.push(...workers.stopFunctions)
     wake = workers.wake
   }
-  if (config.serves) {
-    ctx.mailBacklog.start()
-    stopFunctions.push(ctx.mailBacklog.stop)
-  }
+  ctx.mailBacklog.start()
+  stopFunctions.push(ctx.mailBacklog.stop)
   return address
 }
 
@@ -66,7 +64,11 @@ export async function openService(
  */
 function startWorkers(ctx: Context, databaseUrl: string) {
   const { sql, config, log, now, metrics } = ctx
-  const mails = new Worker(databaseUrl, mailChannel(ctx), { log, now, observe: metrics.countAttempt })
+  const observe = ({ channel, outcome, seconds, isFirst }: ObservedAttempt) => {
+    metrics.countAttempt(channel, outcome, seconds)
+    if (isFirst) ctx.mailBacklog.countAttempt()
+  }
+  const mails = new Worker(databaseUrl, mailChannel(ctx), { log, now, observe })
   const clock = () => ({ now: now(), timeZone: config.timeZone })
   const schedule = startSchedule(sql, clock, log, ({ type, outcome, lateSeconds }) =>
     metrics.countDueTime(type, outcome, lateSeconds),

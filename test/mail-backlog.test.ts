@@ -4,6 +4,7 @@ import { harness } from './support/app.ts'
 import { assertError } from './support/endpoints.ts'
 import { METRICS_TOKEN, scrape } from './support/metrics.ts'
 import { newEmail, profile, signUp } from './support/scenario.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const h = harness({ METRICS_TOKEN })
 
@@ -72,6 +73,15 @@ suite('a backlog of mails', () => {
     await h.database.sql`update outbox_attempt set count = 10`
     await h.ctx.mailBacklog.look()
     assert.equal((await requestCode(profile(newEmail()))).status, 200)
+  })
+
+  test('the process that attempts mails counts them for all processes', async () => {
+    h.ctx.mailBacklog.countAttempt()
+    h.ctx.mailBacklog.countAttempt()
+    h.ctx.mailBacklog.start()
+    const count = async () => (await h.database.sql<{ count: number }>`select count from outbox_attempt`)[0]?.count
+    await waitUntil(async () => (await count()) === 2)
+    await h.ctx.mailBacklog.stop()
   })
 
   test('a thousand mails of one network do not delay other networks, so no request is refused', async () => {

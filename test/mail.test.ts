@@ -183,8 +183,8 @@ test('a process that cannot decrypt a code leaves the mail to another process', 
   const other = box.work({ keys: deriveKeys(['x9Lq2vTn7RkPp3aWvYxq1LmN7oBc5dEf']) })
   await waitUntil(() => box.attempts.length === 1)
   assert.deepEqual([box.attempts[0]!.outcome, (await box.rows()).length, box.smtp.mails.length], ['sealed', 1, 0])
-  await box.sql`update outbox set due = ${NOW}`
   await other.stop()
+  await box.sql`update outbox set due = ${NOW}`
   box.work()
   await box.smtp.until(() => box.smtp.mails.length === 1)
 })

@@ -19,6 +19,7 @@ const STALE_MS = 5_000
 
 type Dependencies = {
   sql: Query
+  readSql: Query
   now: () => Date
   log: FastifyBaseLogger
   countRefused: (mailClass: RefusableClass) => void
@@ -32,26 +33,39 @@ export type MailBacklog = ReturnType<typeof createMailBacklog>
  * Watches how long a new mail would wait in the outbox. While the wait of a class is longer than 60 s, the service
  * refuses new mails of the class, because a code is worth little if it arrives minutes later.
  */
-export function createMailBacklog({ sql, now, log, countRefused }: Dependencies) {
+export function createMailBacklog({ sql, readSql, now, log, countRefused }: Dependencies) {
   const stopping = new AbortController()
   let refused = new Set<number>()
   let lookedAt = Number.NEGATIVE_INFINITY
+  let attempts = 0
+
+  async function storeAttempts(): Promise<void> {
+    if (attempts === 0) return
+    const count = attempts
+    await addAttempts(sql, count)
+    attempts -= count
+  }
 
   async function look(): Promise<void> {
-    const rows = await readBacklog(sql, now())
+    const rows = await readBacklog(readSql, now())
     refused = new Set(rows.filter(isOverLimit).map(row => row.class))
     lookedAt = performance.now()
   }
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await look().catch(error => log.debug({ err: error }, 'could not read the backlog of mails'))
+      const failed = (error: unknown) => log.debug({ err: error }, 'could not read or write the backlog of mails')
+      await storeAttempts().then(look).catch(failed)
       await delay(LOOK_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }
   }
 
   return {
     look,
+    /** Counts the first attempt at a mail, in the process that makes it. */
+    countAttempt(): void {
+      attempts += 1
+    },
     /** Looks every second until `stop` is called. */
     start: () => void run(),
     stop: async () => stopping.abort(),
@@ -85,6 +99,14 @@ async function readBacklog(sql: Query, now: Date): Promise<Row[]> {
     from unnest(${[MAIL_CLASSES.account, MAIL_CLASSES.signUp]}::smallint[]) as refusable (class)
     left join waiting on waiting.class <= refusable.class
     group by refusable.class`
+}
+
+/** Adds a number of first attempts to the current second, and deletes the counts of earlier minutes. */
+async function addAttempts(sql: Query, count: number): Promise<void> {
+  await sql`
+    with old as (delete from outbox_attempt where second < extract(epoch from clock_timestamp())::bigint - 60)
+    insert into outbox_attempt (second, count) values (extract(epoch from clock_timestamp())::bigint, ${count})
+    on conflict on constraint outbox_attempt_pkey do update set count = outbox_attempt.count + excluded.count`
 }
 
 function isOverLimit({ is_busy, networks, attempts }: Row): boolean {

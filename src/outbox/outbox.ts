@@ -126,11 +126,3 @@ export async function markReady(sql: Query, now: Date, limit: number): Promise<n
     returning id`
   return marked.length
 }
-
-/** Adds a number of first attempts to the current second, and deletes the counts of earlier minutes. */
-export async function countAttempts(sql: Query, count: number): Promise<void> {
-  await sql`
-    with old as (delete from outbox_attempt where second < extract(epoch from clock_timestamp())::bigint - 60)
-    insert into outbox_attempt (second, count) values (extract(epoch from clock_timestamp())::bigint, ${count})
-    on conflict on constraint outbox_attempt_pkey do update set count = outbox_attempt.count + excluded.count`
-}

@@ -8,7 +8,7 @@ import { deriveKeys, type Keys } from '../../src/keys.ts'
 import type { Language } from '../../src/language.ts'
 import { MAIL_CLASSES } from '../../src/limits/mail-backlog.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
-import { type Channel, Worker } from '../../src/outbox/worker.ts'
+import { type Channel, type ObservedAttempt, Worker } from '../../src/outbox/worker.ts'
 import { JWT_SECRET } from './app.ts'
 import { testDatabase } from './database.ts'
 import { insertUser } from './factories.ts'
@@ -34,7 +34,7 @@ export async function outbox(t: TestContext, mode?: Mode) {
   const smtp = await smtpServer(mode)
   const { sql } = database
   const logged: Record<string, unknown>[] = []
-  const attempts: { channel: string; outcome: string; seconds: number }[] = []
+  const attempts: ObservedAttempt[] = []
   const log = pino({ level: 'debug', base: undefined }, { write: (line: string) => logged.push(JSON.parse(line)) })
   const workers: { stop(): Promise<void> }[] = []
   t.after(async () => {
@@ -45,7 +45,7 @@ export async function outbox(t: TestContext, mode?: Mode) {
   })
   /** Starts a worker on the channel of mails. */
   function start(deliver: Channel['deliver'], { now = NOW, url = database.url, places = 4 }: WorkerOptions = {}) {
-    const observe = (channel: string, outcome: string, seconds: number) => attempts.push({ channel, outcome, seconds })
+    const observe = (attempt: ObservedAttempt) => attempts.push(attempt)
     const worker = new Worker(url, mailChannel(deliver, places), {
       log,
       now: typeof now === 'function' ? now : () => now,
