@@ -1,6 +1,8 @@
 import cors from '@fastify/cors'
 import { accountRoutes } from './accounts/routes.ts'
+import { createBuckets } from './auth/budgets.ts'
 import { createGuards } from './auth/guard.ts'
+import { readInstallation } from './auth/installation-budget.ts'
 import { createTokens } from './auth/jwt.ts'
 import { authRoutes } from './auth/routes.ts'
 import { createSessionCache } from './auth/session-cache.ts'
@@ -69,8 +71,22 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
     throw paths.toError(request.url)
   })
 
-  healthRoutes(app, ctx, undeclaredProxy)
-  if (ctx.exposeMetrics) metricsRoutes(app, ctx, ctx.exposeMetrics, () => countOverdue(ctx.sql, ctx.now()))
+  const buckets = createBuckets(ctx.config.guessBudgets)
+  const readBudget = () => readInstallation(ctx.readSql, buckets, ctx.now())
+  healthRoutes(app, ctx, async () => {
+    const hasSpent = (await readBudget()).parts > 1
+    return [
+      ...(undeclaredProxy.total > 0 ? [UNDECLARED_PROXY] : []),
+      ...(ctx.mailFails() ? [FAILING_MAIL] : []),
+      ...(hasSpent ? [SPENT_BUDGET] : []),
+    ]
+  })
+  if (ctx.exposeMetrics) {
+    metricsRoutes(app, ctx, ctx.exposeMetrics, {
+      countOverdue: () => countOverdue(ctx.sql, ctx.now()),
+      readBudget,
+    })
+  }
   if (ctx.config.serves) {
     // If the database cannot be reached yet, the first request that needs the key loads it.
     app.addHook('onReady', () => ctx.networks.prepare().catch(error => ctx.log.warn({ err: error }, 'no network key')))
@@ -105,3 +121,9 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
   app.addHook('preClose', async () => streams.close())
   return streams
 }
+
+// Everyone can read the warnings of `/readyz`, so they contain no numbers and no reasons.
+const UNDECLARED_PROXY = 'requests had a forwarded header but came from a peer that is not in TRUST_PROXY'
+const FAILING_MAIL = 'the mail server takes no mail of this process'
+const SPENT_BUDGET =
+  'strangers spent the budget of wrong guesses of the installation, so their codes have several parts'

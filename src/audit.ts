@@ -12,6 +12,7 @@ export const AUDIT_EVENTS = {
   logout: 'info',
   deletion: 'info',
   deletion_failed: 'info',
+  guess_budget_spent: 'warn',
   key_refused: 'warn',
 } as const
 

@@ -40,6 +40,12 @@ export function readConfig(env: Record<string, string | undefined>): Config {
 
 function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) => T) {
   const role = read('ROLE', SETTINGS.ROLE)
+  const mailServer = MAIL_SETTINGS.flatMap(setting => {
+    const value = read(setting, SETTINGS[setting])
+    return value === undefined ? [] : [{ setting, value }]
+  })[0]
+  const guessBudgets = read('GUESS_BUDGETS', SETTINGS.GUESS_BUDGETS)
+  const signUpLimits = read('SIGN_UP_LIMITS', SETTINGS.SIGN_UP_LIMITS)
   return {
     host: read('HOST', SETTINGS.HOST),
     port: read('PORT', SETTINGS.PORT),
@@ -50,10 +56,7 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
      * The name and the value of the mail setting that is set. If no mail setting is set, `mailServer` is undefined, and
      * the development mailbox is used.
      */
-    mailServer: MAIL_SETTINGS.flatMap(setting => {
-      const value = read(setting, SETTINGS[setting])
-      return value === undefined ? [] : [{ setting, value }]
-    })[0],
+    mailServer,
     mailFrom: read('MAIL_FROM', SETTINGS.MAIL_FROM),
     smtpHeloName: read('SMTP_HELO_NAME', SETTINGS.SMTP_HELO_NAME),
     mailConcurrency: read('MAIL_CONCURRENCY', SETTINGS.MAIL_CONCURRENCY),
@@ -69,11 +72,15 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
       requestOtp: read('THROTTLE_REQUEST_OTP', SETTINGS.THROTTLE_REQUEST_OTP),
       verifyOtp: read('THROTTLE_VERIFY_OTP', SETTINGS.THROTTLE_VERIFY_OTP),
     },
+    /** Undefined if budgets are off. Without a mail server, the process uses the development mailbox. */
+    guessBudgets: mailServer ? guessBudgets : undefined,
+    signUpLimits: mailServer ? signUpLimits : undefined,
     reminderOffsets: read('REMINDER_OFFSETS', SETTINGS.REMINDER_OFFSETS),
     timeZone: read('TIMEZONE', SETTINGS.TIMEZONE),
     retentionReadDays: read('RETENTION_READ_DAYS', SETTINGS.RETENTION_READ_DAYS),
     retentionDays: read('RETENTION_DAYS', SETTINGS.RETENTION_DAYS),
     termsVersion: read('TERMS_VERSION', SETTINGS.TERMS_VERSION),
+    termsUrl: read('TERMS_URL', SETTINGS.TERMS_URL),
     web: read('WEB', SETTINGS.WEB) === 'on',
     serves: role !== 'worker',
     works: role !== 'web',

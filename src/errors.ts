@@ -11,6 +11,7 @@ export const CODES = [
   'payload_too_large',
   'unsupported_media_type',
   'event_mismatch',
+  'otp_continue',
   'throttled',
   'wait',
   'unavailable',

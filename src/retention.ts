@@ -23,7 +23,10 @@ const BATCH_SIZE = 1_000
 const EVENT_RETENTION_DAYS = 90
 
 /** The number of deleted rows per table. */
-export type Pruned = Record<'notification' | 'sign_in_address' | 'session' | 'throttle' | 'event', number>
+export type Pruned = Record<
+  'notification' | 'sign_in_code' | 'sign_in_address' | 'sign_in_network' | 'session' | 'throttle' | 'event',
+  number
+>
 
 /**
  * Deletes rows that are past their retention. Each statement deletes a limited number of rows and commits. Several
@@ -42,11 +45,18 @@ export async function prune(
   }
   return {
     notification: await notifications.prune(sql, limits, BATCH_SIZE),
-    sign_in_address: await deleteAll(() => codes.prune(sql, now, BATCH_SIZE)),
+    sign_in_code: await pruneCodes(sql, now),
+    sign_in_address: await deleteAll(() => codes.pruneAddresses(sql, now, BATCH_SIZE)),
+    sign_in_network: await deleteAll(() => codes.pruneNetworks(sql, now, BATCH_SIZE)),
     session: await deleteAll(() => sessions.prune(sql, now, BATCH_SIZE)),
     throttle: await deleteAll(() => pruneThrottle(sql, now, BATCH_SIZE)),
     event: await deleteAll(() => eventLog.prune(sql, daysAgo(EVENT_RETENTION_DAYS), BATCH_SIZE)),
   }
+}
+
+async function pruneCodes(sql: Sql, now: Date): Promise<number> {
+  await deleteAll(() => codes.pruneSignUps(sql, now, BATCH_SIZE))
+  return deleteAll(() => codes.pruneCodes(sql, now, BATCH_SIZE))
 }
 
 /**

@@ -82,7 +82,7 @@ function mailChannel(ctx: Context) {
     name: 'mail',
     classes: Object.values(MAIL_CLASSES),
     places: ctx.config.mailConcurrency,
-    deliver: sendCode(ctx),
+    deliver: sendCode({ ...ctx, texts: ctx.config }),
   }
 }
 

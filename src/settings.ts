@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { guessBudgets, signUpLimits } from './code-settings.ts'
 import { parsePostgresUrl } from './db/postgres-url.ts'
 import { isWiderThanOneOrganization } from './ip-address.ts'
 import { findWeakness } from './weak-secrets.ts'
@@ -73,6 +74,17 @@ export const SETTINGS = {
     'the permitted requests to `verify-otp` per client and minute',
     integer(1, 1_000_000),
   ),
+  GUESS_BUDGETS: setting(
+    'address=10,network=50,installation=100',
+    'the wrong guesses before codes get more parts; any subset, or `off`; always off with the development mailbox',
+    guessBudgets,
+  ),
+  SIGN_UP_LIMITS: setting(
+    '60,600',
+    'the unfinished sign-ups in an hour, from one network and in the installation, or `off`; always off with the ' +
+      'development mailbox',
+    signUpLimits,
+  ),
   REMINDER_OFFSETS: setting('1d,2h', 'the times before a game at which its players get reminders', list(duration)),
   TIMEZONE: setting('Europe/Paris', 'the time zone for the times in notifications', timeZone),
   RETENTION_READ_DAYS: setting(
@@ -86,6 +98,7 @@ export const SETTINGS = {
     integer(0, 36_500),
   ),
   TERMS_VERSION: setting('1', 'the version of the terms that users accept', text),
+  TERMS_URL: setting('', 'the address of the terms, for the mail of a sign-up', optional(webUrl)),
   WEB: setting('on', '`off` removes the page at `/`', oneOf('on', 'off')),
   ROLE: setting(
     'all',
@@ -131,6 +144,11 @@ function list<T>(parse: (value: string) => T): (value: string) => T[] {
       .map(item => item.trim())
       .filter(item => item !== '')
       .map(parse)
+}
+
+function webUrl(value: string): string {
+  if (!/^https?:\/\/\S+$/.test(value) || !URL.canParse(value)) throw new Error('must be an http:// or https:// URL')
+  return value
 }
 
 function integer(minimum: number, maximum: number): (value: string) => number {

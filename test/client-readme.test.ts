@@ -96,7 +96,7 @@ describe('client/README.md', { timeout: 60_000 }, () => {
     const signIn = `import { Courtside } from 'courtside-client'
       const courtside = new Courtside({ url, language: 'en' })\n`
     const { next } = run(t, signIn + findCode('Errors'), { url, email: newEmail(), code: '1234' })
-    assert.deepEqual(await next(), ['error', 'This code is wrong or has expired.'])
+    assert.deepEqual(await next(), ['error', 'This code is wrong or has expired. Request a new code.'])
     assert.deepEqual(await next(), ['exit', 0])
   })
 

@@ -150,7 +150,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
   })
 
   describe('the end of a session', () => {
-    test('after a refused refresh, each tab is signed out once, and the next code is in the lane of the old session', async () => {
+    test('after a refused refresh, each tab is signed out once, and the next code is one of a known client', async () => {
       const tab = createTabs()
       const { token, email } = await signIn(tab())
       const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]
@@ -168,7 +168,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
       assert.equal(one.refreshes(), 1)
       assert.equal(await other.client.signedIn(), false)
 
-      // The client sends the expired token, so the service creates the code in the lane of the ended session.
+      // The client sends the expired token, so the service creates the code for the client of the ended session.
       await other.client.requestOtp({ email })
       assert.equal(other.sent.at(-1)!.token, token)
       const code = await queuedCode(h, email, readPayload(token).sid)

@@ -7,7 +7,7 @@ import { MailFailure } from '../src/mail/mailer.ts'
 import { Worker } from '../src/outbox/worker.ts'
 import { harness, INTAKE_KEY, JWT_SECRET } from './support/app.ts'
 import { BATCH, cloudEvent, EVENTS } from './support/games.ts'
-import { mailChannel } from './support/outbox.ts'
+import { mailChannel, TEXTS } from './support/outbox.ts'
 import { queuedCode } from './support/scenario.ts'
 import { waitUntil } from './support/wait-until.ts'
 
@@ -171,7 +171,7 @@ suite('the log at LOG_LEVEL=trace', () => {
     const log = pino(logOptions('trace'), { write: (line: string) => h.logged.push(JSON.parse(line)) })
     const { sql, keys, now } = h.ctx
     await h.database.sql`delete from outbox`
-    const channel = mailChannel(sendCode({ sql, mailer, keys, now, log }))
+    const channel = mailChannel(sendCode({ sql, mailer, keys, now, log, texts: TEXTS }))
     const worker = new Worker(h.database.url, channel, { log, now, observe: () => {} })
     for (const email of [EMAIL, 'zqother@zqdomain.example', 'zqthird@zqdomain.example'])
       await requestCode({ ...PROFILE, email })

@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { sendCode } from '../src/auth/send-code.ts'
 import { deriveKeys } from '../src/keys.ts'
 import type { Mail } from '../src/mail/mailer.ts'
-import { KEYS, NOW, outbox } from './support/outbox.ts'
+import { KEYS, NOW, outbox, TEXTS } from './support/outbox.ts'
 import type { Received } from './support/smtp.ts'
 import { waitUntil } from './support/wait-until.ts'
 
@@ -32,7 +32,7 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.equal(mail!.parsed.from!.text, '"Courtside" <no-reply@example.com>')
     assert.equal(mail!.parsed.subject, `Votre code Courtside\u00a0: ${code}`)
     assert.equal(mail!.parsed.headers.get('auto-submitted'), 'auto-generated')
-    assert.match(mail!.parsed.text!, /15\u00a0minutes à compter de votre demande/)
+    assert.match(mail!.parsed.text!, /Demandé à 11\u00a0h\u00a000, il est valable jusqu’à 11\u00a0h\u00a015/)
     assert.match(mail!.parsed.text!, /Ignorez cet e-mail/)
     assert.match(mail!.parsed.html as string, new RegExp(`<html lang="fr">[^]*>${code}</p>[^]*Ignorez cet e-mail`))
     assert.doesNotMatch(mail!.parsed.html as string, /<(img|script|link)|https?:/)
@@ -47,7 +47,7 @@ suite('a code is mailed', { concurrency: true }, () => {
     const [mail] = box.smtp.mails
     assert.equal(mail!.parsed.subject, `Your Courtside code: ${readCode(mail!)}`)
     assert.match(mail!.parsed.text!, /^Hello Sam,\n/)
-    assert.match(mail!.parsed.text!, /15\u00a0minutes from your request/)
+    assert.match(mail!.parsed.text!, /Requested at 11:00, it is valid until 11:15/)
     assert.match(mail!.parsed.text!, /Ignore this email/)
   })
 
@@ -64,14 +64,29 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.doesNotMatch(mail!.parsed.html as string, /script|evil/)
   })
 
-  test('the mail for a sign-up does not contain the name, because the name is not verified', async t => {
+  test('the mail for a sign-up names the profile and the terms, and its greeting has no name', async t => {
     const box = await outbox(t)
     await box.ask('zoe@example.com')
+    box.work({ texts: { timeZone: 'Europe/Paris', termsUrl: 'https://club.example/terms?a=1&b=2' } })
+    await box.smtp.until(() => box.smtp.mails.length === 1)
+    const { text, html } = box.smtp.mails[0]!.parsed
+    assert.match(text!, /^Bonjour,\n/)
+    assert.match(
+      text!,
+      /vous créez un compte au nom de Zoé Martin et vous acceptez les conditions d’utilisation\u00a0: https:\/\/club\.example\/terms\?a=1&b=2\n/,
+    )
+    assert.match(html as string, /<a href="https:\/\/club\.example\/terms\?a=1&#38;b=2">/)
+  })
+
+  test('in the mail for a sign-up, a name with an address becomes its first letter', async t => {
+    const box = await outbox(t)
+    const firstName = 'Votre compte va fermer : https://evil.example'
+    await box.ask('zoe@example.com', { profile: { firstName, lastName: '1', termsVersion: '1' } })
     await box.work()
     await box.smtp.until(() => box.smtp.mails.length === 1)
-    const { text, html, headerLines } = box.smtp.mails[0]!.parsed
-    assert.match(text!, /^Bonjour,\n/)
-    assert.doesNotMatch(`${text} ${html} ${JSON.stringify(headerLines)}`, /Zo[eé][^@]|Martin/)
+    const { text, html } = box.smtp.mails[0]!.parsed
+    assert.match(text!, /vous créez un compte au nom de V et vous acceptez/)
+    assert.doesNotMatch(`${text} ${html}`, /evil|fermer/)
   })
 })
 
@@ -199,7 +214,7 @@ test('a decoy is composed but opens no connection to the mail server', async t =
   }
   const { sql, logged } = box
   assert.equal(logged.length, 0)
-  box.start(sendCode({ sql, mailer, keys: KEYS, now: () => NOW, log: pino({ level: 'silent' }) }))
+  box.start(sendCode({ sql, mailer, keys: KEYS, now: () => NOW, log: pino({ level: 'silent' }), texts: TEXTS }))
   await waitUntil(async () => (await box.rows()).length === 0)
   assert.deepEqual(
     composed.map(({ to, subject }) => [to, subject.replace(/\d{4}/, '0000')]),

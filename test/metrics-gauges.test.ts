@@ -9,7 +9,7 @@ import { METRICS_TOKEN, parseSamples, scrape, scrapeOther } from './support/metr
 const h = harness({ METRICS_TOKEN })
 
 const IDLE = { total: 0, idle: 0, waiting: 0 }
-const NO_DATA = { pools: { requests: IDLE, reads: IDLE, intake: IDLE }, queues: undefined }
+const NO_DATA = { pools: { requests: IDLE, reads: IDLE, intake: IDLE }, queues: undefined, guessBudgetUsed: undefined }
 
 suite('gauges of GET /metrics', () => {
   test('/metrics exposes the number and the age of waiting mails, and the connections of each pool', async () => {

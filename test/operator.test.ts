@@ -68,15 +68,21 @@ describe('users', () => {
 
   const requestCode = (body: object) => h.call('POST', '/api/v1/auth/request-otp', { body })
   const addWrongGuesses = (email: string) => h.database.sql`
-    update sign_in_code set wrong_guesses = 50 where email = ${email}`
+    update sign_in_address set guesses = 99, guesses_since = now(), guesses_full_at = now() + interval '90 days'
+    where email = ${email}`
 
-  test('users unlock resets the number of wrong guesses and the wait for the next code', async () => {
+  test('users unlock resets the budget and the waits for the next code', async () => {
     const { email } = await makeUser(h)
     await requestCode({ email })
     await addWrongGuesses(email)
     assert.equal((await requestCode({ email })).status, 429)
     assert.deepEqual(await runJson('users', 'unlock', email), { unlocked: true })
     assert.equal((await requestCode({ email })).status, 200)
+    const [address] = await h.database.sql`
+      select guesses, guesses_since, guesses_full_at from sign_in_address where email = ${email}`
+    assert.deepEqual(address, { guesses: 0, guesses_since: null, guesses_full_at: null })
+    const codes = await h.database.sql`select mails from sign_in_code where email = ${email}`
+    assert.deepEqual(codes, [{ mails: 1 }])
   })
 
   test('users unlock keeps a pending sign-up, and prune does not delete this sign-up afterwards', async () => {

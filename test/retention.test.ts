@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { prune } from '../src/retention.ts'
 import { harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
-import { newEmail, otherThan, queuedCode, signUp } from './support/scenario.ts'
+import { newEmail, profile, signUp } from './support/scenario.ts'
 
 const h = harness()
 
@@ -37,24 +37,60 @@ describe('notifications', () => {
 })
 
 describe('codes', () => {
-  test('prune deletes the row of an address one day after its last code, or after 30 days if the address has wrong guesses', async () => {
-    const [idle, guessed] = [newEmail(), newEmail()]
+  const listAddresses = async (emails: string[]) =>
+    (
+      await h.database.sql<{ email: string }>`
+        select email from sign_in_address where email = any(${emails}::text[]) order by 1`
+    ).map(({ email }) => email)
+
+  test('prune deletes a code 7 days after its last mail, and then its address, unless its budget is not full', async () => {
+    const [idle, guessed] = [newEmail(), newEmail()].sort() as [string, string]
     for (const email of [idle, guessed]) await h.call('POST', '/api/v1/auth/request-otp', { body: { email } })
-    const wrong = otherThan(await queuedCode(h, guessed))
-    await h.call('POST', '/api/v1/auth/verify-otp', { body: { email: guessed, code: wrong } })
-    const listRemaining = async () =>
-      (await h.database.sql`select email from sign_in_address where email in (${idle}, ${guessed})`).map(
-        row => row.email,
-      )
-    h.clock.advance(DAY_MS)
+    const inDays = (days: number) => new Date(h.clock.now().getTime() + days * DAY_MS)
+    await h.database.sql`update sign_in_address set guesses_full_at = ${inDays(9)} where email = ${guessed}`
+    h.clock.advance(7 * DAY_MS - 1)
+    assert.equal((await pruneNow()).sign_in_code, 0)
+    assert.deepEqual(await listAddresses([idle, guessed]), [idle, guessed])
+    h.clock.advance(1)
+    assert.ok((await pruneNow()).sign_in_code >= 2)
+    assert.deepEqual(await listAddresses([idle, guessed]), [guessed])
+    h.clock.advance(2 * DAY_MS)
     await pruneNow()
-    assert.deepEqual((await listRemaining()).sort(), [idle, guessed].sort())
+    assert.deepEqual(await listAddresses([idle, guessed]), [])
+  })
+
+  test('prune deletes the names of a sign-up when it is not pending any more, and keeps its count of mails', async () => {
+    const email = newEmail()
+    await h.call('POST', '/api/v1/auth/request-otp', { body: profile(email) })
+    const read = () =>
+      h.database.sql`select purpose, first_name, last_name, mails from sign_in_code where email = ${email}`
+    h.clock.advance(3_599_999)
+    await pruneNow()
+    assert.deepEqual(await read(), [{ purpose: 'sign_up', first_name: 'Marie', last_name: 'Durand', mails: 1 }])
     h.clock.advance(1)
     await pruneNow()
-    assert.deepEqual(await listRemaining(), [guessed])
-    h.clock.advance(29 * DAY_MS)
-    await pruneNow()
-    assert.deepEqual(await listRemaining(), [])
+    assert.deepEqual(await read(), [{ purpose: 'decoy', first_name: null, last_name: null, mails: 1 }])
+  })
+
+  test('prune deletes a network when its budget is full and its windows are over', async () => {
+    const now = h.clock.now()
+    const rows: [string, Date | null, Date | null][] = [
+      ['\\x01', new Date(now.getTime() + 1), null],
+      ['\\x02', now, new Date(now.getTime() - DAY_MS + 1)],
+      ['\\x03', now, new Date(now.getTime() - DAY_MS)],
+      ['\\x04', null, null],
+    ]
+    for (const [network, fullAt, since] of rows) {
+      await h.database.sql`
+        insert into sign_in_network (network, guesses_full_at, guesses_since)
+        values (${network}::bytea, ${fullAt}, ${since})`
+    }
+    assert.equal((await pruneNow()).sign_in_network, 2)
+    const left = await h.database.sql<{ network: Buffer }>`select network from sign_in_network order by 1`
+    assert.deepEqual(
+      left.map(({ network }) => network[0]),
+      [1, 2],
+    )
   })
 })
 

@@ -62,6 +62,7 @@ const SMALL_TABLES = [
   'missed_guess',
   'migration',
   'network_key',
+  'sign_in_installation',
   '_private_jobs',
   '_private_job_queues',
   '_private_tasks',

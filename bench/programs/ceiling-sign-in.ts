@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto'
-import * as codes from '../../src/auth/codes.ts'
+import { createBuckets } from '../../src/auth/budgets.ts'
+import { createGuess } from '../../src/auth/guess.ts'
 import { issueCode } from '../../src/auth/issue-code.ts'
-import { openSession } from '../../src/auth/sign-in.ts'
+import { openSession } from '../../src/auth/open-session.ts'
 import type { Sql } from '../../src/db/sql.ts'
 import { deriveKeys } from '../../src/keys.ts'
 
@@ -11,6 +12,14 @@ import { deriveKeys } from '../../src/keys.ts'
  */
 export function createSignInCeiling(sql: Sql) {
   const keys = deriveKeys([process.env.JWT_SECRET!])
+  // Like the service with the development mailbox, the ceiling counts no guesses.
+  const rules = { buckets: createBuckets(undefined), signUpLimits: undefined }
+  const guess = createGuess({ sql, keys, buckets: rules.buckets, now: () => new Date() })
+  const toCaller = (email: string, client: string) => ({
+    email,
+    sessionId: undefined,
+    network: createHmac('sha256', 'network').update(client).digest().subarray(0, 16),
+  })
 
   // This statement is copied from rate-limiter-flexible, the library that the service uses.
   async function count(key: string): Promise<void> {
@@ -27,17 +36,18 @@ export function createSignInCeiling(sql: Sql) {
     async request({ email, first_name, last_name }: Record<string, string>, client: string) {
       await count(`request-otp:${client}`)
       const now = new Date()
-      const profile = { firstName: first_name!, lastName: last_name!, termsVersion: '1', termsAcceptedAt: now }
-      await issueCode(sql, keys, { lane: { email: email! }, profile, language: 'fr' }, now)
+      const profile = { firstName: first_name!, lastName: last_name!, termsVersion: '1' }
+      await issueCode(sql, keys, { requester: toCaller(email!, client), profile, language: 'fr', ...rules }, now)
       return { message: 'Si cette adresse peut se connecter, un code vient de lui être envoyé.' }
     },
 
     async verify({ email, code }: Record<string, string>, client: string) {
       await count(`verify-otp:${client}`)
       const now = new Date()
-      const attempt = await codes.reserve(sql, { email: email! }, now)
-      if (!attempt || !keys.matches(attempt.mac, attempt.id, code!)) return {}
-      const opened = await openSession(sql, attempt, 'fr', now)
+      const caller = toCaller(email!, client)
+      const guessed = await guess(caller, code!)
+      if (guessed.outcome !== 'right') return {}
+      const opened = await openSession(sql, rules.buckets, { caller, success: guessed.success, language: 'fr' }, now)
       return { access_token: sign(String(opened!.userId), opened!.sessionId, now), is_new_user: opened!.isNewUser }
     },
   }

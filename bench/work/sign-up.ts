@@ -137,13 +137,13 @@ function courtsideSignUp(program: Program, url: string): SignUpApi {
       return post('/api/v1/auth/request-otp', body, undefined, randomClientHeader())
     },
     async takeCodes() {
-      // The encrypted codes are in the outbox. This statement deletes its rows, because no worker runs and removes them.
+      // This statement deletes the rows of the outbox, because no worker runs and removes them.
       const rows = await administer(
         url,
-        `with taken as (delete from outbox returning code_id, payload->>'sealed' as sealed)
-        select email, code_id, sealed from taken join sign_in_code on sign_in_code.id = code_id`,
+        `with taken as (delete from outbox returning code_id)
+        select email, id, sealed from taken join sign_in_code on sign_in_code.id = code_id`,
       )
-      return new Map(rows.map(({ email, code_id, sealed }) => [email, keys.open(code_id, sealed)!]))
+      return new Map(rows.map(({ email, id, sealed }) => [email, keys.open(id, sealed)!]))
     },
     verifyCode: (email, code) => post('/api/v1/auth/verify-otp', { email, code }, undefined, randomClientHeader()),
     check: body => {

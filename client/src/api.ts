@@ -261,7 +261,7 @@ export interface components {
              * @description An error code for programs. The list is complete.
              * @enum {string}
              */
-            code: "validation_failed" | "otp_invalid" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "event_mismatch" | "throttled" | "wait" | "unavailable" | "server_error";
+            code: "validation_failed" | "otp_invalid" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "event_mismatch" | "otp_continue" | "throttled" | "wait" | "unavailable" | "server_error";
             /** @description The error messages for each field, only in a 422. `body` stands for a request body that could not be read. */
             errors?: {
                 [key: string]: string[];
@@ -332,6 +332,17 @@ export interface components {
              * @example 3600
              */
             expires_in: number;
+        };
+        /**
+         * LogoutRequest
+         * @description The service treats any other body as an empty object.
+         */
+        LogoutRequest: {
+            /**
+             * @description Whether the client stops being a known client, for example on a shared computer.
+             * @example true
+             */
+            forget?: boolean;
         };
         /** GameLevel */
         GameLevel: {
@@ -508,7 +519,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description Unprocessable Entity: `validation_failed`, `otp_invalid`, `event_mismatch` */
+        /** @description Unprocessable Entity: `validation_failed`, `otp_invalid`, `event_mismatch`, `otp_continue` */
         UnprocessableEntity: {
             headers: {
                 [name: string]: unknown;
@@ -630,6 +641,7 @@ export type Message = components['schemas']['Message'];
 export type OtpVerification = components['schemas']['OtpVerification'];
 export type TokenResult = components['schemas']['TokenResult'];
 export type RefreshResult = components['schemas']['RefreshResult'];
+export type LogoutRequest = components['schemas']['LogoutRequest'];
 export type GameLevel = components['schemas']['GameLevel'];
 export type User = components['schemas']['User'];
 export type LevelAssessment = components['schemas']['LevelAssessment'];
@@ -769,7 +781,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Unprocessable Entity: `validation_failed`, `otp_invalid`, `event_mismatch` */
+            /** @description Unprocessable Entity: `validation_failed`, `otp_invalid`, `event_mismatch`, `otp_continue` */
             422: {
                 headers: {
                     /**
@@ -953,7 +965,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Unprocessable Entity: `validation_failed`, `otp_invalid`, `event_mismatch` */
+            /** @description Unprocessable Entity: `validation_failed`, `otp_invalid`, `event_mismatch`, `otp_continue` */
             422: {
                 headers: {
                     /**
@@ -1063,7 +1075,17 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: never;
+        /** @description The service treats any other body as an empty object. */
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "forget": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["LogoutRequest"];
+            };
+        };
         responses: {
             /** @description OK */
             200: {
@@ -1080,6 +1102,9 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["UnprocessableEntity"];
             500: components["responses"]["InternalServerError"];
             503: components["responses"]["ServiceUnavailable"];
         };

@@ -51,7 +51,7 @@ export class Courtside {
   async requestOtp(credentials: CredentialsRequest): Promise<Message & { retryAfter: number | undefined }> {
     const endpoint = 'POST /api/v1/auth/request-otp'
     this.#lastRequest = credentials
-    const { body, retryAfter } = await this.#session.callPublic(endpoint, { body: credentials }, { lane: true })
+    const { body, retryAfter } = await this.#session.callPublic(endpoint, { body: credentials }, { isKnown: true })
     return { ...body, retryAfter }
   }
 
@@ -72,7 +72,7 @@ export class Courtside {
   async verifyOtp({ email, code }: OtpVerification): Promise<Entered<TokenResult> | NextPart> {
     const endpoint = 'POST /api/v1/auth/verify-otp'
     const result = await enterCode(code, async part => {
-      return (await this.#session.callPublic(endpoint, { body: { email, code: part } }, { lane: true })).body
+      return (await this.#session.callPublic(endpoint, { body: { email, code: part } }, { isKnown: true })).body
     })
     if (result.next_part) return result
     this.#lastRequest = undefined
@@ -117,8 +117,7 @@ export class Courtside {
    */
   async logout({ forget = false }: { forget?: boolean } = {}): Promise<void> {
     try {
-      const input = forget ? { body: { forget } } : {}
-      if (await this.signedIn()) await this.#session.call('POST /api/v1/auth/logout', input)
+      if (await this.signedIn()) await this.#session.call('POST /api/v1/auth/logout', { body: { forget } })
     } catch (error) {
       if (!(error instanceof CourtsideError && error.status === 401)) throw error
     } finally {

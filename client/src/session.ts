@@ -76,16 +76,16 @@ export class Session {
 
   /**
    * Calls an endpoint that requires no token.
-   * @param lane whether to send a token that selects the client's own lane (see `TokenKey`): the current token, or
+   * @param isKnown whether to send a token that shows that the client is known (see `TokenKey`): the current token, or
    * `last_token` if there is no current token
    * @throws CourtsideError
    */
   async callPublic<E extends Endpoint>(
     endpoint: E,
     input: Input<E>,
-    { lane = false } = {},
+    { isKnown = false } = {},
   ): Promise<JsonAnswer<Answer<E>>> {
-    const token = lane ? ((await this.token()) ?? (await this.#storage.get('last_token'))) : null
+    const token = isKnown ? ((await this.token()) ?? (await this.#storage.get('last_token'))) : null
     return sendForJson(this.#transport, { ...createRequest(endpoint, input), token })
   }
 

@@ -3,8 +3,8 @@ type MaybePromise<T> = T | Promise<T>
 /**
  * The name of a stored token. `token` is the token of the current session. `last_token` is the last token of the
  * previous session. The client keeps `last_token` after a sign-out and sends it at the next sign-in. The service then
- * counts the guesses of this client in a separate lane. So a stranger who guesses codes for the address cannot lock
- * the user out.
+ * treats this client as a known client. So a stranger who requests or guesses codes for the address cannot delay the
+ * user.
  */
 export type TokenKey = 'token' | 'last_token'
 

@@ -16,7 +16,7 @@ const LEVELS = [
   ['context'],
   [
     ...['http', 'db', 'embedded', 'mail', 'limits', 'outbox', 'metrics'],
-    ...['audit', 'config', 'errors', 'ip-address', 'keys', 'language'],
+    ...['audit', 'code-settings', 'config', 'errors', 'ip-address', 'keys', 'language'],
     ...['data-folder', 'log', 'log-writer', 'loopback', 'secrets', 'settings'],
     ...['weak-secrets'],
   ],

@@ -3,8 +3,8 @@ import { fragment } from '../db/statement.ts'
 import type { Language } from '../language.ts'
 import type { UserRow } from './schema.ts'
 
-/** The names that a person enters at sign-up, and the version and time of the accepted terms. */
-export type Profile = { firstName: string; lastName: string; termsVersion: string; termsAcceptedAt: Date }
+/** The names that a person enters at sign-up, and the version of the terms that the person accepts with the code. */
+export type Profile = { firstName: string; lastName: string; termsVersion: string }
 
 /**
  * The columns of a user and of the user's level that the API shows. A statement with this fragment must join the tables

@@ -2,25 +2,46 @@ import { nameInMail } from '../accounts/names.ts'
 import { html } from '../http/format/html.ts'
 import type { Language } from '../language.ts'
 
+/** The time zone of the times in the mail, and the address of the terms, if there is one. */
+export type MailTexts = { timeZone: string; termsUrl: string | undefined }
+
+/** The purpose and the times of a code, and the name of its account or of its sign-up. */
+export type MailedCode = {
+  purpose: 'sign_up' | 'sign_in' | 'decoy'
+  sent_at: Date
+  expires_at: Date
+  first_name: string | null
+  last_name: string | null
+}
+
 const TEXTS = {
   fr: {
     // French typography requires a no-break space before a colon and a question mark.
     subject: (code: string) => `Votre code Courtside\u00a0: ${code}`,
+    inOrder: (first: string, next: string) => `${first}, puis ${next}`,
     greeting: (name: string | undefined) => (name ? `Bonjour ${name},` : 'Bonjour,'),
     intro: 'Voici votre code\u00a0:',
-    // The 15 minutes start at the request, and the mail can arrive much later. So the text says when the 15 minutes
-    // start.
-    validity: 'Il est valable 15\u00a0minutes à compter de votre demande et ne sert qu’une fois.',
+    introOfParts: 'Votre code a plusieurs parties. Saisissez-les dans cet ordre\u00a0:',
+    validity: (from: string, until: string) =>
+      `Demandé à ${from}, il est valable jusqu’à ${until} et ne sert qu’une fois.`,
     secrecy: 'Ne le communiquez à personne.',
+    account: (name: string | undefined) =>
+      `En saisissant ce code, vous créez un compte${name ? ` au nom de ${name}` : ''} et vous acceptez les conditions d’utilisation`,
     ignore: 'Vous n’avez rien demandé\u00a0? Ignorez cet e-mail\u00a0: sans ce code, il ne se passera rien.',
+    colon: '\u00a0:',
   },
   en: {
     subject: (code: string) => `Your Courtside code: ${code}`,
+    inOrder: (first: string, next: string) => `${first}, then ${next}`,
     greeting: (name: string | undefined) => (name ? `Hello ${name},` : 'Hello,'),
     intro: 'Here is your code:',
-    validity: 'It is valid for 15\u00a0minutes from your request and works once.',
+    introOfParts: 'Your code has several parts. Enter them in this order:',
+    validity: (from: string, until: string) => `Requested at ${from}, it is valid until ${until} and works once.`,
     secrecy: 'Do not share it with anyone.',
+    account: (name: string | undefined) =>
+      `By entering this code, you create an account${name ? ` in the name of ${name}` : ''} and accept the terms`,
     ignore: 'You did not ask for a code? Ignore this email: without the code, nothing will happen.',
+    colon: ':',
   },
 } as const
 
@@ -28,21 +49,33 @@ const TEXTS = {
  * Returns the subject, the text and the HTML of the mail with a code. The subject contains the code, so users can read
  * the code on a lock screen. Mail programs group mails with equal subjects, and in such a group users easily type the
  * code from an older mail. The code makes the subjects different, so mail programs do not group the mails.
+ *
+ * The mail names the minute of its request and the end of the code. A user with several mails sees which one is the
+ * newest. The mail for a sign-up names the profile and the terms, because the person accepts both with the code.
+ * @param code the parts of the code, separated by spaces
  */
-export function codeEmail(code: string, language: Language, firstName: string | null) {
+export function codeEmail(row: MailedCode, code: string, language: Language, { timeZone, termsUrl }: MailTexts) {
   const texts = TEXTS[language]
-  const greeting = texts.greeting(firstName === null ? undefined : nameInMail(firstName))
-  const subject = texts.subject(code)
-  const text = `${greeting}
-
-${texts.intro}
-
-${code}
-
-${texts.validity} ${texts.secrecy}
-
-${texts.ignore}
-`
+  const parts = code.split(' ')
+  const shown = parts.slice(1).reduce<string>(texts.inOrder, parts[0]!)
+  const firstName = nameInMail(row.first_name ?? '')
+  const isSignUp = row.purpose === 'sign_up'
+  const greeting = texts.greeting(isSignUp ? undefined : firstName)
+  const intro = parts.length > 1 ? texts.introOfParts : texts.intro
+  const time = (instant: Date) => formatTime(instant, timeZone, language)
+  const validity = texts.validity(time(row.sent_at), time(row.expires_at))
+  const fullName = [firstName, nameInMail(row.last_name ?? '')].filter(name => name !== undefined).join(' ')
+  const account = isSignUp ? texts.account(fullName || undefined) : undefined
+  const subject = texts.subject(shown)
+  const terms = termsUrl === undefined ? '.' : `${texts.colon} ${termsUrl}`
+  const text = [
+    greeting,
+    intro,
+    shown,
+    `${validity} ${texts.secrecy}`,
+    ...(account ? [`${account}${terms}`] : []),
+    texts.ignore,
+  ]
   // The mail sets no colours, so it is readable on light and dark backgrounds. The mail loads no images.
   const htmlPart = html`<!doctype html>
 <html lang="${language}">
@@ -54,12 +87,26 @@ ${texts.ignore}
 </head>
 <body style="margin:0;padding:24px;font:16px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif">
 <p>${greeting}</p>
-<p>${texts.intro}</p>
-<p style="font:bold 32px/1.2 ui-monospace,Menlo,Consolas,monospace;letter-spacing:0.2em">${code}</p>
-<p>${texts.validity} <strong>${texts.secrecy}</strong></p>
-<p>${texts.ignore}</p>
+<p>${intro}</p>
+<p style="font:bold 32px/1.2 ui-monospace,Menlo,Consolas,monospace;letter-spacing:0.2em">${shown}</p>
+<p>${validity} <strong>${texts.secrecy}</strong></p>
+${
+  account
+    ? html`<p>${account}${termsUrl === undefined ? '.' : html`${texts.colon} <a href="${termsUrl}">${termsUrl}</a>`}</p>
+`
+    : ''
+}<p>${texts.ignore}</p>
 </body>
 </html>
 `
-  return { subject, text, html: htmlPart.text }
+  return { subject, text: `${text.join('\n\n')}\n`, html: htmlPart.text }
+}
+
+/** Returns the hour and the minute, such as `8 h 05` or `08:05`. */
+function formatTime(instant: Date, timeZone: string, language: Language): string {
+  const options = { timeZone, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const
+  const time = new Intl.DateTimeFormat('en-GB', options).format(instant)
+  if (language === 'en') return time
+  const [hour, minute] = time.split(':')
+  return `${Number(hour)}\u00a0h\u00a0${minute}`
 }

@@ -1,5 +1,8 @@
-/** A code is valid for 15 minutes after the request for the code. */
+/** A code is valid for 15 minutes after the last request for it. */
 export const CODE_LIFETIME_MS = 15 * 60_000
+
+/** A request for a code repeats the code if the code was first made less than this time ago. */
+export const MAX_REPEAT_AGE_MS = 10 * 60_000
 
 /**
  * Each code allows at most this number of attempts. The table `sign_in_code` has a check constraint with the same
@@ -7,28 +10,42 @@ export const CODE_LIFETIME_MS = 15 * 60_000
  */
 export const MAX_ATTEMPTS = 5
 
-/** The cooldown: the minimum time between two codes to one address. All lanes of an address share the cooldown. */
+/** Of the attempts at a code, this number is open to callers who did not request the code. */
+export const MAX_OTHER_ATTEMPTS = 2
+
+/**
+ * The minimum time between two mails to strangers about one address, and the minimum time between two mails to one
+ * known client.
+ */
 export const SEND_COOLDOWN_SECONDS = 60
 
-// The wait before the next code is 60 s. The first 10 wrong guesses do not lengthen the wait. From then on, every 5
-// further wrong guesses double the wait: 2 min, 4 min, and so on, up to 4 h
-// (decisions.md, "waits after wrong guesses").
-export const GUESSES_BEFORE_BACKOFF = 10
-export const GUESSES_PER_DOUBLING = 5
+/**
+ * From this number of mails on, a network waits longer for its next mail about the address: 2 min, 4 min, and so on, up
+ * to 4 h (decisions.md, "how long a network that asks often must wait").
+ */
+export const MAILS_BEFORE_BACKOFF = 3
 export const MAX_WAIT_SECONDS = 4 * 3600
 
 /**
- * The number of doublings after which the wait reaches its maximum. `storeCode` multiplies the cooldown by a power of
- * 2, and limits the exponent to `MAX_DOUBLINGS`. Without this limit, the power would overflow after some thousand wrong
- * guesses.
+ * The number of doublings after which the wait reaches its maximum. Without this limit, the power of 2 would overflow
+ * after some thousand mails.
  */
 export const MAX_DOUBLINGS = Math.ceil(Math.log2(MAX_WAIT_SECONDS / SEND_COOLDOWN_SECONDS))
 
-/**
- * The maximum age of the last code of a pending sign-up. Up to this age, a request without a profile resumes the
- * sign-up (decisions.md, "how long a sign-up stays pending").
- */
-export const PENDING_SIGN_UP_MS = 24 * 3_600_000
+/** The count of mails to a network starts anew when the last mail is older than this time. */
+export const MAILS_KEPT_MS = 7 * 86_400_000
 
-/** If no sign-in succeeds, the service keeps the count of wrong guesses for this time after the last code. */
-export const WRONG_GUESSES_KEPT_MS = 30 * 86_400_000
+/** The number of mails that a session gets in its life as a known client. */
+export const MAX_KNOWN_CLIENT_MAILS = 5
+
+/** The number of an account's newest sessions that can be known clients. */
+export const MAX_KNOWN_CLIENTS = 5
+
+/** The maximum age of a session that is a known client. */
+export const KNOWN_CLIENT_MS = 90 * 86_400_000
+
+/**
+ * The maximum age of the last code of a pending sign-up. Up to this age, a request without a profile from the same
+ * network resumes the sign-up (decisions.md, "how long a sign-up stays pending").
+ */
+export const PENDING_SIGN_UP_MS = 3_600_000

@@ -8,14 +8,12 @@ type Credentials = { email: string; first_name?: string; last_name?: string; acc
 /**
  * Reads the body of a request for a code. If the body contains `first_name`, `last_name` or `accept_cgu`, the request
  * is a sign-up, and all three fields are required.
- * @param now the current time. The profile stores this time as the time at which the person accepted the terms
  * @returns the canonical e-mail address, and the profile of a sign-up. For a sign-in, `profile` is undefined
  * @throws AppError 422 that names each invalid field
  */
 export function readCredentials(
   { email: input, first_name: firstName, last_name: lastName, accept_cgu: accepted }: Credentials,
   termsVersion: string,
-  now: Date,
 ): { email: string; profile: Profile | undefined } {
   const faults: Fields = {}
   const email = canonicalEmail(input)
@@ -31,7 +29,7 @@ export function readCredentials(
     }
   }
   if (Object.keys(faults).length > 0) throw invalid(faults)
-  const profile = { firstName: firstName!, lastName: lastName!, termsVersion, termsAcceptedAt: now }
+  const profile = { firstName: firstName!, lastName: lastName!, termsVersion }
   return { email: email!, profile: isSignUp ? profile : undefined }
 }
 

@@ -1,18 +1,22 @@
+import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.ts'
 import type { Context } from '../context.ts'
-import { invalid } from '../errors.ts'
+import { type AppError, invalid } from '../errors.ts'
+import { clientKey } from '../http/client-address.ts'
 import { Message } from '../http/message.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
-import { preferredLanguage, requestedLanguage } from '../language.ts'
+import { preferredLanguage, requestedLanguage, type Text } from '../language.ts'
+import { createBuckets } from './budgets.ts'
 import { createCodeThrottle } from './code-throttle.ts'
 import { readCredentials, readEmail } from './credentials.ts'
 import { bearer } from './guard.ts'
 import type { Tokens } from './jwt.ts'
+import type { Rules } from './new-code.ts'
 import { Code, CodeSent, CredentialsRequest, OtpVerification, TokenResult } from './schema.ts'
 import type { SessionCache } from './session-cache.ts'
 import { sessionRoutes } from './session-routes.ts'
-import { createSignIn, type SignIn } from './sign-in.ts'
+import { createSignIn, type OwnerCheck, type SignIn, type Verified } from './sign-in.ts'
 
 type Dependencies = Pick<
   Context,
@@ -34,14 +38,24 @@ export function authRoutes(
   ctx: Context,
   { tokens, cache, erase }: Pick<Dependencies, 'tokens' | 'cache' | 'erase'>,
 ): void {
-  const dependencies = { ...ctx, tokens, cache, erase, signIn: createSignIn({ ...ctx, tokens }) }
+  const dependencies = {
+    ...ctx,
+    tokens,
+    cache,
+    erase,
+    signIn: createSignIn({ ...ctx, tokens, rules: createRules(ctx.config) }),
+  }
   codeRoutes(app, dependencies)
   sessionRoutes(app, dependencies)
   deletionRoute(app, dependencies)
 }
 
+function createRules({ guessBudgets, signUpLimits }: Context['config']): Rules {
+  return { buckets: createBuckets(guessBudgets), signUpLimits }
+}
+
 function codeRoutes(app: App, dependencies: Dependencies): void {
-  const { now, config, metrics, signIn, wakeWorkers } = dependencies
+  const { config, metrics, signIn, wakeWorkers, isSharedNetwork } = dependencies
   const requestThrottle = createCodeThrottle(dependencies, 'request-otp', config.throttle.requestOtp)
   const verifyThrottle = createCodeThrottle(dependencies, 'verify-otp', config.throttle.verifyOtp)
   app.route({
@@ -54,16 +68,22 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
       tags: ['Auth'],
       operationId: 'requestOtp',
       summary: 'Request a one-time code to sign up or sign in',
-      // The token is optional. Even an expired token selects the lane of its session.
+      // The token is optional. A known client sends its token, even if the token has expired.
       security: [{}, { bearer: [] }],
       body: CredentialsRequest,
       response: { 200: CodeSent },
     },
     handler: async (request, reply) => {
       const language = preferredLanguage(request.headers['accept-language'])
-      const { email, profile } = readCredentials(request.body, config.termsVersion, now())
+      const { email, profile } = readCredentials(request.body, config.termsVersion)
       await requestThrottle.countValid(request, reply, email)
-      const sent = await signIn.requestCode({ email, profile, token: bearer(request), language })
+      const sent = await signIn.requestCode({
+        ...readCaller(request),
+        email,
+        profile,
+        language,
+        isShared: isSharedNetwork(request),
+      })
       wakeWorkers()
       metrics.countCode(sent.outcome)
       // The answer has this header even if the service stored a decoy
@@ -83,7 +103,7 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
       tags: ['Auth'],
       operationId: 'verifyOtp',
       summary: 'Exchange a code for an access token',
-      // The token is optional. Even an expired token selects the lane of its session.
+      // The token is optional. A known client sends its token, even if the token has expired.
       security: [{}, { bearer: [] }],
       body: OtpVerification,
       response: { 200: TokenResult },
@@ -93,12 +113,13 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
       const email = readEmail(request.body.email)
       await verifyThrottle.countValid(request, reply, email)
       const { code } = request.body
-      const signedIn = await signIn.verifyCode({ email, code, token: bearer(request), language })
-      metrics.countCode(signedIn ? 'spent' : 'failed')
-      if (!signedIn) {
-        audit(request, 'sign_in_failed')
-        throw wrongCode()
+      const verified = await signIn.verifyCode({ email, code, ...readCaller(request), language })
+      reportGuess(request, verified, metrics)
+      if (verified.outcome !== 'signed-in') {
+        if (verified.outcome === 'wrong') audit(request, 'sign_in_failed')
+        throw refusedCode(verified)
       }
+      const { signedIn } = verified
       audit(request, signedIn.isNewUser ? 'sign_up' : 'sign_in', signedIn)
       return { access_token: signedIn.token, is_new_user: signedIn.isNewUser }
     },
@@ -117,11 +138,11 @@ function deletionRoute(app: App, { metrics, cache, signIn, erase }: Dependencies
       response: { 200: Message },
     },
     handler: async request => {
-      const isOwner = await signIn.verifyOwner(request.caller, request.body.code)
-      metrics.countCode(isOwner ? 'spent' : 'failed')
-      if (!isOwner) {
-        audit(request, 'deletion_failed')
-        throw wrongCode()
+      const checked = await signIn.verifyOwner(request.caller, clientKey(request), request.body.code)
+      reportGuess(request, checked, metrics)
+      if (checked.outcome !== 'right') {
+        if (checked.outcome === 'wrong') audit(request, 'deletion_failed')
+        throw refusedCode(checked)
       }
       await erase(request.caller.userId)
       cache.forget({ userId: request.caller.userId })
@@ -131,13 +152,34 @@ function deletionRoute(app: App, { metrics, cache, signIn, erase }: Dependencies
   })
 }
 
-function wrongCode() {
-  return invalid(
-    { code: [{ fr: 'Ce code est incorrect ou a expiré.', en: 'This code is wrong or has expired.' }] },
-    'otp_invalid',
-  )
+function readCaller(request: FastifyRequest) {
+  return { token: bearer(request), client: clientKey(request) }
 }
 
+/** Counts a guess, and audits a guess that spent the budget of the installation. */
+function reportGuess(
+  request: FastifyRequest,
+  { outcome, hasSpentBudget }: Verified | OwnerCheck,
+  metrics: Context['metrics'],
+): void {
+  metrics.countCode(outcome === 'wrong' ? 'failed' : outcome === 'continue' ? 'continued' : 'spent')
+  if (hasSpentBudget) audit(request, 'guess_budget_spent', undefined)
+}
+
+function refusedCode(refusal: { outcome: 'wrong' } | { outcome: 'continue'; nextPart: number } | OwnerCheck): AppError {
+  if (refusal.outcome === 'continue') return invalid({ code: [ENTER_PART[refusal.nextPart]!] }, 'otp_continue')
+  return invalid({ code: [WRONG_CODE] }, 'otp_invalid')
+}
+
+const WRONG_CODE = {
+  fr: 'Ce code est incorrect ou a expiré. Demandez un nouveau code.',
+  en: 'This code is wrong or has expired. Request a new code.',
+}
+/** The text for each part that is due, by the index of the part. The first part is never due after a right part. */
+const ENTER_PART: Record<number, Text> = {
+  1: { fr: 'Saisissez maintenant les quatre chiffres suivants.', en: 'Now enter the next four digits.' },
+  2: { fr: 'Saisissez maintenant les quatre derniers chiffres.', en: 'Now enter the last four digits.' },
+}
 const CODE_SENT = {
   fr: 'Si cette adresse peut se connecter, un code vient de lui être envoyé.',
   en: 'If this address can sign in, a code has just been sent to it.',

@@ -90,6 +90,18 @@ export const TokenResult = Type.Object(
   { title: 'TokenResult' },
 )
 
+export const LogoutRequest = Type.Object(
+  {
+    forget: Type.Optional(
+      Type.Boolean({
+        description: 'Whether the client stops being a known client, for example on a shared computer.',
+        examples: [true],
+      }),
+    ),
+  },
+  { title: 'LogoutRequest', description: 'The service treats any other body as an empty object.' },
+)
+
 export const RefreshResult = Type.Object(
   {
     access_token: AccessToken,

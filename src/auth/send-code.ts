@@ -3,9 +3,16 @@ import type { Sql } from '../db/sql.ts'
 import type { Keys } from '../keys.ts'
 import type { Language } from '../language.ts'
 import type { Mailer, MailFailure } from '../mail/mailer.ts'
-import { codeEmail } from './code-email.ts'
+import { codeEmail, type MailedCode, type MailTexts } from './code-email.ts'
 
-type Dependencies = { sql: Sql; mailer: Mailer; keys: Keys; now: () => Date; log: FastifyBaseLogger }
+type Dependencies = {
+  sql: Sql
+  mailer: Mailer
+  keys: Keys
+  now: () => Date
+  log: FastifyBaseLogger
+  texts: MailTexts
+}
 
 /** The row of the outbox that `issueCode` stores. `payload` is a `Payload`. */
 type CodeDelivery = { code_id: string | null; payload: unknown }
@@ -18,7 +25,7 @@ type Payload = { sealed: string; language: Language }
  */
 type Attempt = { outcome: 'delivered' | 'decoy' | 'dropped' | 'refused' | 'sealed'; retryAt?: Date }
 
-type Row = { email: string; purpose: 'sign_up' | 'sign_in' | 'decoy'; expires_at: Date; first_name: string | null }
+type Row = MailedCode & { email: string }
 
 // A process that cannot decrypt a code leaves the delivery to the other processes for this time.
 const SEALED_RETRY_MS = 2_000
@@ -28,14 +35,23 @@ const SEALED_RETRY_MS = 2_000
  * the connection to the mail server.
  * @throws MailFailure The function rejects with this error if the worker should retry the mail.
  */
-export function sendCode({ sql, mailer, keys, now, log }: Dependencies): (delivery: CodeDelivery) => Promise<Attempt> {
+export function sendCode({
+  sql,
+  mailer,
+  keys,
+  now,
+  log,
+  texts,
+}: Dependencies): (delivery: CodeDelivery) => Promise<Attempt> {
   return async ({ code_id, payload }) => {
     if (code_id === null || !isPayload(payload)) {
       log.error('dropped a delivery of a code because its payload is malformed')
       return { outcome: 'dropped' }
     }
     const [row] = await sql<Row>`
-      select code.email, code.purpose, code.expires_at, app_user.first_name
+      select code.email, code.purpose, code.sent_at, code.expires_at,
+        coalesce(code.first_name, app_user.first_name) as first_name,
+        coalesce(code.last_name, app_user.last_name) as last_name
       from sign_in_code as code left join app_user on app_user.email = code.email
       where code.id = ${code_id}`
     if (!row || row.expires_at <= now()) return { outcome: 'dropped' }
@@ -45,10 +61,7 @@ export function sendCode({ sql, mailer, keys, now, log }: Dependencies): (delive
       log.error({ code_id }, 'left a mail to another process because no secret in JWT_SECRET decrypts the code')
       return { outcome: 'sealed', retryAt: new Date(now().getTime() + SEALED_RETRY_MS) }
     }
-    // A stranger can sign up with another person's address and enter any text as the name. If the mail contained this
-    // name, it would deliver the stranger's text to that person.
-    const name = row.purpose === 'sign_in' ? row.first_name : null
-    const mail = { to: row.email, ...codeEmail(code, payload.language, name) }
+    const mail = { to: row.email, ...codeEmail(row, code, payload.language, texts) }
     if (row.purpose === 'decoy') {
       await mailer.compose(mail)
       return { outcome: 'decoy' }

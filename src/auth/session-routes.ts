@@ -1,6 +1,7 @@
 import { audit } from '../audit.ts'
 import type { Context } from '../context.ts'
 import { unauthenticated } from '../errors.ts'
+import { JSON_BODY } from '../http/body.ts'
 import { clientKey } from '../http/client-address.ts'
 import { Message } from '../http/message.ts'
 import type { App } from '../http/route.ts'
@@ -9,7 +10,7 @@ import { createLimit } from '../limits/throttle.ts'
 import { requireClaims } from './guard.ts'
 import type { Tokens } from './jwt.ts'
 import { refresh } from './refresh.ts'
-import { RefreshResult } from './schema.ts'
+import { LogoutRequest, RefreshResult } from './schema.ts'
 import type { SessionCache } from './session-cache.ts'
 import * as sessions from './sessions.ts'
 
@@ -65,9 +66,19 @@ function logoutRoute(app: App, { sql, now, cache }: Dependencies): void {
   app.route({
     method: 'POST',
     url: '/api/v1/auth/logout',
-    schema: { tags: ['Auth'], operationId: 'logout', summary: 'End this session', response: { 200: Message } },
+    // A logout always succeeds. So a body that breaks the schema counts as a body without `forget`.
+    config: { body: { ...JSON_BODY, lenient: true } },
+    attachValidation: true,
+    schema: {
+      tags: ['Auth'],
+      operationId: 'logout',
+      summary: 'End this session',
+      body: LogoutRequest,
+      response: { 200: Message },
+    },
     handler: async request => {
-      await sessions.end(sql, request.caller.sessionId, now())
+      const isForgotten = !request.validationError && request.body?.forget === true
+      await sessions.end(sql, request.caller.sessionId, now(), isForgotten)
       cache.forget(request.caller)
       audit(request, 'logout')
       return { message: LOGGED_OUT[preferredLanguage(request.headers['accept-language'])] }

@@ -1,14 +1,9 @@
 import type { Query, Sql } from '../db/sql.ts'
 import type { Caller } from '../http/route.ts'
+import { KNOWN_CLIENT_MS } from './code-limits.ts'
 import type { Claims } from './jwt.ts'
 import { SESSION_ENDED } from './session-ended.ts'
 import { GRACE_MS, graceStart } from './session-tokens.ts'
-
-/**
- * The maximum age of a session that selects a lane. A session can select a lane even after it has expired, and even
- * after a logout has ended it (decisions.md, "lanes").
- */
-const LANE_MS = 90 * 86_400_000
 
 /**
  * `readSql` and `sql` use different connections. The connections of `readSql` run only queries that change no row. So a
@@ -69,17 +64,20 @@ export async function findRunning(sql: Query, sessionIds: string[]): Promise<Set
   return new Set(rows.map(row => row.id))
 }
 
-/** Ends one session for a logout. After the commit, `authenticate` refuses the tokens of the session. */
-export async function end(sql: Sql, sessionId: string, now: Date): Promise<void> {
+/**
+ * Ends one session for a logout. After the commit, `authenticate` refuses the tokens of the session.
+ * @param isForgotten whether the client of the session stops being a known client
+ */
+export async function end(sql: Sql, sessionId: string, now: Date, isForgotten = false): Promise<void> {
   await sql`
-    update session set ended_at = ${now}, end_reason = 'logout'
+    update session set ended_at = ${now}, end_reason = 'logout', is_forgotten = ${isForgotten}
     where id = ${sessionId} and ended_at is null
     returning pg_notify(${SESSION_ENDED}, concat_ws(' ', user_id, id))`
 }
 
 /**
- * Ends every session of a user on behalf of an operator. After `endAll`, none of the user's existing sessions selects a
- * lane.
+ * Ends every session of a user on behalf of an operator. After `endAll`, none of the user's existing sessions is a
+ * known client.
  * @returns the number of changed sessions. Sessions that an operator had ended before do not count
  */
 export async function endAll(sql: Sql, userId: number, now: Date): Promise<number> {
@@ -101,31 +99,14 @@ export async function removeAll(sql: Sql, userId: number): Promise<void> {
 }
 
 /**
- * Returns the id of the session whose lane a token selects at `request-otp` and `verify-otp`. The session must belong
- * to the account with the address `email`, and it must be less than 90 days old. The session may have expired, or a
- * logout may have ended it. If the session ended for another reason, it selects no lane. The token may be expired or
- * superseded.
- * @returns undefined if the session does not meet these conditions
- */
-export async function findLane(sql: Sql, claims: Claims, email: string, now: Date): Promise<string | undefined> {
-  const [lane] = await sql<{ id: string }>`
-    select session.id
-    from session join app_user on app_user.id = session.user_id
-    where session.id = ${claims.sid} and app_user.id = ${claims.sub} and app_user.email = ${email}
-      and (ended_at is null or end_reason = 'logout')
-      and session.created_at > ${new Date(now.getTime() - LANE_MS)}`
-  return lane?.id
-}
-
-/**
- * Deletes sessions that are too old to select a lane.
+ * Deletes sessions that are too old to be known clients.
  * @param limit the maximum number of sessions to delete
  * @returns the number of deleted sessions
  */
 export async function prune(sql: Sql, now: Date, limit: number): Promise<number> {
   const deleted = await sql`
     delete from session where id in (
-      select id from session where created_at <= ${new Date(now.getTime() - LANE_MS)} limit ${limit})
+      select id from session where created_at <= ${new Date(now.getTime() - KNOWN_CLIENT_MS)} limit ${limit})
     returning id`
   return deleted.length
 }
@@ -133,7 +114,7 @@ export async function prune(sql: Sql, now: Date, limit: number): Promise<number>
 /** Returns all sessions of a user for the command `users export`. */
 export async function exportUserData(sql: Sql, userId: number) {
   return sql`
-    select id, created_at, expires_at, ended_at, end_reason, issued_at
+    select id, created_at, expires_at, ended_at, end_reason, is_forgotten, issued_at, code_mails, code_sent_at
     from session where user_id = ${userId} order by created_at`
 }
 

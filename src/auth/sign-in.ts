@@ -5,94 +5,132 @@ import type { Caller } from '../http/route.ts'
 import type { Keys } from '../keys.ts'
 import type { Language } from '../language.ts'
 import type { MailBacklog } from '../limits/mail-backlog.ts'
-import * as codes from './codes.ts'
+import type { Networks } from '../limits/network-key.ts'
+import { createGuess } from './guess.ts'
 import { issueCode } from './issue-code.ts'
 import type { Tokens } from './jwt.ts'
-import { firstToken, sessionEnd } from './session-tokens.ts'
-import * as sessions from './sessions.ts'
+import { findKnownClient, type TokenOwner } from './known-clients.ts'
+import type { Requester, Rules } from './new-code.ts'
+import { openSession, spend } from './open-session.ts'
+import { firstToken } from './session-tokens.ts'
 
-type Dependencies = { sql: Sql; keys: Keys; tokens: Tokens; mailBacklog: MailBacklog; now: () => Date }
+type Dependencies = {
+  sql: Sql
+  keys: Keys
+  networks: Networks
+  tokens: Tokens
+  mailBacklog: MailBacklog
+  now: () => Date
+  rules: Rules
+}
 
 /**
- * A request to one of the two code routes. If `token` belongs to a session of the account, it selects the lane of this
- * session, even if the token has expired.
+ * A request to one of the two code routes. If `token` belongs to a known client of the account, the client is the
+ * requester, even if the token has expired. Otherwise the network of `client` is the requester. `client` is the result
+ * of `clientKey`.
  */
-type CodeCall = { email: string; token: string | undefined }
+type CodeCall = { email: string; token: string | undefined; client: string }
 
 /** `waitSeconds` is the time that the caller must wait before it requests the next code. */
 export type SentCode = { outcome: 'sent' | 'decoy'; waitSeconds: number }
 
 export type SignedIn = { userId: number; sessionId: string; token: string; isNewUser: boolean }
 
-// The hash with which `guess` compares the typed code if there is no live code.
-const NO_MAC = Buffer.alloc(32)
+/**
+ * The result of a verification. `hasSpentBudget`: a wrong guess spent the budget of the installation. `nextPart` is the
+ * index of the part of the code that is due.
+ */
+export type Verified = { hasSpentBudget: boolean } & (
+  | { outcome: 'wrong' }
+  | { outcome: 'continue'; nextPart: number }
+  | { outcome: 'signed-in'; signedIn: SignedIn }
+)
+
+/** The result of the check of a code for a deletion. */
+export type OwnerCheck = { hasSpentBudget: boolean } & (
+  | { outcome: 'wrong' | 'right' }
+  | { outcome: 'continue'; nextPart: number }
+)
 
 export type SignIn = ReturnType<typeof createSignIn>
 
 /** Creates the functions that request and verify sign-in codes. */
-export function createSignIn({ sql, keys, tokens, mailBacklog, now }: Dependencies) {
-  /**
-   * Returns the lane of the token's session. If there is no usable token, returns the shared lane. The code routes
-   * ignore an unusable token instead of answering 401.
-   */
-  async function findLane(email: string, token: string | undefined): Promise<codes.Lane> {
+export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, rules }: Dependencies) {
+  const { buckets } = rules
+  const guess = createGuess({ sql, keys, buckets, now })
+
+  async function findRequester(email: string, owner: TokenOwner | undefined, client: string): Promise<Requester> {
+    return {
+      email,
+      sessionId: owner && (await findKnownClient(sql, owner, email, now())),
+      network: await networks.hashNetwork(client),
+    }
+  }
+
+  /** Returns the owner of a token. The code routes ignore an unusable token instead of answering 401. */
+  function readOwner(token: string | undefined): TokenOwner | undefined {
     const claims = token === undefined ? undefined : tokens.read(token, now())
-    return { email, sessionId: claims && (await sessions.findLane(sql, claims, email, now())) }
+    return claims && { userId: claims.sub, sessionId: claims.sid }
   }
 
   /**
-   * Reserves an attempt and compares the typed code with the live code. If there is no live code, `guess` compares the
-   * typed code with `NO_MAC`, so both cases take the same time.
-   * @returns undefined if the typed code is not correct
-   */
-  async function guess(lane: codes.Lane, code: string): Promise<codes.Attempt | undefined> {
-    const attempt = await codes.reserve(sql, lane, now())
-    const isCorrect = keys.matches(attempt?.mac ?? NO_MAC, attempt?.id ?? '', code)
-    return isCorrect ? attempt : undefined
-  }
-
-  /**
-   * Sends a code to an address, in a mail in `language`. A request with a profile is a sign-up. The outcome `decoy` means that no mail is sent.
-   * Only the metrics may use the outcome, because it reveals whether the address has an account.
+   * Sends a code to an address, in a mail in `language`. A request with a profile is a sign-up. The outcome `decoy`
+   * means that no mail is sent. Only the metrics may use the outcome, because it reveals whether the address has an
+   * account.
    * @throws AppError 422 that names the field `email`, if the request is a sign-up and the address already has an
    *   account
    * @throws AppError 503 if the caller is not a known client and too many mails wait in the outbox
    * @throws AppError 429 `wait` if the wait after the previous code is not over
+   * @throws AppError 429 `throttled` if there are too many unfinished sign-ups
    */
   async function requestCode(
-    call: CodeCall & { profile: users.Profile | undefined; language: Language },
+    call: CodeCall & { profile: users.Profile | undefined; language: Language; isShared: boolean },
   ): Promise<SentCode> {
-    const { email, token, profile, language } = call
-    const lane = await findLane(email, token)
+    const { email, token, client, profile, language, isShared } = call
+    const requester = await findRequester(email, readOwner(token), client)
     // This check comes before the check whether the address has an account, so it does not reveal this fact.
-    if (lane.sessionId === undefined) mailBacklog.check(profile ? 'signUp' : 'account')
-    const issued = await issueCode(sql, keys, { lane, profile, language }, now())
+    if (requester.sessionId === undefined) mailBacklog.check(profile ? 'signUp' : 'account')
+    // People at a club sign up through one network, so a shared network has no limit.
+    const signUpLimits = isShared ? undefined : rules.signUpLimits
+    const issued = await issueCode(sql, keys, { requester, profile, language, buckets, signUpLimits }, now())
     if (issued.outcome === 'registered') throw alreadyRegistered()
     if (issued.outcome === 'wait') throw mustWait(issued.waitSeconds)
+    if (issued.outcome === 'limit') throw tooManySignUps(issued.waitSeconds)
     return { outcome: issued.isDecoy ? 'decoy' : 'sent', waitSeconds: issued.waitSeconds }
   }
 
   /**
    * Exchanges a code for a token. If the code belongs to a sign-up, `verifyCode` creates the account. Stores `language`
    * in the account. If `language` is undefined, an existing account keeps its language, and a new account gets French.
-   * @returns undefined if the code is wrong, expired, used or replaced, if it has no attempts left, or if the address
-   *   is unknown
+   * The outcome is `wrong` if the code is wrong, expired, used or replaced, if it has no attempts left or too few parts,
+   * or if the address is unknown.
    */
-  async function verifyCode(
-    call: CodeCall & { code: string; language: Language | undefined },
-  ): Promise<SignedIn | undefined> {
-    const { email, token, code, language } = call
-    const attempt = await guess(await findLane(email, token), code)
+  async function verifyCode(call: CodeCall & { code: string; language: Language | undefined }): Promise<Verified> {
+    const { email, token, client, code, language } = call
+    const caller = await findRequester(email, readOwner(token), client)
+    const guessed = await guess(caller, code)
+    if (guessed.outcome !== 'right') return guessed
+    const { success, hasSpentBudget } = guessed
     const instant = now()
-    const opened = attempt && (await openSession(sql, attempt, language, instant))
-    return opened && { ...opened, token: firstToken(tokens, opened.userId, opened.sessionId, instant) }
+    const opened = await openSession(sql, buckets, { caller, success, language }, instant)
+    if (!opened) return { outcome: 'wrong', hasSpentBudget }
+    const signedIn = { ...opened, token: firstToken(tokens, opened.userId, opened.sessionId, instant) }
+    return { outcome: 'signed-in', signedIn, hasSpentBudget }
   }
 
-  /** Returns whether `code` is a correct code for the address of the caller's account. Uses up a correct code. */
-  async function verifyOwner({ userId, sessionId }: Caller, code: string): Promise<boolean> {
-    const owner = await users.find(sql, userId)
-    const attempt = owner && (await guess({ email: owner.email, sessionId }, code))
-    return attempt !== undefined && codes.spend(sql, attempt)
+  /**
+   * Compares `code` with the codes that `verifyCode` would take from this caller. Uses up a right code.
+   * @param client as in `CodeCall`
+   */
+  async function verifyOwner(owner: Caller, client: string, code: string): Promise<OwnerCheck> {
+    const user = await users.find(sql, owner.userId)
+    if (!user) return { outcome: 'wrong', hasSpentBudget: false }
+    const caller = await findRequester(user.email, owner, client)
+    const guessed = await guess(caller, code)
+    if (guessed.outcome !== 'right') return guessed
+    const { success, hasSpentBudget } = guessed
+    const isSpent = await spend(sql, buckets, { caller, success }, now())
+    return { outcome: isSpent ? 'right' : 'wrong', hasSpentBudget }
   }
 
   return { requestCode, verifyCode, verifyOwner }
@@ -115,47 +153,13 @@ function mustWait(seconds: number): AppError {
   )
 }
 
-/**
- * Uses up a correct code and opens a session. If the code belongs to a sign-up, `openSession` creates the account. If
- * the code belongs to a sign-in and a language is given, `openSession` stores the language in the account. One statement makes all these
- * changes, so either all changes take effect or none.
- *
- * If several requests with the code run concurrently, only one of these requests deletes the code's row. So only this
- * request opens a session.
- *
- * An earlier sign-up may have created the account. An address has only one live code for a sign-up. So the code of the
- * earlier sign-up was used up before this code was issued. Therefore this statement's snapshot contains the account,
- * and the subquery `existing` finds the account.
- * @returns undefined if another request deleted the code's row, or if a new code replaced this code after the
- *   comparison. The new code has another id, so this statement does not delete the new code
- */
-export async function openSession(
-  sql: Sql,
-  attempt: codes.Attempt,
-  language: Language | undefined,
-  now: Date,
-): Promise<Omit<SignedIn, 'token'> | undefined> {
-  const [session] = await sql<{ id: string; user_id: number; is_new_user: boolean }>`
-    with spent as (
-      delete from sign_in_code where id = ${attempt.id} and purpose <> 'decoy'
-      returning email, purpose, first_name, last_name, terms_version, terms_accepted_at
-    ), created as (
-      insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at,
-        created_at, updated_at)
-      select email, first_name, last_name, coalesce(${language}, 'fr'), terms_version, terms_accepted_at, ${now}, ${now}
-      from spent where purpose = 'sign_up'
-      on conflict on constraint app_user_email_key do nothing
-      returning id
-    ), existing as (
-      update app_user set locale = coalesce(${language}, locale),
-        updated_at = case when locale = coalesce(${language}, locale) then updated_at else ${now} end
-      from spent where app_user.email = spent.email
-      returning app_user.id
-    ), account as (
-      select id, true as is_new from created union all select id, false from existing
-    )
-    insert into session (user_id, created_at, expires_at, issued_at)
-    select id, ${now}, ${sessionEnd(now)}, ${now} from account
-    returning id, user_id, (select is_new from account) as is_new_user`
-  return session && { userId: session.user_id, sessionId: session.id, isNewUser: session.is_new_user }
+function tooManySignUps(seconds: number): AppError {
+  return new AppError(
+    'throttled',
+    {
+      fr: 'Trop d’inscriptions n’ont pas été terminées. Réessayez plus tard.',
+      en: 'Too many sign-ups were not finished. Try again later.',
+    },
+    { headers: { 'retry-after': String(seconds) } },
+  )
 }

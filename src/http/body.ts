@@ -16,9 +16,21 @@ export type BodyRule = {
    * `forbiddenCharacterError` for each item, so a refused item does not affect the other items.
    */
   batch?: { type: string; maxBytes: number }
+  /** Whether the route treats a body that it cannot read as no body. */
+  lenient?: boolean
 }
 
 export const JSON_BODY: BodyRule = { maxBytes: 64 * 1024, types: ['application/json'] }
+
+/** Reads the body of a request as `readBody` does. If the rule is lenient, a body with a fault is no body. */
+export async function readBodyByRule(request: FastifyRequest, payload: NodeJS.ReadableStream, rule: BodyRule) {
+  try {
+    return await readBody(request, payload, rule)
+  } catch (error) {
+    if (rule.lenient && error instanceof AppError) return undefined
+    throw error
+  }
+}
 
 /**
  * Reads a JSON body. Resolves to undefined if the body is empty.
@@ -28,7 +40,7 @@ export const JSON_BODY: BodyRule = { maxBytes: 64 * 1024, types: ['application/j
  * @throws AppError 422 if the body contains NUL (which PostgreSQL cannot store) or a lone surrogate (which UTF-8 cannot
  *   encode)
  */
-export async function readBody(request: FastifyRequest, payload: NodeJS.ReadableStream, rule: BodyRule) {
+async function readBody(request: FastifyRequest, payload: NodeJS.ReadableStream, rule: BodyRule) {
   const type = mediaType(request.headers['content-type'])
   const batch = type === rule.batch?.type ? rule.batch : undefined
   const bytes = await readBytes(request, payload, (batch ?? rule).maxBytes)

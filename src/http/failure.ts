@@ -14,6 +14,7 @@ export const STATUS: Record<Code, number> = {
   payload_too_large: 413,
   unsupported_media_type: 415,
   event_mismatch: 422,
+  otp_continue: 422,
   throttled: 429,
   wait: 429,
   unavailable: 503,

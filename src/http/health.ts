@@ -1,7 +1,6 @@
 import { isMigrated } from '../db/migrate.ts'
 import type { Query } from '../db/sql.ts'
 import { unavailable } from '../errors.ts'
-import type { UndeclaredProxyWatch } from './client-address.ts'
 import type { App } from './route.ts'
 import { Type } from './type.ts'
 
@@ -10,11 +9,12 @@ const Ready = Type.Object({ status: Type.Literal('ready'), warning: Type.Optiona
 /**
  * Adds two routes without access control. `/healthz` reports that the process is alive. `/readyz` reports whether the
  * database is reachable and migrated, and whether this process takes new requests.
+ * @param findWarnings returns what the operator should know. Everyone can read these texts
  */
 export function healthRoutes(
   app: App,
-  { readSql, stopping, mailFails }: { readSql: Query; stopping: AbortSignal; mailFails: () => boolean },
-  undeclaredProxy: UndeclaredProxyWatch,
+  { readSql, stopping }: { readSql: Query; stopping: AbortSignal },
+  findWarnings: () => Promise<string[]>,
 ): void {
   app.route({
     method: 'GET',
@@ -33,13 +33,7 @@ export function healthRoutes(
       // Without a cause, the 503 is not logged. Load balancers request this path every second.
       if (stopping.aborted) throw unavailable(undefined)
       if (!(await isMigrated(readSql))) throw unavailable(new NotMigrated())
-      // Everyone can read this answer, so a warning contains no number and no reason.
-      const warnings = [
-        undeclaredProxy.total > 0
-          ? 'requests had a forwarded header but came from a peer that is not in TRUST_PROXY'
-          : undefined,
-        mailFails() ? 'the mail server takes no mail of this process' : undefined,
-      ].filter(warning => warning !== undefined)
+      const warnings = await findWarnings()
       return { status: 'ready' as const, ...(warnings.length > 0 && { warning: warnings.join('; ') }) }
     },
   })

@@ -8,7 +8,7 @@ import Fastify, {
 } from 'fastify'
 import type { Config } from '../config.ts'
 import type { Code } from '../errors.ts'
-import { type BodyRule, isMediaType, JSON_BODY, readBody } from './body.ts'
+import { type BodyRule, isMediaType, JSON_BODY, readBodyByRule } from './body.ts'
 import { createProxyTrust } from './client-address.ts'
 import { type ConnectionLimits, createHttpServer } from './connections.ts'
 import { corsHeaders } from './cors.ts'
@@ -124,7 +124,7 @@ export function createServer({
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (request: FastifyRequest, payload: NodeJS.ReadableStream) => {
     const rule = bodyRule(request)
-    return rule ? readBody(request, payload, rule) : Promise.resolve(undefined)
+    return rule ? readBodyByRule(request, payload, rule) : Promise.resolve(undefined)
   })
   return app
 }

@@ -14,9 +14,10 @@ export type Metrics = {
   countRefusal(route: string | undefined, code: Code): void
   /**
    * Counts a sign-in code. The outcomes are `sent` (the mail is in the outbox), `decoy` (the address is unknown),
-   * `spent` (the code was correct and is used up) and `failed` (the code was refused).
+   * `spent` (the code was correct and is used up), `continued` (a part of a code was correct) and `failed` (the code
+   * was refused).
    */
-  countCode(outcome: 'sent' | 'decoy' | 'spent' | 'failed'): void
+  countCode(outcome: 'sent' | 'decoy' | 'spent' | 'continued' | 'failed'): void
   /** @param type the type of the event, or undefined if the event did not pass validation */
   countEvent(type: string | undefined, outcome: 'accepted' | 'duplicate' | 'mismatch' | 'rejected'): void
   countSkippedRecipients(count: number): void
@@ -58,6 +59,8 @@ export type Gauges = {
   pools: { requests: PoolStats; reads: PoolStats; intake: PoolStats }
   /** `queues` is undefined while the database cannot be reached. `/metrics` then omits the samples of the queues. */
   queues: { mails: Backlog; reminders: Backlog } | undefined
+  /** The spent share of the installation's budget of wrong guesses, undefined while the database cannot be reached. */
+  guessBudgetUsed: number | undefined
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
@@ -106,11 +109,13 @@ export function createMetrics(countEmbeddedRestarts: () => number = () => 0) {
     countStream: change => gauges.streams.inc(change),
   }
 
-  async function expose({ pools, queues }: Gauges): Promise<{ type: string; text: string }> {
+  async function expose({ pools, queues, guessBudgetUsed }: Gauges): Promise<{ type: string; text: string }> {
     for (const [name, stats] of Object.entries(pools)) {
       for (const [state, count] of Object.entries(stats)) gauges.pool.set({ pool: name, state }, count)
     }
     gauges.up.set(queues ? 1 : 0)
+    if (guessBudgetUsed === undefined) gauges.guessBudget.reset()
+    else gauges.guessBudget.set(guessBudgetUsed)
     setBacklog(gauges.mails, queues?.mails)
     setBacklog(gauges.reminders, queues?.reminders)
     return { type: registry.contentType, text: await registry.metrics() }
@@ -159,6 +164,7 @@ function register(client: typeof import('prom-client'), registry: Registry) {
       DELIVERY_SECONDS,
     ),
     refusedMails: counter('mail_backlog_refusals_total', 'Requests refused because too many mails wait', ['class']),
+    guessBudget: gauge('guess_budget_used_ratio', 'Spent share of the wrong guesses of the installation, from 0 to 1'),
     streams: gauge('streams_open', 'Open notification streams'),
     pool: gauge('pool_connections', 'Database connections by state; the state `waiting` counts waiting statements', [
       'pool',

@@ -6,13 +6,14 @@ import type { Backlog, Expose } from './metrics.ts'
 /**
  * Adds `/metrics`, which requires METRICS_TOKEN. The route answers even while the database is down, because an
  * operator needs the metrics in this situation too.
- * @param countOverdue counts the reminders and game starts that are past their due time
+ * @param reads.countOverdue counts the reminders and game starts that are past their due time
+ * @param reads.readBudget reads the spent share of the installation's budget of wrong guesses
  */
 export function metricsRoutes(
   app: App,
   { sql, readSql, intakeSql }: { sql: Database; readSql: Statements; intakeSql: Database },
   expose: Expose,
-  countOverdue: () => Promise<Backlog>,
+  { countOverdue, readBudget }: { countOverdue: () => Promise<Backlog>; readBudget: () => Promise<{ share: number }> },
 ): void {
   app.route({
     method: 'GET',
@@ -20,13 +21,17 @@ export function metricsRoutes(
     config: { access: 'operator' },
     schema: { hide: true },
     handler: async (request, reply) => {
-      const queues = await Promise.all([countWaitingMails(sql), countOverdue()]).catch(error => {
-        request.log.warn({ err: error }, 'could not count the waiting mails and the overdue reminders')
+      const queues = await Promise.all([countWaitingMails(sql), countOverdue(), readBudget()]).catch(error => {
+        request.log.warn(
+          { err: error },
+          'could not count the waiting mails, the overdue reminders and the wrong guesses',
+        )
         return undefined
       })
       const { type, text } = await expose({
         pools: { requests: sql.pipeline.stats(), reads: readSql.pipeline.stats(), intake: readPoolStats(intakeSql) },
         queues: queues && { mails: queues[0], reminders: queues[1] },
+        guessBudgetUsed: queues?.[2].share,
       })
       return reply.type(type).send(text)
     },

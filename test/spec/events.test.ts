@@ -8,7 +8,7 @@ import { Worker } from '../../src/outbox/worker.ts'
 import { harness } from '../support/app.ts'
 import { makeUser } from '../support/factories.ts'
 import { cloudEvent, newGameId, report, send } from '../support/games.ts'
-import { FROM, mailChannel } from '../support/outbox.ts'
+import { FROM, mailChannel, TEXTS } from '../support/outbox.ts'
 import { newEmail, profile } from '../support/scenario.ts'
 import { smtpServer } from '../support/smtp.ts'
 
@@ -93,7 +93,7 @@ describe('Events', () => {
     const smtp = await smtpServer()
     const { sql, keys, now, log } = h.ctx
     const mailer = createSmtpMailer(smtp.url, { from: FROM })
-    const channel = mailChannel(sendCode({ sql, mailer, keys, now, log }))
+    const channel = mailChannel(sendCode({ sql, mailer, keys, now, log, texts: TEXTS }))
     const worker = new Worker(h.database.url, channel, { log, now, observe: () => {} })
     t.after(async () => {
       await worker.stop()

@@ -4,7 +4,7 @@ import { domainToASCII } from 'node:url'
 import { sendCode } from '../../src/auth/send-code.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { harness } from '../support/app.ts'
-import { FROM } from '../support/outbox.ts'
+import { FROM, TEXTS } from '../support/outbox.ts'
 import { profile } from '../support/scenario.ts'
 import { type SmtpServer, smtpServer } from '../support/smtp.ts'
 import { describeAnswer, readSuite, skip } from '../support/suites.ts'
@@ -26,7 +26,7 @@ describe('the addresses of isemail', { skip }, () => {
     const mailer = createSmtpMailer(smtp.url, { from: FROM })
     const [delivery] = await sql<{ code_id: string; payload: unknown }>`
       select code_id, payload from outbox order by id desc limit 1`
-    await sendCode({ sql, mailer, keys: h.ctx.keys, now: h.clock.now, log: h.ctx.log })(delivery!)
+    await sendCode({ sql, mailer, keys: h.ctx.keys, now: h.clock.now, log: h.ctx.log, texts: TEXTS })(delivery!)
     return smtp.mails.splice(0).map(mail => mail.to.map(inAscii))
   }
 

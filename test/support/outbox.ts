@@ -1,6 +1,8 @@
 import type { TestContext } from 'node:test'
 import { pino } from 'pino'
 import type { Profile } from '../../src/accounts/users.ts'
+import { createBuckets } from '../../src/auth/budgets.ts'
+import type { MailTexts } from '../../src/auth/code-email.ts'
 import { issueCode } from '../../src/auth/issue-code.ts'
 import { sendCode } from '../../src/auth/send-code.ts'
 import type { Sql } from '../../src/db/sql.ts'
@@ -16,6 +18,7 @@ import { type Mode, smtpServer } from './smtp.ts'
 
 export const KEYS = deriveKeys([JWT_SECRET])
 export const NOW = new Date('2026-11-28T10:00:00.000Z')
+export const TEXTS = { timeZone: 'Europe/Paris', termsUrl: undefined }
 export const FROM = 'Courtside <no-reply@example.com>'
 
 export type Outbox = Awaited<ReturnType<typeof outbox>>
@@ -66,11 +69,16 @@ export async function outbox(t: TestContext, mode?: Mode) {
       const { now = NOW, keys = KEYS } = options
       const clock = typeof now === 'function' ? now : () => now
       const mailer = createSmtpMailer(smtp.url, { from: FROM })
-      return start(sendCode({ sql: options.sql ?? sql, mailer, keys, now: clock, log }), options)
+      return start(
+        sendCode({ sql: options.sql ?? sql, mailer, keys, now: clock, log, texts: options.texts ?? TEXTS }),
+        options,
+      )
     },
     /** Requests a code as `request-otp` does: for a sign-up, or for a sign-in if `profile` is null. */
     async ask(email: string, { profile = ZOE, language = 'fr', now = NOW, on = sql }: Options = {}) {
-      const request = { lane: { email }, profile: profile ?? undefined, language }
+      const requester = { email, sessionId: undefined, network: Buffer.alloc(16) }
+      const rules = { buckets: createBuckets(undefined), signUpLimits: undefined }
+      const request = { requester, profile: profile ?? undefined, language, ...rules }
       const { outcome } = await issueCode(on, KEYS, request, now)
       if (outcome !== 'sent') throw new Error(`${email}: ${outcome}`)
     },
@@ -89,8 +97,15 @@ export async function outbox(t: TestContext, mode?: Mode) {
   }
 }
 
-type WorkerOptions = { now?: Date | (() => Date); url?: string; places?: number; keys?: Keys; sql?: Sql }
+type WorkerOptions = {
+  now?: Date | (() => Date)
+  url?: string
+  places?: number
+  keys?: Keys
+  sql?: Sql
+  texts?: MailTexts
+}
 type Options = { profile?: Profile | null; language?: Language; now?: Date; on?: Sql }
 type OutboxRow = { id: number; attempts: number; ready: boolean; lease: string | null; payload: Record<string, string> }
 
-const ZOE: Profile = { firstName: 'Zoé', lastName: 'Martin', termsVersion: '1', termsAcceptedAt: NOW }
+const ZOE: Profile = { firstName: 'Zoé', lastName: 'Martin', termsVersion: '1' }

@@ -14,19 +14,20 @@ export function profile(email: string) {
 }
 
 /**
- * Returns the sign-in code in the newest queued mail for an address. No worker runs, so this function decrypts the code
- * in the queue with the key of the service.
+ * Returns the newest sign-in code for an address that a stranger or a session requested. No worker runs, so this
+ * function decrypts the code with the key of the service. A code of several parts is a text such as "4921 0377".
  */
 export async function queuedCode(
-  { ctx, database }: Harness,
+  { ctx, database }: Pick<Harness, 'ctx' | 'database'>,
   email: string,
   sessionId: string | null = null,
 ): Promise<string> {
-  const [delivery] = await database.sql<{ code_id: string; sealed: string }>`
-    select code_id, payload ->> 'sealed' as sealed from outbox join sign_in_code on sign_in_code.id = code_id
-    where email = ${email} and session_id is not distinct from ${sessionId}::uuid`
-  assert.ok(delivery, 'no code is queued for this address')
-  return ctx.keys.open(delivery.code_id, delivery.sealed)!
+  const [code] = await database.sql<{ id: string; sealed: string }>`
+    select id, sealed from sign_in_code
+    where email = ${email} and session_id is not distinct from ${sessionId}::uuid and sealed is not null
+    order by sent_at desc limit 1`
+  assert.ok(code, 'no code is queued for this address')
+  return ctx.keys.open(code.id, code.sealed)!
 }
 
 /** Returns a code that differs from the given code. */

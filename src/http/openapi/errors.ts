@@ -58,8 +58,12 @@ const EXAMPLES: Record<Code, Omit<Failure, 'code'>> = {
     errors: { email: ['Le champ email est obligatoire.'] },
   },
   otp_invalid: {
-    message: 'Ce code est incorrect ou a expiré.',
-    errors: { code: ['Ce code est incorrect ou a expiré.'] },
+    message: 'Ce code est incorrect ou a expiré. Demandez un nouveau code.',
+    errors: { code: ['Ce code est incorrect ou a expiré. Demandez un nouveau code.'] },
+  },
+  otp_continue: {
+    message: 'Saisissez maintenant les quatre chiffres suivants.',
+    errors: { code: ['Saisissez maintenant les quatre chiffres suivants.'] },
   },
   event_mismatch: {
     message: 'Cet identifiant a déjà servi pour un autre contenu.',

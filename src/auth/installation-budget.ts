@@ -1,0 +1,110 @@
+import type { Query, Sql } from '../db/sql.ts'
+import { type Fragment, fragment } from '../db/statement.ts'
+import type { Buckets } from './budgets.ts'
+
+const WINDOW_MS = 7 * 86_400_000
+const THREE_PARTS_MS = 86_400_000
+
+// If strangers make this many times the budget of guesses at any codes, their codes get three parts. Guesses within both
+// other budgets and guesses outside are counted separately.
+const ALL_GUESSES_FACTOR = 20
+
+/**
+ * The maximum number of guesses of strangers in one process that are reserved but not yet counted for the installation.
+ * So the processes together exceed the budget by at most this number each.
+ */
+const MAX_UNCOUNTED = 10
+
+/**
+ * Returns the number of parts that codes need because of the installation, from the row of `sign_in_installation`.
+ * @param isOutside whether the caller has spent the budget of the address or of the network
+ */
+export function installationParts({ isOn, installation }: Buckets, isOutside: Fragment, now: Date): Fragment {
+  const isRunning = fragment`guesses_since > ${windowStart(now)}`
+  return fragment`
+    case when not ${isOn}::boolean then 1
+      when three_parts_until > ${now} then 3
+      when ${isOutside} and ${isRunning} and outside_guesses >= ${installation * ALL_GUESSES_FACTOR} then 3
+      when ${isRunning} and guesses >= ${installation} then 2
+      else 1 end`
+}
+
+/** Wrong guesses of strangers: within both other budgets at codes of one part, within both at any codes, and outside. */
+export type Wrong = { onePart: number; within: number; outside: number }
+
+/**
+ * Counts wrong guesses for the installation. The row of `sign_in_installation` is one for all requests, so only wrong
+ * guesses write to it.
+ * @returns whether these guesses spent the budget
+ */
+async function count(sql: Sql, { installation }: Buckets, wrong: Wrong, now: Date): Promise<boolean> {
+  const { onePart, within, outside } = wrong
+  const isOver = fragment`coalesce(guesses_since <= ${windowStart(now)}, true)`
+  const before = fragment`case when ${isOver} then 0 else all_guesses end`
+  const isFlood = fragment`${before} + ${within} >= ${installation * ALL_GUESSES_FACTOR}`
+  const [row] = await sql<{ guesses: number }>`
+    update sign_in_installation set
+      guesses = case when ${isOver} then 0 else guesses end + ${onePart},
+      all_guesses = case when ${isFlood} then 0 else ${before} + ${within} end,
+      outside_guesses = case when ${isOver} then 0 else outside_guesses end + ${outside},
+      guesses_since = case when ${isOver} then ${now} else guesses_since end,
+      three_parts_until = case when ${isFlood} then ${new Date(now.getTime() + THREE_PARTS_MS)} else three_parts_until end
+    returning guesses`
+  return row!.guesses >= installation && row!.guesses - onePart < installation
+}
+
+/**
+ * Limits the guesses of one process that are reserved but not yet counted. A guess is counted after its comparison,
+ * because a right guess does not count. Without the limit, a thousand guesses at once could all see the same count.
+ */
+export function createInstallationBudget(sql: Sql, buckets: Buckets, now: () => Date) {
+  let running = 0
+  const waiting: (() => void)[] = []
+
+  async function enter(): Promise<void> {
+    if (running < MAX_UNCOUNTED) running += 1
+    else await new Promise<void>(resolve => waiting.push(resolve))
+  }
+
+  function leave(): void {
+    const next = waiting.shift()
+    if (next) next()
+    else running -= 1
+  }
+
+  return {
+    /**
+     * Runs the reservation and the comparison of a guess, and counts the wrong guesses.
+     * @param isLimited whether the guess may have to wait for other guesses. Known clients never wait for strangers
+     * @param guess returns its result, and the wrong guesses to count
+     * @returns the result, and whether the guess spent the budget of the installation
+     */
+    async run<T>(
+      isLimited: boolean,
+      guess: () => Promise<{ result: T; wrong: Wrong }>,
+    ): Promise<{ result: T; hasSpent: boolean }> {
+      if (!buckets.isOn) return { result: (await guess()).result, hasSpent: false }
+      if (isLimited) await enter()
+      try {
+        const { result, wrong } = await guess()
+        return { result, hasSpent: wrong.within + wrong.outside > 0 && (await count(sql, buckets, wrong, now())) }
+      } finally {
+        if (isLimited) leave()
+      }
+    },
+  }
+}
+
+/** Returns how much of the budget of the installation is spent, as a number from 0 to 1, and whether codes need parts. */
+export async function readInstallation(sql: Query, buckets: Buckets, now: Date) {
+  const [row] = await sql<{ share: number; parts: number }>`
+    select ${installationParts(buckets, fragment`false`, now)} as parts,
+      case when guesses_since > ${windowStart(now)} then least(1, guesses / ${buckets.installation}::float8) else 0 end
+        as share
+    from sign_in_installation`
+  return row!
+}
+
+function windowStart(now: Date): Date {
+  return new Date(now.getTime() - WINDOW_MS)
+}

@@ -1,0 +1,40 @@
+import type { Sql } from '../db/sql.ts'
+import { KNOWN_CLIENT_MS, MAX_ATTEMPTS, MAX_KNOWN_CLIENT_MAILS, MAX_KNOWN_CLIENTS } from './code-limits.ts'
+
+/** The user and the session that a token names. */
+export type TokenOwner = { userId: number; sessionId: string }
+
+/**
+ * Returns the id of the session if the caller with this token is a known client of the account with the address `email`
+ * (decisions.md, "known clients"):
+ * - The session belongs to the account, is one of its newest sessions, and is less than 90 days old.
+ * - Nothing but time or a logout ended the session, and the logout did not ask to forget the client.
+ * - The session has not used up its mails. After its last mail, it stays known until its code ends.
+ *
+ * The token may be expired or superseded.
+ */
+export async function findKnownClient(
+  sql: Sql,
+  { userId, sessionId }: TokenOwner,
+  email: string,
+  now: Date,
+): Promise<string | undefined> {
+  const [known] = await sql<{ id: string }>`
+    select session.id
+    from session join app_user on app_user.id = session.user_id
+    where session.id = ${sessionId} and app_user.id = ${userId} and app_user.email = ${email}
+      and (ended_at is null or end_reason = 'logout') and not is_forgotten
+      and session.created_at > ${new Date(now.getTime() - KNOWN_CLIENT_MS)}
+      and (
+        select count(*) from (
+          select from session as other
+          where other.user_id = ${userId} and (other.created_at, other.id) > (session.created_at, session.id)
+          limit ${MAX_KNOWN_CLIENTS}
+        ) as newer
+      ) < ${MAX_KNOWN_CLIENTS}
+      and (code_mails < ${MAX_KNOWN_CLIENT_MAILS} or exists (
+        select from sign_in_code as code
+        where code.email = ${email} and code.session_id = session.id
+          and code.expires_at > ${now} and code.attempts < ${MAX_ATTEMPTS}))`
+  return known?.id
+}

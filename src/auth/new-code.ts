@@ -1,0 +1,29 @@
+import type { Profile } from '../accounts/users.ts'
+import type { Language } from '../language.ts'
+import type { Buckets } from './budgets.ts'
+
+/** The caller of a code route. A known client has a `sessionId`. `network` is the keyed hash of the caller's network. */
+export type Requester = { email: string; sessionId: string | undefined; network: Buffer }
+
+/** The numbers of unfinished sign-ups in an hour, from one network and in the installation (`SIGN_UP_LIMITS`). */
+export type SignUpLimits = { network: number; installation: number }
+
+/** The limits of the installation on codes. */
+export type Rules = { buckets: Buckets; signUpLimits: SignUpLimits | undefined }
+
+/** The values of the statement of `issueCode`. Its steps are in other files, and each step takes what it needs. */
+export type NewCode = Requester &
+  Rules & {
+    signsUp: boolean
+    profile: Profile | undefined
+    language: Language
+    id: string
+    /** The keyed hashes of the parts. */
+    macs: Buffer[]
+    /** The first part sealed, the first two parts sealed together, and so on. */
+    seals: string[]
+    /** The column `mac` of a code of several parts. No guess matches it. */
+    randomMac: Buffer
+    now: Date
+    expiresAt: Date
+  }

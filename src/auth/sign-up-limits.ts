@@ -1,0 +1,71 @@
+import { type Fragment, fragment } from '../db/statement.ts'
+import type { NewCode } from './new-code.ts'
+
+const WINDOW_MS = 3_600_000
+
+/** When the limit of the installation is spent, each network still has this number of sign-ups. */
+const MIN_PER_NETWORK = 3
+
+const NO_LIMITS = { network: 0, installation: 0 }
+
+/**
+ * Returns whether a request counts as an unfinished sign-up. The first repeat of a code does not count.
+ * @param row the name of the subquery `request` or `verdict`
+ */
+export function countsAsSignUp(row: Fragment): Fragment {
+  return fragment`(${row}.purpose = 'sign_up' and not (${row}.repeats and ${row}.own_repeats = 0))`
+}
+
+/**
+ * Returns the steps that count a sign-up in a fixed window of an hour. Both are empty if the request does not count.
+ * - `installation_count` locks the count of the installation. All statements lock the address, then the installation,
+ *   then networks, so no deadlock occurs.
+ * - `network_count` counts the sign-up for its network. It is empty if a limit refuses the sign-up. Only requests with
+ *   names are refused. If two sign-ups of a new network are concurrent, the second one waits here for the row.
+ */
+export function countForNetwork({ network, signsUp, signUpLimits, now }: NewCode): Fragment {
+  const limits = signUpLimits ?? NO_LIMITS
+  const hour = new Date(now.getTime() - WINDOW_MS)
+  const isCounted = fragment`
+    (select count(*) from request
+      where ${signUpLimits !== undefined}::boolean and ${countsAsSignUp(fragment`request`)}
+        and purpose <> 'registered' and coalesce(ends_at <= ${now}, true)) > 0`
+  const count = fragment`case when counts.sign_ups_since > ${hour} then counts.sign_ups else 0 end`
+  return fragment`
+    installation_count as materialized (
+      select case when sign_ups_since > ${hour} then sign_ups else 0 end as sign_ups,
+        case when sign_ups_since > ${hour} then sign_ups_since else ${now}::timestamptz end as sign_ups_since
+      from sign_in_installation where ${isCounted} for update
+    ), network_count as (
+      insert into sign_in_network as counts (network, sign_ups, sign_ups_since)
+      select ${network}, 1, ${now} from installation_count
+      on conflict on constraint sign_in_network_pkey do update set sign_ups = ${count} + 1,
+        sign_ups_since = case when counts.sign_ups_since > ${hour} then counts.sign_ups_since else ${now} end
+      where not ${signsUp}::boolean or (${count} < ${limits.network} and (
+        ${count} < ${MIN_PER_NETWORK} or (select sign_ups from installation_count) < ${limits.installation}))
+      returning network
+    )`
+}
+
+/** Whether a limit refuses a sign-up. */
+export const isOverSignUpLimit = fragment`
+  exists (select from installation_count) and not exists (select from network_count)`
+
+/** Returns the time at which a refused sign-up may be tried again: the end of the window that refused it. */
+export function signUpLimitEnd({ network, signUpLimits, now }: NewCode): Fragment {
+  const limits = signUpLimits ?? NO_LIMITS
+  return fragment`
+    (select coalesce((
+          select sign_ups_since from sign_in_network
+          where network = ${network} and sign_ups >= ${limits.network}
+            and sign_ups_since > ${new Date(now.getTime() - WINDOW_MS)}), installation_count.sign_ups_since)
+        + make_interval(secs => ${WINDOW_MS / 1000})
+      from installation_count)`
+}
+
+/** The step that counts a sign-up for the installation. */
+export const countForInstallation = fragment`
+  counted_installation as (
+    update sign_in_installation set sign_ups = counts.sign_ups + 1, sign_ups_since = counts.sign_ups_since
+    from installation_count as counts where exists (select from send_slot)
+  )`

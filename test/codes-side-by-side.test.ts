@@ -1,0 +1,301 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { harness } from './support/app.ts'
+import { newEmail, otherThan, profile, queuedCode, readPayload, signUp } from './support/scenario.ts'
+import { strangers, WITH_BUDGETS } from './support/strangers.ts'
+
+const MINUTE = 60_000
+
+const h = harness(WITH_BUDGETS)
+const { request, guess, ask, miss } = strangers(h)
+
+/** Returns an account whose waits are over. */
+async function account() {
+  const user = await signUp(h)
+  h.clock.advance(MINUTE)
+  return user
+}
+
+/** Repeats a request until its code differs from the given codes. The chance of equal codes is small, but not zero. */
+async function askFor(email: string, network: number, others: string[]): Promise<string> {
+  const code = await ask(email, { network })
+  return others.includes(code) ? assert.fail('two equal codes by chance; run the test again') : code
+}
+
+describe('which code a guess meets', () => {
+  test('each network has its own code for an address, and each code opens from its own network', async () => {
+    const { email } = await account()
+    const codes = [await ask(email, { network: 1 })]
+    for (const network of [2, 3]) {
+      h.clock.advance(MINUTE)
+      codes.push(await askFor(email, network, codes))
+    }
+    assert.equal((await guess(email, codes[0]!, { network: 1 })).status, 200)
+  })
+
+  test('a guess also meets the code that was mailed last to another network, and no earlier one', async () => {
+    const { email } = await account()
+    const first = await ask(email, { network: 1 })
+    h.clock.advance(MINUTE)
+    const second = await askFor(email, 2, [first])
+    assert.equal((await guess(email, first, { network: 3 })).status, 422)
+    assert.equal((await guess(email, second, { network: 3 })).status, 200)
+  })
+
+  test('a caller whose own code is wrong meets the code that was mailed last to another network', async () => {
+    const { email } = await account()
+    const own = await ask(email, { network: 1 })
+    h.clock.advance(MINUTE)
+    const other = await askFor(email, 2, [own])
+    assert.equal((await guess(email, other, { network: 1 })).status, 200)
+  })
+
+  test('two of the five attempts at a code are open to other networks, and three stay for the requester', async () => {
+    const { email } = await account()
+    const code = await ask(email, { network: 1 })
+    for (let network = 2; network < 8; network += 1) await miss(email, code, 1, { network })
+    assert.equal((await guess(email, code, { network: 9 })).status, 422)
+    await miss(email, code, 2, { network: 1 })
+    assert.equal((await guess(email, code, { network: 1 })).status, 200)
+  })
+
+  test('when the open attempts at the last code are spent, a guess meets no earlier code of another network', async () => {
+    const { email } = await account()
+    const first = await ask(email, { network: 1 })
+    h.clock.advance(MINUTE)
+    const second = await askFor(email, 2, [first])
+    await miss(email, second, 2, { network: 3 })
+    assert.equal((await guess(email, second, { network: 3 })).status, 422)
+    assert.equal((await guess(email, first, { network: 3 })).status, 422)
+    assert.equal((await guess(email, first, { network: 1 })).status, 200)
+  })
+
+  test('a stranger can use the code that was mailed to a known client, and the known client a stranger’s code', async () => {
+    const { email, token } = await account()
+    const known = await ask(email, { token })
+    assert.equal((await guess(email, known, { network: 7 })).status, 200)
+    h.clock.advance(MINUTE)
+    const strange = await ask(email, { network: 8 })
+    assert.equal((await guess(email, strange, { network: 9, token })).status, 200)
+  })
+
+  test('a code of a sign-up counts for other networks only if they have no live code', async () => {
+    const email = newEmail()
+    const decoy = await ask(email, { network: 1 })
+    const signUpCode = await ask(profile(email), { network: 2 })
+    if (decoy === signUpCode) return
+    assert.equal((await guess(email, signUpCode, { network: 1 })).status, 422)
+    assert.equal((await guess(email, signUpCode, { network: 3 })).body.is_new_user, true)
+  })
+
+  test('a success ends all codes of the address', async () => {
+    const { email, token } = await account()
+    const known = await ask(email, { token })
+    const first = await askFor(email, 1, [known])
+    h.clock.advance(MINUTE)
+    const second = await askFor(email, 2, [known, first])
+    assert.equal((await guess(email, second, { network: 2 })).status, 200)
+    assert.equal((await guess(email, first, { network: 1 })).status, 422)
+    assert.equal((await guess(email, known, { token })).status, 422)
+    assert.equal((await guess(email, second, { network: 2 })).status, 422)
+  })
+
+  test('a code that a process of the previous version stored opens from every network, within its five attempts', async () => {
+    const { email } = await account()
+    const id = crypto.randomUUID()
+    const store = (code: string) => h.database.sql`
+      insert into sign_in_code (id, email, purpose, mac, sent_at, expires_at)
+      values (${id}, ${email}, 'sign_in', ${h.ctx.keys.mac(id, code)}, ${h.ctx.now()},
+        ${new Date(h.ctx.now().getTime() + 15 * MINUTE)})`
+    await store('4921')
+    for (let network = 1; network <= 4; network += 1) await miss(email, '4921', 1, { network })
+    assert.equal((await guess(email, '4921', { network: 5 })).status, 200)
+  })
+})
+
+describe('a repeated request', () => {
+  const findId = async (email: string) =>
+    (await h.database.sql<{ id: string }>`select id from sign_in_code where email = ${email} order by sent_at desc`)[0]!
+      .id
+
+  test('within ten minutes a request repeats the code, with the same id, 15 more minutes and five more attempts', async () => {
+    const { email } = await account()
+    const code = await ask(email)
+    const id = await findId(email)
+    await miss(email, code, 4)
+    h.clock.advance(10 * MINUTE - 1)
+    assert.equal(await ask(email), code)
+    assert.equal(await findId(email), id)
+    await miss(email, code, 4)
+    h.clock.advance(15 * MINUTE - 1)
+    assert.equal((await guess(email, code)).status, 200)
+  })
+
+  test('ten minutes after the first request, and after five attempts, a request makes a new code', async () => {
+    const reasons: ((email: string, code: string) => Promise<void>)[] = [
+      async () => h.clock.advance(10 * MINUTE),
+      async (email, code) => {
+        await miss(email, code, 5)
+        h.clock.advance(MINUTE)
+      },
+    ]
+    for (const reason of reasons) {
+      const { email } = await account()
+      const code = await ask(email)
+      const id = await findId(email)
+      await reason(email, code)
+      await ask(email)
+      assert.notEqual(await findId(email), id)
+    }
+  })
+
+  test('a request with another name or another purpose makes a new code, and the old one is dead', async () => {
+    const email = newEmail()
+    const first = await ask(profile(email))
+    const id = await findId(email)
+    h.clock.advance(MINUTE)
+    const second = await ask({ ...profile(email), first_name: 'Paul' })
+    assert.notEqual(await findId(email), id)
+    if (first !== second) assert.equal((await guess(email, first)).status, 422)
+    assert.equal((await guess(email, second)).status, 200)
+    const [user] = await h.database.sql`select first_name from app_user where email = ${email}`
+    assert.equal(user!.first_name, 'Paul')
+  })
+
+  test('a request for a pending sign-up with the same names, or with the address alone, repeats the code', async () => {
+    const email = newEmail()
+    const code = await ask(profile(email))
+    h.clock.advance(MINUTE)
+    assert.equal(await ask(profile(email)), code)
+    h.clock.advance(MINUTE)
+    assert.equal(await ask(email), code)
+  })
+
+  test('a request while the first mail waits in the queue adds no second mail', async () => {
+    const { email } = await account()
+    await ask(email)
+    h.clock.advance(MINUTE)
+    await ask(email)
+    const jobs = await h.database.sql`
+      select id from outbox where code_id = ${await findId(email)}`
+    assert.equal(jobs.length, 1)
+  })
+})
+
+describe('a pending sign-up', () => {
+  test('a pending sign-up of another network is not resumed: for this network, the address is unknown', async () => {
+    const email = newEmail()
+    await ask({ ...profile(email), first_name: 'Mallory' }, { network: 1 })
+    h.clock.advance(MINUTE)
+    assert.equal((await request(email, { network: 2 })).status, 200)
+    const rows = await h.database.sql`select purpose from sign_in_code where email = ${email} order by purpose`
+    assert.deepEqual(rows, [{ purpose: 'decoy' }, { purpose: 'sign_up' }])
+  })
+
+  test('the account gets the profile of the code that was typed, and accepts the terms at that moment', async () => {
+    const email = newEmail()
+    const strange = await ask({ ...profile(email), first_name: 'Mallory' }, { network: 1 })
+    h.clock.advance(MINUTE)
+    const own = await ask(profile(email), { network: 2 })
+    h.clock.advance(5 * MINUTE)
+    if (strange === own) return
+    assert.equal((await guess(email, own, { network: 2 })).body.is_new_user, true)
+    const [user] = await h.database.sql`select first_name, terms_accepted_at from app_user where email = ${email}`
+    assert.deepEqual(user, { first_name: 'Marie', terms_accepted_at: h.ctx.now() })
+    assert.equal((await guess(email, strange, { network: 1 })).status, 422)
+  })
+})
+
+describe('known clients', () => {
+  test('a known client has a wait of its own, apart from the wait of strangers', async () => {
+    const { email, token } = await account()
+    assert.equal((await request(email)).status, 200)
+    assert.equal((await request(email, { token })).status, 200)
+    assert.deepEqual([(await request(email)).status, (await request(email, { token })).status], [429, 429])
+  })
+
+  test('a session gets five mails as a known client; its next request ends its code and is a stranger’s', async () => {
+    const { email, token } = await account()
+    for (let mail = 0; mail < 5; mail += 1) {
+      await ask(email, { token })
+      h.clock.advance(MINUTE)
+    }
+    const last = await queuedCode(h, email, readPayload(token).sid)
+    assert.equal((await guess(email, otherThan(last), { token })).status, 422)
+    assert.equal((await request(email, { token })).status, 200)
+    const rows = await h.database.sql`select session_id from sign_in_code where email = ${email}
+      and expires_at > ${h.ctx.now()}`
+    assert.deepEqual(rows, [{ session_id: null }])
+    assert.equal((await request(email)).status, 429)
+    assert.equal((await guess(email, await queuedCode(h, email), { token })).status, 200)
+  })
+
+  test('a success does not reset the mails that a session got as a known client', async () => {
+    const { email, token } = await account()
+    for (let mail = 0; mail < 5; mail += 1) {
+      assert.equal((await guess(email, await ask(email, { token }), { token })).status, 200)
+      h.clock.advance(MINUTE)
+    }
+    await request(email, { token })
+    assert.match(await queuedCode(h, email), /^\d{4}$/)
+  })
+
+  test('only the five newest sessions of an account are known clients, whatever ended the newer ones', async () => {
+    const { email, token } = await account()
+    const add = (end: string | null) => h.database.sql`
+      insert into session (user_id, created_at, expires_at, issued_at, ended_at, end_reason)
+      select user_id, ${h.ctx.now()}, ${h.ctx.now()}, ${h.ctx.now()}, ${end && h.ctx.now()}, ${end}
+      from session where id = ${readPayload(token).sid}`
+    for (const end of [null, 'logout', 'reuse', 'operator']) await add(end)
+    assert.match(await ask(email, { token }), /^\d{4}$/)
+    await add(null)
+    h.clock.advance(MINUTE)
+    await request(email, { token })
+    const rows = await h.database.sql`
+      select session_id from sign_in_code where email = ${email} and sent_at = ${h.ctx.now()}`
+    assert.deepEqual(rows, [{ session_id: null }])
+  })
+
+  const isKnown = async (email: string, token: string) => {
+    h.clock.advance(MINUTE)
+    assert.equal((await request(email, { token })).status, 200)
+    const [row] = await h.database.sql<{ session_id: string | null }>`
+      select session_id from sign_in_code where email = ${email} order by sent_at desc limit 1`
+    return row!.session_id !== null
+  }
+
+  test('an expired or logged-out session is a known client until it is 90 days old', async () => {
+    const { email, token } = await account()
+    await h.call('POST', '/api/v1/auth/logout', { token })
+    h.clock.advance(89 * 86_400_000)
+    assert.equal(await isKnown(email, token), true)
+    h.clock.advance(86_400_000)
+    assert.equal(await isKnown(email, token), false)
+  })
+
+  test('a revoked session, a token of another account and an unusable token are no known clients', async () => {
+    const { email, token } = await account()
+    const other = await signUp(h)
+    await h.database.sql`update session set ended_at = now(), end_reason = 'reuse' where id = ${readPayload(token).sid}`
+    for (const bad of [token, other.token, 'not.a.token']) assert.equal(await isKnown(email, bad), false)
+  })
+
+  const logouts: [string, unknown, Record<string, string>, boolean][] = [
+    ['{"forget": true}', { forget: true }, {}, false],
+    ['{"forget": false}', { forget: false }, {}, true],
+    ['{"forget": "yes"}', { forget: 'yes' }, {}, true],
+    ['a list', [true], {}, true],
+    ['malformed JSON', '{"forget": tru', {}, true],
+    ['another media type', '{"forget": true}', { 'content-type': 'text/plain' }, true],
+    ['70 KiB', { forget: true, more: 'x'.repeat(70_000) }, {}, true],
+    ['no body', undefined, {}, true],
+  ]
+  for (const [name, body, headers, staysKnown] of logouts) {
+    test(`after a logout with ${name}, the client ${staysKnown ? 'stays known' : 'is a stranger'}`, async () => {
+      const { email, token } = await account()
+      const answer = await h.call('POST', '/api/v1/auth/logout', { token, body, headers })
+      assert.equal(answer.status, 200, answer.text)
+      assert.equal(await isKnown(email, token), staysKnown)
+    })
+  }
+})

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { anotherApp, harness } from './support/app.ts'
+import { makeUser } from './support/factories.ts'
+import { newEmail, otherThan } from './support/scenario.ts'
+import { addressIn, strangers, WITH_BUDGETS } from './support/strangers.ts'
+
+const DAY = 86_400_000
+
+/** Returns the number of parts of a code. */
+const countParts = (code: string) => code.split(' ').length
+
+const h = harness({
+  ...WITH_BUDGETS,
+  GUESS_BUDGETS: 'address=1000,network=1000,installation=20',
+  SIGN_UP_LIMITS: 'off',
+  METRICS_TOKEN: 'vN8qW2rT6yU1iO5pA9sD3fG7hJ0kL4zX',
+})
+const { ask, miss, enter, guess } = strangers(h)
+const parts = async () => countParts(await ask(newEmail(), { network: 1 }))
+const audited = () => h.logged.filter(line => line.audit === 'guess_budget_spent').length
+const readWarning = async () => (await h.call('GET', '/readyz')).body.warning as string | undefined
+const readShare = async () => {
+  const { text } = await h.call('GET', '/metrics', { token: 'vN8qW2rT6yU1iO5pA9sD3fG7hJ0kL4zX' })
+  return Number(/^courtside_guess_budget_used_ratio (\S+)$/m.exec(text)![1])
+}
+
+async function spend(count: number): Promise<void> {
+  for (let left = count; left > 0; left -= 5) {
+    const email = newEmail()
+    await miss(email, await ask(email, { network: 1 }), Math.min(5, left), { network: 1 })
+  }
+}
+
+test('after its wrong guesses, codes have two parts for 7 days; the audit trail, /readyz and /metrics say so', async () => {
+  await spend(19)
+  assert.deepEqual([await parts(), audited(), await readWarning(), await readShare()], [1, 0, undefined, 0.95])
+  await spend(1)
+  assert.deepEqual([await parts(), audited(), await readShare()], [2, 1, 1])
+  assert.match((await readWarning())!, /guess/)
+  // Guesses at codes of two parts do not count here, so they do not extend the 7 days.
+  await spend(10)
+  h.clock.advance(7 * DAY - 1)
+  assert.equal(await parts(), 2)
+  h.clock.advance(1)
+  assert.deepEqual([await parts(), await readWarning(), await readShare()], [1, undefined, 0])
+})
+
+test('a right guess does not count, and a success gives back the wrong guesses at its code', async () => {
+  h.clock.advance(8 * DAY)
+  await spend(17)
+  const { email } = await makeUser(h)
+  const code = await ask(email, { network: 2 })
+  await miss(email, code, 2, { network: 2 })
+  assert.equal((await enter(email, code, { network: 2 })).status, 200)
+  await spend(2)
+  assert.equal(await parts(), 1)
+  await spend(1)
+  assert.equal(await parts(), 2)
+})
+
+test('twenty times as many wrong guesses at any codes make codes of three parts for 24 hours', async () => {
+  h.clock.advance(8 * DAY)
+  await spend(400)
+  assert.equal(await parts(), 3)
+  h.clock.advance(DAY - 1)
+  assert.equal(await parts(), 3)
+  h.clock.advance(1)
+  assert.equal(await parts(), 2)
+})
+
+test('two processes share the count, and a burst exceeds it by at most ten guesses for each process', async () => {
+  h.clock.advance(9 * DAY)
+  const second = await anotherApp(h, { ...WITH_BUDGETS, GUESS_BUDGETS: 'address=1000,network=1000,installation=20' })
+  const targets = await Promise.all(
+    Array.from({ length: 100 }, async (_, index) => {
+      const email = newEmail()
+      const code = await ask(email, { network: 3 + (index % 50) })
+      return { email, code, network: 3 + (index % 50) }
+    }),
+  )
+  await Promise.all(
+    targets.flatMap(({ email, code, network }, index) =>
+      [1, 2, 3].map(() => {
+        const body = { email, code: otherThan(code.slice(0, 4)) }
+        const app = index % 2 === 0 ? h : second
+        return app.call('POST', '/api/v1/auth/verify-otp', { body, remoteAddress: addressIn(network) })
+      }),
+    ),
+  )
+  const [row] = await h.database.sql<{ sum: number }>`
+    select sum(attempts)::int as sum from sign_in_code where email = any(${targets.map(({ email }) => email)}::text[])`
+  assert.ok(row!.sum >= 20 && row!.sum <= 40, `${row!.sum} guesses were compared`)
+  await second.close()
+  const { email, code, network } = targets[99]!
+  assert.equal((await guess(email, code, { network })).status, 422)
+})

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { anotherApp, harness } from './support/app.ts'
+import { makeUser } from './support/factories.ts'
+import { newEmail, profile } from './support/scenario.ts'
+import { addressIn, strangers, WITH_BUDGETS } from './support/strangers.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+
+const ENV = { ...WITH_BUDGETS, SIGN_UP_LIMITS: '6,12', GUESS_BUDGETS: 'off' }
+const h = harness(ENV)
+const { request, guess, ask } = strangers(h)
+
+const signUps = async (network: number, count: number) => {
+  const answers = []
+  for (let index = 0; index < count; index += 1) answers.push(await request(profile(newEmail()), { network }))
+  return answers.map(answer => answer.status)
+}
+
+const repeat = (status: number, count: number) => Array.from({ length: count }, () => status)
+
+/** Starts a new hour, in which no sign-up counts. */
+const newHour = () => h.clock.advance(HOUR)
+
+test('a network may have six unfinished sign-ups in an hour; a further one is a 429 with Retry-After', async () => {
+  assert.deepEqual(await signUps(1, 7), [...repeat(200, 6), 429])
+  h.clock.advance(20 * MINUTE)
+  const refused = await request(profile(newEmail()), { network: 1 })
+  assert.deepEqual([refused.status, refused.body.code], [429, 'throttled'])
+  assert.equal(refused.headers['retry-after'], String(40 * 60))
+  assert.deepEqual(await signUps(2, 1), [200])
+  h.clock.advance(40 * MINUTE)
+  assert.deepEqual(await signUps(1, 1), [200])
+  newHour()
+})
+
+test('a sign-up that was finished does not count', async () => {
+  for (let index = 0; index < 8; index += 1) {
+    const email = newEmail()
+    assert.equal((await guess(email, await ask(profile(email), { network: 1 }), { network: 1 })).status, 200)
+  }
+  assert.deepEqual(await signUps(1, 7), [...repeat(200, 6), 429])
+  newHour()
+})
+
+test('the first repeat of a code does not count, later repeats do', async () => {
+  const email = newEmail()
+  for (let mail = 0; mail < 4; mail += 1) {
+    await ask(profile(email), { network: 1 })
+    h.clock.advance(MINUTE)
+  }
+  // Three of the four mails count.
+  assert.deepEqual(await signUps(1, 4), [...repeat(200, 3), 429])
+  newHour()
+})
+
+test('when the limit of the installation is spent, each network still has three sign-ups', async () => {
+  assert.deepEqual(await signUps(1, 6), repeat(200, 6))
+  assert.deepEqual(await signUps(2, 6), repeat(200, 6))
+  assert.deepEqual(await signUps(3, 4), [...repeat(200, 3), 429])
+  assert.deepEqual(await signUps(4, 4), [...repeat(200, 3), 429])
+  newHour()
+})
+
+test('a refused sign-up sends nothing, starts no wait, and comes after a registered address and a wait', async () => {
+  const { email: registered } = await makeUser(h)
+  await signUps(1, 5)
+  const waiting = newEmail()
+  await ask(profile(waiting), { network: 1 })
+  const email = newEmail()
+  assert.equal((await request(profile(email), { network: 1 })).body.code, 'throttled')
+  assert.deepEqual(await h.database.sql`select email from sign_in_address where email = ${email}`, [])
+  assert.equal((await request(profile(registered), { network: 1 })).status, 422)
+  assert.equal((await request({ ...profile(waiting), first_name: 'Paul' }, { network: 1 })).body.code, 'wait')
+  // A body with the address alone is a sign-in, which no limit refuses.
+  assert.equal((await request(email, { network: 1 })).status, 200)
+  newHour()
+})
+
+test('if thirty sign-ups from one network are concurrent, exactly six are sent', async () => {
+  for (let round = 0; round < 30; round += 1) {
+    newHour()
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, () => request(profile(newEmail()), { network: 1000 + round })),
+    )
+    assert.equal(answers.filter(({ status }) => status === 200).length, 6)
+  }
+  newHour()
+})
+
+test('SHARED_NETWORKS, SIGN_UP_LIMITS=off and the development mailbox have no limit', async () => {
+  const settings: Record<string, string>[] = [
+    { ...ENV, SHARED_NETWORKS: '2001:db8::/32' },
+    { ...ENV, SIGN_UP_LIMITS: 'off' },
+    { DEV_MAILBOX: 'on' },
+  ]
+  for (const env of settings) {
+    const app = await anotherApp(h, env)
+    for (let index = 0; index < 20; index += 1) {
+      const body = profile(newEmail())
+      const answer = await app.call('POST', '/api/v1/auth/request-otp', { body, remoteAddress: addressIn(9) })
+      assert.equal(answer.status, 200)
+    }
+    await app.close()
+  }
+})
