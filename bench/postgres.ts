@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { pino } from 'pino'
 import { migrate } from '../src/db/migrate.ts'
-import { startEmbedded } from '../src/embedded/server.ts'
+import { startThrowAway } from '../src/embedded/throw-away.ts'
 import { readTreeCpuSeconds } from './resources.ts'
 
 export type Postgres = {
@@ -39,7 +39,7 @@ export async function startPostgres(folder?: string, settings: Record<string, st
   const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'courtside-bench-')))
   const log = pino({ level: 'warn' })
   const bin = process.env.TEST_PG_BIN
-  const server = await startEmbedded(dataDir, log, { bin, settings: { ...SETTINGS, ...settings } })
+  const server = await startThrowAway(dataDir, log, { bin, settings: { ...SETTINGS, ...settings } })
   const postmaster = Number.parseInt(await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10)
   const urlFor = (name: string) => Object.assign(new URL(server.url), { pathname: `/${name}` }).href
   const createDatabase = async (name: string, template = 'template1') => {

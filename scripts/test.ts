@@ -64,7 +64,7 @@ async function runTests(): Promise<number> {
 async function startCluster(): Promise<{ url: string; stop(): Promise<void> }> {
   const { startThrowAway } = await import('../src/embedded/throw-away.ts')
   const folder = await mkdtemp(join(tmpdir(), 'courtside-test-'))
-  const started = await startThrowAway(folder, process.env.TEST_PG_BIN, pino({ level: 'warn' }))
+  const started = await startThrowAway(folder, pino({ level: 'error' }), { bin: process.env.TEST_PG_BIN })
   return {
     url: started.url,
     stop: async () => {

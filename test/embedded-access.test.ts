@@ -71,8 +71,9 @@ describe('the role of the service', () => {
 /**
  * Creates the data folder of an earlier version of Courtside, in which the service was the superuser. The programs run
  * as that version ran them.
+ * @returns the running server, and the URL that the earlier service used
  */
-async function createEarlierDataFolder(): Promise<void> {
+async function startEarlierServer(): Promise<{ postgres: ChildProcess; url: string }> {
   const bin = findEmbeddedPrograms()
   const namespace = ['unshare', '--user', '--map-user=65534', '--map-group=65534']
   const wrapper = process.getuid?.() === 0 ? namespace : []
@@ -105,6 +106,10 @@ async function createEarlierDataFolder(): Promise<void> {
     create table extra.child (id int generated always as identity, word extra.word);
     create function extra.one() returns int language sql return 1`,
   )
+  return { postgres, url }
+}
+
+async function stopServer(postgres: ChildProcess): Promise<void> {
   postgres.kill('SIGINT')
   await once(postgres, 'exit')
 }
@@ -118,7 +123,7 @@ async function findFreePort(): Promise<number> {
 }
 
 test('the data folder of an earlier version is converted at the start: the new role owns everything', async () => {
-  await createEarlierDataFolder()
+  await stopServer((await startEarlierServer()).postgres)
   const service = await startService({ DATA_DIR: dataDir })
   cleanups.push(() => service.stop())
   assert.equal((await fetch(`${service.address}/readyz`)).status, 200)
@@ -141,6 +146,20 @@ test('the data folder of an earlier version is converted at the start: the new r
   assert.ok(!existsSync(join(dataDir, 'postgres/courtside-password')))
   const earlier = url.replace(/\/\/[^@]+@/, `//courtside:${'p'.repeat(43)}@`)
   await assert.rejects(query(earlier, 'select'), { code: '28000' })
+})
+
+test('a start beside a running service of an earlier version fails and leaves its database alone', async () => {
+  const { postgres, url } = await startEarlierServer()
+  // The owner of the earlier version held this connection for as long as it ran.
+  const owner = new pg.Client({ connectionString: url, application_name: 'courtside-owner-4711' })
+  await owner.connect()
+  await assert.rejects(startEmbedded(dataDir, log), /is in use by process 4711\. Stop that process, or set another/)
+  assert.deepEqual((await owner.query('select 1 as one')).rows, [{ one: 1 }])
+  await owner.end()
+  // Without its service, the server is a leftover, which the next start stops.
+  const next = await startEmbedded(dataDir, log)
+  assert.notEqual(postgres.exitCode, null)
+  await next.stop()
 })
 
 /** The first message of a server that pretends to be PostgreSQL. */

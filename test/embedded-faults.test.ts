@@ -5,6 +5,7 @@ import { chmod, cp, mkdir, mkdtemp, readFile, rm, stat, truncate, writeFile } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { pino } from 'pino'
 import { startEmbedded } from '../src/embedded/server.ts'
@@ -143,6 +144,15 @@ describe('an error that names DATA_DIR or the path', () => {
     assert.match(await refusal(), /data\/postgres is a file\. It must be the folder of the database\./)
   })
 
+  test('DATA_DIR can be written by other users: the service starts and logs a warning', async () => {
+    await copyTemplate()
+    await chmod(dataDir, 0o777)
+    const service = await startService({ DATA_DIR: dataDir })
+    cleanups.push(() => service.stop())
+    const warning = service.lines.find(line => line.includes('users other than the owner may write to'))
+    assert.ok(warning?.includes(`chmod go-w ${dataDir}`))
+  })
+
   test('if PostgreSQL does not start, the error contains the reason from its log', async () => {
     await copyTemplate()
     await writeFile(join(dataDir, 'postgres/postgresql.conf'), 'max_wal_senders = nonsense\n')
@@ -197,11 +207,14 @@ describe('PostgreSQL ends while the service runs', () => {
   })
 
   test('a service that is stopped while PostgreSQL starts again leaves no server behind', async () => {
-    const service = await startService({ DATA_DIR: dataDir })
-    process.kill(await postmasterPid(), 'SIGKILL')
-    await service.stop()
-    const running = execFileSync('ps', ['-e', '-o', 'args'], { encoding: 'utf8' })
-    assert.ok(!running.includes(join(dataDir, 'postgres')), running)
+    for (const delayMs of [0, 30, 100, 300]) {
+      const service = await startService({ DATA_DIR: dataDir })
+      process.kill(await postmasterPid(), 'SIGKILL')
+      await delay(delayMs)
+      await service.stop()
+      const running = execFileSync('ps', ['-e', '-o', 'args'], { encoding: 'utf8' })
+      assert.ok(!running.includes(join(dataDir, 'postgres')), running)
+    }
   })
 })
 

@@ -52,7 +52,8 @@ async function stopContainer({ child, ended }: { child: ChildProcess; ended: Pro
 
 const canUnshare = (() => {
   try {
-    execFileSync('unshare', [...CONTAINER, 'ip', 'link', 'set', 'lo', 'up'], { stdio: 'ignore' })
+    const script = 'ip link set lo up && command -v hostname pkill pgrep'
+    execFileSync('unshare', [...CONTAINER, 'sh', '-c', script], { stdio: 'ignore' })
     return true
   } catch {
     return false
@@ -60,7 +61,7 @@ const canUnshare = (() => {
 })()
 
 describe('two containers with one data folder', {
-  skip: !canUnshare && 'this system does not permit namespaces, or has no program unshare',
+  skip: !canUnshare && 'this system does not permit namespaces, or lacks unshare, ip, hostname, pkill or pgrep',
 }, () => {
   async function startInContainer(name: string) {
     const container = runInContainer(name, ['serve'])

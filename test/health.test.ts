@@ -22,7 +22,7 @@ test('/healthz and /readyz answer 200 without a token', async () => {
 
 test('while the database is down, /readyz and the API answer 503 and /healthz answers 200', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'courtside-health-'))
-  const cluster = await startThrowAway(folder, process.env.TEST_PG_BIN, h.ctx.log)
+  const cluster = await startThrowAway(folder, h.ctx.log, { bin: process.env.TEST_PG_BIN })
   await migrate(cluster.url)
   const { call, close } = await anotherApp(h, {}, { databaseUrl: cluster.url })
   try {

@@ -1,11 +1,13 @@
 import { type ChildProcess, execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, open, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { choosePrograms, type Programs } from '../../src/embedded/programs.ts'
+import { pino } from 'pino'
+import { chooseAccount, giveFolder, runInitdb } from '../../src/embedded/database-user.ts'
+import { type Account, spawnProgram } from '../../src/embedded/programs.ts'
 import { administer } from '../postgres.ts'
 import { freePort } from '../programs.ts'
 import { listChildren } from '../resources.ts'
@@ -28,27 +30,22 @@ export type Pair = {
  */
 export async function startPair(bin: string, synchronous: boolean): Promise<Pair> {
   const folder = await mkdtemp(join(tmpdir(), 'courtside-failover-'))
-  const programs = await choosePrograms(bin)
+  const account = await chooseAccount(bin, folder, pino({ level: 'warn' }))
   const [primaryPort, standbyPort] = [await freePort(), await freePort()]
   const urlFor = (port: number, database = 'courtside') => `postgres://postgres@127.0.0.1:${port}/${database}`
-  const primaryData = join(folder, 'primary')
-  await programs.run('initdb', [
-    '--pgdata',
-    primaryData,
-    '--username',
-    'postgres',
-    '--auth',
-    'trust',
-    '--encoding',
-    'UTF8',
-  ])
-  const primary = await startServer(programs, primaryData, primaryPort, urlFor(primaryPort, 'postgres'))
+  const primaryFolder = join(folder, 'primary')
+  await mkdir(primaryFolder, { mode: 0o700 })
+  const primaryData = join(primaryFolder, 'data')
+  const cluster = ['--pgdata', primaryData, '--username', 'postgres', '--auth', 'trust', '--encoding', 'UTF8']
+  await runInitdb(account, join(bin, 'initdb'), primaryFolder, cluster)
+  const primary = await startServer({ account, bin }, primaryData, primaryPort, urlFor(primaryPort, 'postgres'))
   await administer(urlFor(primaryPort, 'postgres'), 'create database courtside')
   const standbyData = join(folder, 'standby')
   const source = ['--host', '127.0.0.1', '--port', String(primaryPort), '--username', 'postgres']
   const backup = ['--pgdata', standbyData, '--wal-method', 'stream', '--checkpoint', 'fast', '--write-recovery-conf']
   await promisify(execFile)(join(bin, 'pg_basebackup'), [...source, ...backup])
-  const standby = await startServer(programs, standbyData, standbyPort, urlFor(standbyPort, 'postgres'))
+  await giveFolder(account, standbyData)
+  const standby = await startServer({ account, bin }, standbyData, standbyPort, urlFor(standbyPort, 'postgres'))
   await waitUntilStreaming(urlFor(primaryPort))
   // Set `synchronous_standby_names` only now, after the standby has copied the settings of the primary. With this
   // setting, a promoted standby would wait forever for another standby.
@@ -83,12 +80,19 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
   }
 }
 
+type Programs = { account: Account; bin: string }
+
 async function startServer(programs: Programs, data: string, port: number, url: string): Promise<ChildProcess> {
   const log = await open(`${data}.log`, 'a', 0o600)
   const local = ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200']
-  const server = programs.spawn('postgres', ['-D', data, '-p', String(port), ...local], {
-    stdio: ['ignore', log.fd, log.fd],
-  })
+  const server = spawnProgram(
+    programs.account,
+    join(programs.bin, 'postgres'),
+    ['-D', data, '-p', String(port), ...local],
+    {
+      stdio: ['ignore', log.fd, log.fd],
+    },
+  )
   await log.close()
   for (let attempt = 1; ; attempt += 1) {
     const answered = await administer(url, 'select 1').catch(error => error as Error)

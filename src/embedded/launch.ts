@@ -48,18 +48,20 @@ export type Server = {
   abort(): void
 }
 
+type LaunchOptions = { settings?: Record<string, string>; onWaiting?: () => void; signal?: AbortSignal }
+
 /**
  * Starts a server and waits until it accepts connections. The caller must own the data folder. If a server of a killed
  * process still runs on the cluster, stops that server first.
- * @param settings settings that override SERVER_SETTINGS
- * @param onWaiting is called while the server starts
+ * @param options.settings settings that override SERVER_SETTINGS
+ * @param options.onWaiting is called while the server starts
+ * @param options.signal ends the start when it aborts
  * @throws if the server does not start. The message tells the operator what to do
  */
 export async function launch(
   programs: Programs,
   cluster: string,
-  settings: Record<string, string>,
-  onWaiting: () => void,
+  { settings = {}, onWaiting = () => {}, signal }: LaunchOptions,
 ): Promise<Server> {
   await stopLeftover(cluster)
   await giveFolder(programs.account, cluster)
@@ -74,20 +76,21 @@ export async function launch(
     const child = await spawnServer(programs, cluster, logPath, { ...SERVER_SETTINGS, ...settings })
     const server = toServer(child)
     onWaiting()
-    while (server.isRunning() && performance.now() < deadline) {
+    while (server.isRunning() && performance.now() < deadline && !signal?.aborted) {
       const postmaster = await findPostmaster(cluster)
       if (postmaster?.pid === child.pid && postmaster?.status === 'ready') return server
       await delay(10)
     }
     if (server.isRunning()) {
       await server.stop()
+      signal?.throwIfAborted()
       throw new Error(`The embedded database was not ready within ${READY_TIMEOUT_MS / 1000} s. See ${logPath}.`)
     }
     if (attempt === 5) {
       const reason = await readReason(logPath, logStart)
       throw new Error(`The embedded database does not start: ${reason} See ${logPath}.`)
     }
-    await delay(attempt * 200)
+    await delay(attempt * 200, undefined, { signal })
   }
 }
 

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { giveToFolderOwner } from '../data-folder.ts'
 import { lockFile } from './lock-file.ts'
-import { describeOwner, identify, type Owner, readOwner, shareKernel } from './owner.ts'
+import { describeOwner, endsSoon, identify, type Owner, readOwner, shareKernel } from './owner.ts'
 
 /** The owner rewrites its record at this interval. */
 const BEAT_MS = 1_000
@@ -28,10 +28,10 @@ export type OwnerLock = {
 /** The error of a process that needs a data folder which another process owns. */
 export class FolderInUseError extends Error {
   readonly owner: Owner | undefined
-  constructor(folder: string, owner: Owner | undefined) {
-    const name = owner ? describeOwner(owner) : 'another process'
+  constructor(folder: string, owner: Owner | string | undefined) {
+    const name = typeof owner === 'object' ? describeOwner(owner) : (owner ?? 'another process')
     super(`The data folder ${folder} is in use by ${name}. Stop that process, or set another DATA_DIR.`)
-    this.owner = owner
+    this.owner = typeof owner === 'object' ? owner : undefined
   }
 }
 
@@ -59,13 +59,13 @@ export async function acquireOwnerLock(
   try {
     const self = identify(role)
     await writeRecord(folder, self, lock.isSupported)
-    const lost = new AbortController()
-    const timer = setInterval(() => void renew(folder, self, lost, log), BEAT_MS).unref()
+    const holder = { folder, self, log, lost: new AbortController(), failures: 0 }
+    const timer = setInterval(() => void renew(holder), BEAT_MS).unref()
     return {
-      lost: lost.signal,
+      lost: holder.lost.signal,
       async announceStop() {
         self.isStopping = true
-        await renew(folder, self, lost, log)
+        await renew(holder)
       },
       async release() {
         clearInterval(timer)
@@ -91,10 +91,6 @@ async function lockWhenOwnerEnds(folder: string) {
     if (!mayWait) throw new FolderInUseError(folder, owner)
     await delay(100)
   }
-}
-
-function endsSoon({ role, isStopping }: Owner): boolean {
-  return role === 'command' || isStopping
 }
 
 /**
@@ -156,15 +152,19 @@ async function removeRecord(folder: string, self: Owner, previous: string): Prom
   }
 }
 
+type Holder = { folder: string; self: Owner; log: FastifyBaseLogger; lost: AbortController; failures: number }
+
 /** Renews the record. If the record is now that of another process, aborts `lost`. */
-async function renew(folder: string, self: Owner, lost: AbortController, log: FastifyBaseLogger): Promise<void> {
+async function renew(holder: Holder): Promise<void> {
   try {
-    await beat(folder, self)
+    await beat(holder.folder, holder.self)
+    holder.failures = 0
   } catch (error) {
-    if (lost.signal.aborted) return
-    if (error instanceof FolderInUseError) lost.abort(error)
-    // The field contains the code of the error. A later beat may succeed.
-    else log.warn({ err: error }, 'could not renew owner.json in the data folder')
+    if (holder.lost.signal.aborted) return
+    if (error instanceof FolderInUseError) return holder.lost.abort(error)
+    // A later beat may succeed, so only the first failure is logged.
+    holder.failures += 1
+    if (holder.failures === 1) holder.log.warn({ err: error }, 'could not renew owner.json in the data folder')
   }
 }
 

@@ -42,6 +42,11 @@ export function shareKernel(one: Owner, other: Owner): boolean {
   return one.boot !== undefined && one.boot === other.boot
 }
 
+/** Returns whether an owner releases the folder within seconds. */
+export function endsSoon({ role, isStopping }: Owner): boolean {
+  return role === 'command' || isStopping
+}
+
 /** Reads the record of the process that owns or owned a folder. Returns undefined if there is no readable record. */
 export async function readOwner(folder: string): Promise<Owner | undefined> {
   try {

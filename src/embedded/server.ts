@@ -4,6 +4,7 @@ import { findFolderWarning, prepareDataFolder } from '../data-folder.ts'
 import { prepareDatabase, readPassword, writeAccessRules } from './access.ts'
 import { createCluster, hasCluster, type Programs } from './cluster.ts'
 import { chooseAccount } from './database-user.ts'
+import { requireNoEarlierService } from './earlier-service.ts'
 import { launch, rotateLog } from './launch.ts'
 import { type Owner, readOwner } from './owner.ts'
 import { acquireOwnerLock, FolderInUseError, type OwnerLock } from './owner-lock.ts'
@@ -67,16 +68,17 @@ async function startOwned(
 ): Promise<Embedded> {
   const cluster = join(folder, 'postgres')
   await createCluster(programs, cluster, log, onWaiting)
+  await requireNoEarlierService(cluster)
   const known = await readPassword(cluster)
   await writeAccessRules(cluster, { superuser: known === undefined })
-  const server = await launch(programs, cluster, {}, onWaiting)
+  const server = await launch(programs, cluster, { onWaiting })
   const password =
     known ??
     (await prepareDatabase(cluster).catch(async error => {
       await server.stop()
       throw error
     }))
-  const supervisor = supervise(server, () => launch(programs, cluster, {}, () => {}), log)
+  const supervisor = supervise(server, signal => launch(programs, cluster, { signal }), log)
   const rotation = setInterval(() => void rotateLog(`${cluster}.log`).catch(() => {}), LOG_CHECK_INTERVAL_MS).unref()
   lock.lost.addEventListener('abort', () => {
     log.error({ err: lock.lost.reason }, 'another process has taken the data folder; stopping')

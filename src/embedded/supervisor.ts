@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Server } from './launch.ts'
@@ -18,10 +19,16 @@ export type Supervisor = {
 
 /**
  * Starts a server again whenever it ends by itself, for example because the system killed it for lack of memory.
- * @param start stops what is left of the previous server and starts a new one
+ * @param start stops what is left of the previous server and starts a new one. Its signal aborts when the supervisor
+ *   stops
  */
-export function supervise(first: Server, start: () => Promise<Server>, log: FastifyBaseLogger): Supervisor {
+export function supervise(
+  first: Server,
+  start: (signal: AbortSignal) => Promise<Server>,
+  log: FastifyBaseLogger,
+): Supervisor {
   const stopping = new AbortController()
+  const stopped = once(stopping.signal, 'abort')
   let server: Server = first
   let restarts = 0
 
@@ -29,7 +36,7 @@ export function supervise(first: Server, start: () => Promise<Server>, log: Fast
     let failures = 0
     let startedAt = performance.now()
     while (!stopping.signal.aborted) {
-      await server.ended
+      await Promise.race([server.ended, stopped])
       if (stopping.signal.aborted) return
       if (performance.now() - startedAt > HEALTHY_MS) failures = 0
       const delayMs = RESTART_DELAYS_MS[Math.min(failures, RESTART_DELAYS_MS.length - 1)]!
@@ -38,11 +45,12 @@ export function supervise(first: Server, start: () => Promise<Server>, log: Fast
       if (stopping.signal.aborted) return
       failures += 1
       try {
-        server = await start()
+        server = await start(stopping.signal)
         restarts += 1
         startedAt = performance.now()
         log.info('the embedded PostgreSQL runs again')
       } catch (error) {
+        if (stopping.signal.aborted) return
         // `postgres.log` contains the reason.
         log.error({ err: error }, 'the embedded PostgreSQL does not start')
       }
@@ -54,9 +62,7 @@ export function supervise(first: Server, start: () => Promise<Server>, log: Fast
     restarts: () => restarts,
     async stop() {
       stopping.abort()
-      if (server.isRunning()) await server.stop()
       await finished
-      // A start may have been under way.
       if (server.isRunning()) await server.stop()
     },
     abort() {

@@ -9,17 +9,22 @@ import { chooseAccount } from './database-user.ts'
 import { launch } from './launch.ts'
 import { findEmbeddedPrograms, readMajor } from './programs.ts'
 
+/** With these settings, the server does not flush data to disk. A crash of the machine may lose data. */
+const FAST_SETTINGS = { fsync: 'off', max_connections: '200' }
+
 /**
- * Starts a server for tests. The server is fast, because it does not flush data to disk. A crash of the machine may
- * lose data. The server listens on a free port of the loopback interface, because tests put proxies before it.
- * @param bin the folder with the programs of another PostgreSQL. By default, the programs that npm installed are used
+ * Starts a server for tests and for the bench. The server listens on a free port of the loopback interface, because
+ * tests put proxies before it.
+ * @param options.bin the folder with the programs of another PostgreSQL. By default, the programs that npm installed are
+ *   used
  * @returns the URL of the database `courtside`, whose user is a superuser
  */
 export async function startThrowAway(
   dataDir: string,
-  bin: string = findEmbeddedPrograms(),
   log: FastifyBaseLogger,
+  options: { bin?: string | undefined; settings?: Record<string, string> } = {},
 ): Promise<{ url: string; stop(): Promise<void> }> {
+  const { bin = findEmbeddedPrograms(), settings = FAST_SETTINGS } = options
   const folder = await prepareDataFolder(dataDir)
   const cluster = join(folder, 'postgres')
   const programs = { bin, major: await readMajor(bin), account: await chooseAccount(bin, folder, log) }
@@ -27,15 +32,16 @@ export async function startThrowAway(
   const rules = `local all ${SUPERUSER} trust\nhost all all 127.0.0.1/32 scram-sha-256\n`
   await replaceFile(cluster, 'pg_hba.conf', rules)
   const port = await findFreePort()
-  const settings = { listen_addresses: '127.0.0.1', port: String(port), fsync: 'off', max_connections: '200' }
-  const server = await launch(programs, cluster, settings, () => {})
+  const address = { listen_addresses: '127.0.0.1', port: String(port) }
+  const server = await launch(programs, cluster, { settings: { ...address, ...settings } })
   const password = newSecret()
   await asSuperuser(
     cluster,
     'postgres',
     async client => {
       await client.query(`alter role ${SUPERUSER} password '${password}'`)
-      await client.query('create database courtside')
+      const { rows } = await client.query(`select from pg_database where datname = 'courtside'`)
+      if (rows.length === 0) await client.query('create database courtside')
     },
     port,
   )
