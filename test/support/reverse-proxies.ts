@@ -84,8 +84,8 @@ export async function startReverseProxy(kind: Kind, ports: [number, number], fol
   const path = join(folder, kind.file)
   const shipped = await readFile(new URL(kind.file, DEPLOY), 'utf8')
   const text = replace(kind.adapt(shipped, port), [
-    ['127.0.0.1:3000', `127.0.0.1:${ports[0]}`],
-    ['127.0.0.1:3001', `127.0.0.1:${ports[1]}`],
+    [/127\.0\.0\.1:3000/g, `127.0.0.1:${ports[0]}`],
+    [/127\.0\.0\.1:3001/g, `127.0.0.1:${ports[1]}`],
   ])
   await writeFile(path, text)
   const env = { PATH: process.env.PATH, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
