@@ -38,6 +38,18 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.doesNotMatch(mail!.parsed.html as string, /<(img|script|link)|https?:/)
   })
 
+  test('if a request for a code names no language, the mail is in the language of the account', async t => {
+    const box = await outbox(t)
+    await box.register('sam@example.com', 'Sam', 'en')
+    await box.register('lea@example.com', 'Léa')
+    for (const email of ['sam@example.com', 'lea@example.com']) await box.ask(email, { profile: null })
+    await box.work()
+    await box.smtp.until(() => box.smtp.mails.length === 2)
+    const readSubject = (email: string) => box.smtp.mails.find(mail => mail.to.includes(email))!.parsed.subject!
+    assert.match(readSubject('sam@example.com'), /^Your Courtside code/)
+    assert.match(readSubject('lea@example.com'), /^Votre code Courtside/)
+  })
+
   test('if a code is requested in English, its mail is in English', async t => {
     const box = await outbox(t)
     await box.register('sam@example.com', 'Sam')

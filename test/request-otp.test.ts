@@ -52,6 +52,24 @@ describe('200', () => {
     assert.equal(users.length, 0)
   })
 
+  test('the mail is in the language of Accept-Language, and without this header in the language of the account', async () => {
+    const headers: [Record<string, string>, string | null][] = [
+      [{ 'accept-language': 'en' }, 'en'],
+      [{ 'accept-language': '*' }, 'fr'],
+      [{ 'accept-language': '' }, null],
+      [{}, null],
+    ]
+    for (const [header, language] of headers) {
+      const email = newEmail()
+      const { body } = await requestCode({ email }, { headers: header })
+      assert.match(body.message, language === 'en' ? /^If / : /^Si /)
+      const [mail] = await h.database.sql<{ language: string | null }>`
+        select payload ->> 'language' as language
+        from outbox join sign_in_code on sign_in_code.id = code_id where email = ${email}`
+      assert.equal(mail!.language, language)
+    }
+  })
+
   test('an unverified sign-up creates no account and does not reserve the address', async () => {
     const email = newEmail()
     await requestCode(profile(email))

@@ -14,9 +14,10 @@ import { signUpLimitEnd } from './sign-up-limits.ts'
 
 /**
  * A request for a code. A request with a `profile` is a sign-up. A request without a `profile` is a sign-in, or it
- * resumes a pending sign-up. `language` is the language of the mail.
+ * resumes a pending sign-up. `language` is the language of the mail. If it is
+ * undefined, the mail has the language of the account.
  */
-export type CodeRequest = { requester: Requester; profile: Profile | undefined; language: Language }
+export type CodeRequest = { requester: Requester; profile: Profile | undefined; language: Language | undefined }
 
 export type Issued =
   /** `waitSeconds` is the time that the same client must wait before it requests the next code. */

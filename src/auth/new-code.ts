@@ -16,7 +16,7 @@ export type NewCode = Requester &
   Rules & {
     signsUp: boolean
     profile: Profile | undefined
-    language: Language
+    language: Language | undefined
     id: string
     /** The keyed hashes of the parts. */
     macs: Buffer[]

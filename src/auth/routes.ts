@@ -74,7 +74,7 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
       response: { 200: CodeSent },
     },
     handler: async (request, reply) => {
-      const language = preferredLanguage(request.headers['accept-language'])
+      const language = requestedLanguage(request.headers['accept-language'])
       const { email, profile } = readCredentials(request.body, config.termsVersion)
       await requestThrottle.countValid(request, reply, email)
       const sent = await signIn.requestCode({
@@ -89,7 +89,7 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
       // The answer has this header even if the service stored a decoy
       // (decisions.md, "the wait before the next code in a 200").
       reply.header('retry-after', sent.waitSeconds)
-      return { message: CODE_SENT[language] }
+      return { message: CODE_SENT[language ?? 'fr'] }
     },
   })
 

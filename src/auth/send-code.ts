@@ -14,9 +14,12 @@ type Dependencies = {
   texts: MailTexts
 }
 
-/** The row of the outbox that `issueCode` stores. `payload` is a `Payload`. */
+/**
+ * The row of the outbox that `issueCode` stores. `payload` is a `Payload`. If its `language` is null, the request named no
+ * language, so the mail has the language of the account.
+ */
 type CodeDelivery = { code_id: string | null; payload: unknown }
-type Payload = { sealed: string; language: Language }
+type Payload = { sealed: string; language: Language | null }
 
 /**
  * The outcome of an attempt. `delivered`: the mail server took the mail. `decoy`: the address is unknown. `dropped`: the
@@ -25,7 +28,7 @@ type Payload = { sealed: string; language: Language }
  */
 type Attempt = { outcome: 'delivered' | 'decoy' | 'dropped' | 'refused' | 'sealed'; retryAt?: Date }
 
-type Row = MailedCode & { email: string }
+type Row = MailedCode & { email: string; locale: Language | null }
 
 // A process that cannot decrypt a code leaves the delivery to the other processes for this time.
 const SEALED_RETRY_MS = 2_000
@@ -51,7 +54,7 @@ export function sendCode({
     const [row] = await sql<Row>`
       select code.email, code.purpose, code.sent_at, code.expires_at,
         coalesce(code.first_name, app_user.first_name) as first_name,
-        coalesce(code.last_name, app_user.last_name) as last_name
+        coalesce(code.last_name, app_user.last_name) as last_name, app_user.locale
       from sign_in_code as code left join app_user on app_user.email = code.email
       where code.id = ${code_id}`
     if (!row || row.expires_at <= now()) return { outcome: 'dropped' }
@@ -61,7 +64,8 @@ export function sendCode({
       log.error({ code_id }, 'left a mail to another process because no secret in JWT_SECRET decrypts the code')
       return { outcome: 'sealed', retryAt: new Date(now().getTime() + SEALED_RETRY_MS) }
     }
-    const mail = { to: row.email, ...codeEmail(row, code, payload.language, texts) }
+    const language = payload.language ?? row.locale ?? 'fr'
+    const mail = { to: row.email, ...codeEmail(row, code, language, texts) }
     if (row.purpose === 'decoy') {
       await mailer.compose(mail)
       return { outcome: 'decoy' }
@@ -83,5 +87,5 @@ export function sendCode({
 
 function isPayload(value: unknown): value is Payload {
   const { sealed, language } = (value ?? {}) as Record<string, unknown>
-  return typeof sealed === 'string' && (language === 'fr' || language === 'en')
+  return typeof sealed === 'string' && (language === null || language === 'fr' || language === 'en')
 }

@@ -84,7 +84,7 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, ru
    * @throws AppError 429 `throttled` if there are too many unfinished sign-ups
    */
   async function requestCode(
-    call: CodeCall & { profile: users.Profile | undefined; language: Language; isShared: boolean },
+    call: CodeCall & { profile: users.Profile | undefined; language: Language | undefined; isShared: boolean },
   ): Promise<SentCode> {
     const { email, token, client, profile, language, isShared } = call
     const requester = await findRequester(email, readOwner(token), client)

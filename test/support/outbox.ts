@@ -75,15 +75,15 @@ export async function outbox(t: TestContext, mode?: Mode) {
       )
     },
     /** Requests a code as `request-otp` does: for a sign-up, or for a sign-in if `profile` is null. */
-    async ask(email: string, { profile = ZOE, language = 'fr', now = NOW, on = sql }: Options = {}) {
+    async ask(email: string, { profile = ZOE, language, now = NOW, on = sql }: Options = {}) {
       const requester = { email, sessionId: undefined, network: Buffer.alloc(16) }
       const rules = { buckets: createBuckets(undefined), signUpLimits: undefined }
       const request = { requester, profile: profile ?? undefined, language, ...rules }
       const { outcome } = await issueCode(on, KEYS, request, now)
       if (outcome !== 'sent') throw new Error(`${email}: ${outcome}`)
     },
-    async register(email: string, firstName: string) {
-      await insertUser(sql, { email, firstName, lastName: 'Martin', locale: 'fr', now: NOW })
+    async register(email: string, firstName: string, locale: Language = 'fr') {
+      await insertUser(sql, { email, firstName, lastName: 'Martin', locale, now: NOW })
     },
     /** Adds rows to the outbox for no code, for workers whose function the test passes. */
     async add(rows: { class?: number; network?: string; payload?: unknown; due?: Date }[]) {
@@ -105,7 +105,7 @@ type WorkerOptions = {
   sql?: Sql
   texts?: MailTexts
 }
-type Options = { profile?: Profile | null; language?: Language; now?: Date; on?: Sql }
+type Options = { profile?: Profile | null; language?: Language | undefined; now?: Date; on?: Sql }
 type OutboxRow = { id: number; attempts: number; ready: boolean; lease: string | null; payload: Record<string, string> }
 
 const ZOE: Profile = { firstName: 'Zoé', lastName: 'Martin', termsVersion: '1' }
