@@ -180,7 +180,7 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
       await storage.set('token', 'a.b.c')
       await storage.set('last_token', 'old.b.c')
       await new Courtside({ url: server.url, storage }).logout({ forget })
-      assert.deepEqual(bodies, [forget ? '{"forget":true}' : ''])
+      assert.deepEqual(bodies, [forget ? '{"forget":true}' : '{}'])
       assert.equal(await storage.get('token'), null)
       assert.equal(await storage.get('last_token'), forget ? null : 'a.b.c')
       await server.close()

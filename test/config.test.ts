@@ -83,6 +83,29 @@ describe('a production node', () => {
   })
 })
 
+describe('the budgets of guesses and the limits on sign-ups', () => {
+  const budgets = (env: Record<string, string>) => readConfig({ ...PRODUCTION, ...env }).guessBudgets
+  const limits = (env: Record<string, string>) => readConfig({ ...PRODUCTION, ...env }).signUpLimits
+
+  test('a node with a mail server has the default budgets and limits, and GUESS_BUDGETS changes any subset', () => {
+    assert.deepEqual(budgets({}), { address: 10, network: 50, installation: 100 })
+    assert.deepEqual(budgets({ GUESS_BUDGETS: 'installation=250' }), { address: 10, network: 50, installation: 250 })
+    assert.deepEqual(budgets({ GUESS_BUDGETS: 'network = 5, address=3' }), {
+      address: 3,
+      network: 5,
+      installation: 100,
+    })
+    assert.deepEqual(limits({}), { network: 60, installation: 600 })
+    assert.deepEqual(limits({ SIGN_UP_LIMITS: '5, 50' }), { network: 5, installation: 50 })
+  })
+
+  test('`off` and the development mailbox switch the budgets and the limits off', () => {
+    assert.deepEqual([budgets({ GUESS_BUDGETS: 'off' }), limits({ SIGN_UP_LIMITS: 'off' })], [undefined, undefined])
+    const development = readConfig({ GUESS_BUDGETS: 'address=3', SIGN_UP_LIMITS: '5,50' })
+    assert.deepEqual([development.guessBudgets, development.signUpLimits], [undefined, undefined])
+  })
+})
+
 describe('faults', () => {
   const bad: [string, string][] = [
     ['PORT', '70000'],
@@ -126,6 +149,16 @@ describe('faults', () => {
     ['CORS_ORIGINS', 'https://a.example/path'],
     ['METRICS_TOKEN', 'short'],
     ['THROTTLE_REQUEST_OTP', '0'],
+    ['GUESS_BUDGETS', 'address=0'],
+    ['GUESS_BUDGETS', 'adress=10'],
+    ['GUESS_BUDGETS', 'address=10;network=50'],
+    ['GUESS_BUDGETS', '10,50,100'],
+    ['GUESS_BUDGETS', 'none'],
+    ['SIGN_UP_LIMITS', '60'],
+    ['SIGN_UP_LIMITS', '0,600'],
+    ['SIGN_UP_LIMITS', '60,600,6000'],
+    ['TERMS_URL', 'club.example/terms'],
+    ['TERMS_URL', 'javascript:alert(1)'],
     ['REMINDER_OFFSETS', '1w'],
     ['REMINDER_OFFSETS', '0d'],
     ['TIMEZONE', 'Mars/Olympus'],

@@ -117,7 +117,8 @@ export class Courtside {
    */
   async logout({ forget = false }: { forget?: boolean } = {}): Promise<void> {
     try {
-      if (await this.signedIn()) await this.#session.call('POST /api/v1/auth/logout', { body: { forget } })
+      if (await this.signedIn())
+        await this.#session.call('POST /api/v1/auth/logout', { body: forget ? { forget } : {} })
     } catch (error) {
       if (!(error instanceof CourtsideError && error.status === 401)) throw error
     } finally {
