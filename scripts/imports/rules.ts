@@ -17,7 +17,7 @@ const LEVELS = [
   [
     ...['http', 'db', 'embedded', 'mail', 'limits', 'outbox', 'metrics'],
     ...['audit', 'code-settings', 'config', 'errors', 'ip-address', 'keys', 'language'],
-    ...['data-folder', 'log', 'log-writer', 'loopback', 'secrets', 'settings'],
+    ...['data-folder', 'log', 'log-writer', 'loopback', 'secrets', 'setting-parsers', 'settings'],
     ...['weak-secrets'],
   ],
 ]
@@ -58,7 +58,7 @@ export const RULES: Rule[] = [
   },
   {
     refuses: ({ from, to, typeOnly }) =>
-      isFeature(from) && ['mail', 'config', 'settings', 'log'].includes(findPlace(to)) && !typeOnly,
+      isFeature(from) && ['mail', 'config', 'setting-parsers', 'settings', 'log'].includes(findPlace(to)) && !typeOnly,
     because: 'a feature receives mailer, settings and log as arguments and may import only their types',
   },
   {

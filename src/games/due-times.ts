@@ -1,5 +1,5 @@
 import { midnight, wallClock } from '../notifications/wall-clock.ts'
-import type { Duration } from '../settings.ts'
+import type { Duration } from '../setting-parsers.ts'
 
 export type DueTime = { type: 'game_reminder' | 'game_started'; dueAt: Date }
 

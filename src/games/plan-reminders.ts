@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts'
 import type { LocalTime } from '../notifications/dates.ts'
-import type { Duration } from '../settings.ts'
+import type { Duration } from '../setting-parsers.ts'
 import { dueTimes } from './due-times.ts'
 import * as onceKeys from './once-key.ts'
 import type { Game } from './projection.ts'
