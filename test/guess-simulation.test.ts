@@ -133,6 +133,27 @@ describe('the odds in SECURITY.md', () => {
   }
 })
 
+/**
+ * Returns how many minutes attackers in other networks can delay a stranger who comes fresh. The attackers win every
+ * race for the next turn. Returns infinity if the delay is longer than three weeks.
+ */
+function delayMinutes(networks: number): number {
+  const model = new GuessModel()
+  let next = 0
+  for (let minute = 0; minute < 21 * 24 * 60; minute += 1) {
+    model.now = minute * 60
+    for (let tried = 0; tried < networks && model.wait(0, next) > 0; tried += 1) next = (next + 1) % networks
+    if (model.wait(0, next) > 0) return minute
+    model.request(0, next)
+  }
+  return Number.POSITIVE_INFINITY
+}
+
+test('each network delays a stranger by three minutes in seven days, and 3,400 networks keep strangers out', () => {
+  for (const networks of [1, 10, 300, 3_300]) assert.equal(delayMinutes(networks), 3 * networks)
+  assert.equal(delayMinutes(3_400), Number.POSITIVE_INFINITY)
+})
+
 describe('the statements of the service behave like the model', () => {
   const h = harness(WITH_BUDGETS)
   const { request, guess } = strangers(h)
