@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { before, describe, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { anotherApp, harness } from './support/app.ts'
 import { listen } from './support/event-stream.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
@@ -92,6 +93,24 @@ describe('framing', { timeout: 120_000 }, () => {
       assert.deepEqual(statuses, [...urls.map(url => (url === '/healthz' ? 200 : 404)), 200])
     })
 
+    test('the answers do not depend on how TCP splits the bytes', async () => {
+      const head = 'HTTP/1.1\r\nHost: x\r\n'
+      const bytes =
+        `GET /nowhere ${head}\r\nPOST /api/v1/game-levels ${head}Content-Length: 3\r\n\r\nabc${GET}` +
+        `POST /api/v1/auth/verify-otp ${head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n${GET}`
+      for (let at = 0; at < bytes.length; at += 5) {
+        const connection = await openRaw(port, bytes.slice(0, at))
+        await setImmediate()
+        for (const byte of bytes.slice(at, at + 20)) {
+          connection.socket.write(byte)
+          await setImmediate()
+        }
+        connection.socket.write(bytes.slice(at + 20))
+        await connection.closed()
+        assert.deepEqual(connection.statuses(), [404, 405, 200, 422, 400], `split at ${at}`)
+      }
+    })
+
     test('pipelined requests run one after the other', async () => {
       const user = await makeUser(h)
       const [id] = await makeNotifications(h, user.id, 1)
@@ -107,6 +126,19 @@ describe('framing', { timeout: 120_000 }, () => {
       const { statuses } = await exchangeRaw(port, GET.repeat(200))
       assert.ok(statuses.length < 200)
       assert.equal((await exchangeRaw(port, LAST)).statuses.length, 1)
+    })
+
+    test('a client that goes on sending requests after the last answer loses its connection', async () => {
+      const connection = await openRaw(port, 'GET /healthz HTTP/1.1\r\n\r\n')
+      connection.socket.removeAllListeners('end')
+      let sent = 0
+      while (!connection.socket.destroyed) {
+        connection.socket.write(GET)
+        sent += 1
+        await setImmediate()
+      }
+      assert.deepEqual(connection.statuses(), [400])
+      assert.ok(sent < 10_000, `${sent}`)
     })
 
     test('a request that is too slow gets a 408, unless it was answered before', async () => {

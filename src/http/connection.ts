@@ -8,9 +8,10 @@ const http = process.getBuiltinModule('node:http')
 const MAX_DISCARDED_BYTES = 64 * 1024
 
 /**
- * After an answer that closes the connection, a client may still be sending its body. If the service closed the socket
- * at once, TCP would send a reset, and the client could lose the answer. So the service first reads up to this many
- * bytes, for up to this time.
+ * After an answer that closes the connection, a client may still be sending a body or other requests. If the service
+ * closed the socket at once, TCP would send a reset, and the client could lose the answer. So the service closes only
+ * its sending side, as RFC 9112 §9.6 recommends. It waits up to this time for the client to close the connection, and
+ * drops up to this many bytes of the body.
  */
 const LINGER_BYTES = 1024 * 1024
 const LINGER_MS = 2_000
@@ -69,11 +70,10 @@ export class Connection {
   }
 
   receive(request: IncomingMessage, response: Answer): void {
-    if (this.#socket.writableEnded) return
     this.#newest = { request, response }
     this.#exchanges.push(this.#newest)
     if (this.#exchanges.length > this.#maxPipelined) this.#socket.destroy()
-    else if (this.#exchanges.length === 1) this.#start(this.#newest)
+    else if (this.#exchanges.length === 1 && !this.#socket.writableEnded) this.#start(this.#newest)
   }
 
   #start({ request, response }: Exchange): void {
@@ -94,7 +94,9 @@ export class Connection {
 
   /** Handles an error of the parser, of the socket, or a request that came too slowly. */
   fail(error: NodeJS.ErrnoException): void {
-    if (this.#socket.writableEnded || this.#socket.destroyed || this.#finish) return
+    if (this.#socket.destroyed || this.#finish) return
+    // The client has got its last answer, and everything that it still sends is ignored.
+    if (this.#socket.writableEnded) return void this.#socket.pause()
     const broken = this.#newest?.request.complete === false ? this.#newest : undefined
     // The answer to the broken request may have been sent before its body broke. Then it gets no second answer.
     if (broken?.response.headersSent) return void this.#finishWith(() => this.#close())
@@ -105,8 +107,7 @@ export class Connection {
   /** Refuses what came after the newest request, and closes the connection. */
   refuse(refusal: Refusal): void {
     this.#finishWith(() => {
-      this.#socket.end(formatRefusal(refusal))
-      this.#linger()
+      this.#close(formatRefusal(refusal))
       this.#handlers.onRefusal(refusal)
     })
   }
@@ -120,16 +121,15 @@ export class Connection {
     else if (current.response.headersSent && !current.response.writableEnded) current.response.end()
   }
 
-  #close(): void {
+  /** Closes the sending side. Node closes the socket when the client has closed its side too. */
+  #close(lastBytes = ''): void {
     const socket = this.#socket
-    socket.end()
-    if (this.#newest && !this.#newest.request.complete) this.#linger()
-    else if (socket.writableFinished) socket.destroy()
-    else socket.once('finish', () => socket.destroy())
-  }
-
-  #linger(): void {
-    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
+    if (socket.writableFinished) return void socket.destroy()
+    if (!socket.writableEnded) socket.end(lastBytes)
+    socket.once('finish', () => {
+      const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref()
+      socket.once('close', () => clearTimeout(timer))
+    })
   }
 
   /**
@@ -138,7 +138,7 @@ export class Connection {
    */
   onIdle(): void {
     const [current] = this.#exchanges
-    if (!current || current.response.headersSent) this.#socket.destroy()
+    if (!current || current.response.headersSent || this.#socket.writableEnded) this.#socket.destroy()
   }
 
   /** Closes the connection if the client has not read a complete answer within `maxMs`. Call this regularly. */

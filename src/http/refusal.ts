@@ -5,7 +5,7 @@ import type { Code } from '../errors.ts'
 import type { Failure } from './failure.ts'
 import { STATUS_CODES } from './format/status.ts'
 
-const { METHODS } = process.getBuiltinModule('node:http')
+const METHODS = new Set(process.getBuiltinModule('node:http').METHODS)
 
 /**
  * The answer to a request that is not valid HTTP. Such a request does not reach Fastify, and the connection closes
@@ -27,13 +27,16 @@ export function toRefusal(error: NodeJS.ErrnoException): Refusal {
 /** Checks what Node's HTTP parser does not check. @returns undefined if the head of the request is valid HTTP */
 export function refuseHead({ method, httpVersion, headers, rawHeaders }: IncomingMessage): Refusal | undefined {
   // The parser also reads the methods of RTSP, such as PLAY.
-  if (!METHODS.includes(method!)) return BAD_REQUEST
+  if (!METHODS.has(method!)) return BAD_REQUEST
   const coding = headers['transfer-encoding']
   // The parser accepts other codings before `chunked`, but nothing here decodes them (RFC 9112 §6.1).
   if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0')) return BAD_REQUEST
   // RFC 9112 §3.2: a request with HTTP/1.1 has exactly one Host header, and its value is valid.
   let count = 0
-  for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]!.toLowerCase() === 'host') count += 1
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (name.length === 4 && name.toLowerCase() === 'host') count += 1
+  }
   if (count > 1 || (count === 0 && httpVersion !== '1.0')) return BAD_REQUEST
   return isHost(headers.host ?? '') ? undefined : BAD_REQUEST
 }
