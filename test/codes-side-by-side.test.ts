@@ -180,6 +180,19 @@ describe('a repeated request', () => {
       select id from outbox where code_id = ${await findId(email)}`
     assert.equal(jobs.length, 1)
   })
+
+  test('a request after the first mail has left adds a mail with the same code', async () => {
+    const { email } = await account()
+    const code = await ask(email)
+    const takeMails = async () =>
+      h.database.sql<{ sealed: string }>`
+        delete from outbox where code_id = ${await findId(email)} returning payload ->> 'sealed' as sealed`
+    await takeMails()
+    h.clock.advance(MINUTE)
+    await ask(email)
+    const mails = await takeMails()
+    assert.deepEqual([mails.length, h.ctx.keys.open(await findId(email), mails[0]!.sealed)], [1, code])
+  })
 })
 
 describe('a pending sign-up', () => {
@@ -204,6 +217,22 @@ describe('a pending sign-up', () => {
     assert.deepEqual(user, { first_name: 'Marie', terms_accepted_at: h.ctx.now() })
     assert.equal((await guess(email, strange, { network: 1 })).status, 422)
   })
+})
+
+test('a sign-in and then a sign-up get the same answers, whether another network’s sign-up is pending or not', async () => {
+  const [pending, fresh] = [newEmail(), newEmail()]
+  await ask(profile(pending), { network: 1 })
+  h.clock.advance(MINUTE)
+  for (const email of [pending, fresh]) {
+    const answers = [await request(email, { network: 2 }), await request(profile(email), { network: 2 })]
+    assert.deepEqual(
+      answers.map(({ status, headers }) => [status, headers['retry-after']]),
+      [
+        [200, '60'],
+        [200, '60'],
+      ],
+    )
+  }
 })
 
 describe('known clients', () => {

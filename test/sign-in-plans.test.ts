@@ -20,6 +20,6 @@ test('from the first sign-up on, the statements of a sign-up use indexes and hav
   assert.equal(Number(plans!.custom), 0)
   const read = await h.ctx.sql`
     select relname from pg_stat_user_tables
-    where relname in ('sign_in_address', 'sign_in_code', 'missed_guess', 'app_user', 'session', 'outbox') and seq_scan > 0`
+    where relname in ('sign_in_address', 'sign_in_code', 'sign_in_network', 'missed_guess', 'app_user', 'session', 'outbox') and seq_scan > 0`
   assert.deepEqual(read, [])
 })

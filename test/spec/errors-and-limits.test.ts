@@ -111,7 +111,7 @@ describe('Errors', () => {
     assert.equal(
       statuses.join(', '),
       'validation_failed 422, otp_invalid 422, unauthenticated 401, forbidden 403, not_found 404, ' +
-        'method_not_allowed 405, payload_too_large 413, unsupported_media_type 415, event_mismatch 422, ' +
+        'method_not_allowed 405, payload_too_large 413, unsupported_media_type 415, event_mismatch 422, otp_continue 422, ' +
         'throttled 429, wait 429, unavailable 503, server_error 500',
     )
   })
