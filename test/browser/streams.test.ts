@@ -5,7 +5,7 @@ import { countStreams, notify, serveSite, signUp, skip, stage, storeNotification
 import { waitUntil } from '../support/wait-until.ts'
 
 // Playwright turns off the back/forward cache, which keeps a page that the user has left.
-const s = stage({ ignoreDefaultArgs: ['--disable-back-forward-cache'] })
+const s = stage({ launch: { ignoreDefaultArgs: ['--disable-back-forward-cache'] } })
 
 const INBOX = '<courtside-inbox></courtside-inbox>'
 

@@ -35,12 +35,21 @@ export type Stage = {
   sql: Awaited<ReturnType<typeof testDatabase>>['sql']
 }
 
+type StageOptions = {
+  launch?: LaunchOptions
+  startMail?: () => Promise<string>
+  env?: Record<string, string>
+}
+
 /**
  * Registers two hooks. Before the tests, the first hook creates a database, and starts a service and Chromium. After
  * the tests, the second hook stops Chromium and the service, and drops the database. Call this function at the top of a
  * test file.
+ * @param launch the options of Chromium
+ * @param startMail starts a mail server and returns its URL; by default the service has a development mailbox
+ * @param env further settings of the service
  */
-export function stage(launch: LaunchOptions = {}): Stage {
+export function stage({ launch, startMail, env }: StageOptions = {}): Stage {
   const s = { complaints: [] as string[] } as Stage
   let browser: Browser
   let database: Awaited<ReturnType<typeof testDatabase>>
@@ -50,10 +59,11 @@ export function stage(launch: LaunchOptions = {}): Stage {
     database = await testDatabase()
     s.sql = database.sql
     s.service = await startService({
-      ...settingsFor(database.url),
+      ...settingsFor(database.url, await startMail?.()),
       THROTTLE_REQUEST_OTP: '1000',
       THROTTLE_VERIFY_OTP: '1000',
       METRICS_TOKEN,
+      ...env,
     })
     browser = await chromium.launch({ executablePath: program, ...launch })
   })
@@ -69,8 +79,9 @@ export function stage(launch: LaunchOptions = {}): Stage {
     })
     context.on('weberror', error => s.complaints.push(String(error.error())))
     // A developer opens the address that the start prints. It contains the key of the mailbox, and the page keeps the key.
-    const key = new URL(s.service.listening.mailbox!).searchParams.get('key')!
-    if (hasMailboxKey)
+    const { mailbox } = s.service.listening
+    const key = mailbox && new URL(mailbox).searchParams.get('key')
+    if (key && hasMailboxKey)
       await context.addInitScript(
         `if (location.origin === '${s.service.address}') localStorage.setItem('courtside.mailbox_key', '${key}')`,
       )
