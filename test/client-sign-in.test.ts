@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
+import { before, describe, type TestContext, test } from 'node:test'
 import { Courtside, type CourtsideError, memoryStorage } from 'courtside-client'
 import { harness } from './support/app.ts'
 import { failsWith, recordRequests, startServer } from './support/client.ts'
@@ -66,7 +66,7 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
   })
 
   /** Starts a server whose code has the given parts, in order, and records the codes that it receives. */
-  async function startCodeServer(parts: string[]) {
+  async function startCodeServer(t: TestContext, parts: string[]) {
     const codes: string[] = []
     let entered = 0
     const server = await startServer(async (request, response) => {
@@ -81,11 +81,12 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
       }
       response.writeHead(422).end(JSON.stringify({ message: 'Now the next part.', code: 'otp_continue' }))
     })
-    return { ...server, codes }
+    t.after(() => server.close())
+    return { url: server.url, codes }
   }
 
-  test('a code of two parts can be entered part by part, and the client asks for the next part', async () => {
-    const server = await startCodeServer(['4921', '0377'])
+  test('a code of two parts can be entered part by part, and the client asks for the next part', async t => {
+    const server = await startCodeServer(t, ['4921', '0377'])
     const client = new Courtside({ url: server.url })
     const email = newEmail()
     const first = await client.verifyOtp({ email, code: '4921' })
@@ -96,7 +97,6 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
     assert.equal(last.next_part, undefined)
     assert.equal(last.access_token, 'a.b.c')
     assert.equal(await client.signedIn(), true)
-    await server.close()
   })
 
   for (const text of [
@@ -107,41 +107,38 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
     '４９２１ ０３７７',
     '49 21, 03 77',
   ]) {
-    test(`all parts of a code can be entered in one text: ${JSON.stringify(text)}`, async () => {
-      const server = await startCodeServer(['4921', '0377'])
+    test(`all parts of a code can be entered in one text: ${JSON.stringify(text)}`, async t => {
+      const server = await startCodeServer(t, ['4921', '0377'])
       const client = new Courtside({ url: server.url })
       await client.verifyOtp({ email: newEmail(), code: text })
       assert.equal(await client.signedIn(), true)
       assert.deepEqual(server.codes, ['4921', '0377'])
-      await server.close()
     })
   }
 
-  test('if the first part of a text opens, the client does not send the rest, and a wrong part ends the attempt', async () => {
-    const one = await startCodeServer(['4921'])
+  test('if the first part of a text opens, the client does not send the rest, and a wrong part ends the attempt', async t => {
+    const one = await startCodeServer(t, ['4921'])
     await new Courtside({ url: one.url }).verifyOtp({ email: newEmail(), code: '4921 0377' })
     assert.deepEqual(one.codes, ['4921'])
-    const three = await startCodeServer(['4921', '0377', '1580'])
+    const three = await startCodeServer(t, ['4921', '0377', '1580'])
     const client = new Courtside({ url: three.url })
     const entered = await client.verifyOtp({ email: newEmail(), code: '4921, 0377' })
     assert.equal(entered.next_part, true)
     await assert.rejects(client.verifyOtp({ email: newEmail(), code: '4921 9999 1580' }), failsWith(422, 'otp_invalid'))
     assert.deepEqual(three.codes, ['4921', '0377', '4921', '9999'])
-    await Promise.all([one.close(), three.close()])
   })
 
-  test('a text that cannot be a code is sent as it is, in one request', async () => {
-    const server = await startCodeServer(['4921'])
+  test('a text that cannot be a code is sent as it is, in one request', async t => {
+    const server = await startCodeServer(t, ['4921'])
     const client = new Courtside({ url: server.url })
     for (const code of ['12', '', '123456', '1234567890123456', 'no code']) {
       await assert.rejects(client.verifyOtp({ email: newEmail(), code }), failsWith(422, 'otp_invalid'))
     }
     assert.deepEqual(server.codes, ['12', '', '123456', '1234567890123456', 'no code'])
-    await server.close()
   })
 
-  test('an account is deleted after all parts of its code, and only then the client signs out', async () => {
-    const server = await startCodeServer(['4921', '0377'])
+  test('an account is deleted after all parts of its code, and only then the client signs out', async t => {
+    const server = await startCodeServer(t, ['4921', '0377'])
     const storage = memoryStorage()
     await storage.set('token', 'a.b.c')
     const client = new Courtside({ url: server.url, storage })
@@ -149,10 +146,9 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
     assert.equal(await client.signedIn(), true)
     assert.equal((await client.deleteAccount('0377')).message, 'Deleted.')
     assert.equal(await client.signedIn(), false)
-    await server.close()
   })
 
-  test('resendOtp repeats the whole body of the last request', async () => {
+  test('resendOtp repeats the whole body of the last request', async t => {
     const { client, sent } = recordRequests({ url })
     await assert.rejects(client.resendOtp(), /Call requestOtp/)
     const bodies: unknown[] = []
@@ -160,22 +156,23 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
       bodies.push(JSON.parse(Buffer.concat(await request.toArray()).toString()))
       response.end('{"message":"Sent."}')
     })
+    t.after(() => server.close())
     const resender = new Courtside({ url: server.url })
     const body = profile(newEmail())
     await resender.requestOtp(body)
     assert.equal((await resender.resendOtp()).message, 'Sent.')
     assert.deepEqual(bodies, [body, body])
     assert.deepEqual(sent, [])
-    await server.close()
   })
 
-  test('a logout with forget leaves no last token, and a plain logout leaves it', async () => {
+  test('a logout with forget leaves no last token, and a plain logout leaves it', async t => {
     for (const forget of [true, false]) {
       const bodies: string[] = []
       const server = await startServer(async (request, response) => {
         bodies.push(Buffer.concat(await request.toArray()).toString())
         response.end('{"message":"Bye."}')
       })
+      t.after(() => server.close())
       const storage = memoryStorage()
       await storage.set('token', 'a.b.c')
       await storage.set('last_token', 'old.b.c')
@@ -183,7 +180,6 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
       assert.deepEqual(bodies, [forget ? '{"forget":true}' : '{}'])
       assert.equal(await storage.get('token'), null)
       assert.equal(await storage.get('last_token'), forget ? null : 'a.b.c')
-      await server.close()
     }
   })
 

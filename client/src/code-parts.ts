@@ -26,7 +26,7 @@ export async function enterCode<T>(code: string, enter: (part: string) => Promis
     try {
       return (await enter(parts.shift()!)) as Entered<T>
     } catch (error) {
-      if (!(error instanceof CourtsideError) || (error.code as string) !== 'otp_continue') throw error
+      if (!(error instanceof CourtsideError) || error.code !== 'otp_continue') throw error
       if (parts.length === 0) return { next_part: true, message: error.message }
     }
   }

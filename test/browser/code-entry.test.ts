@@ -110,7 +110,7 @@ suite('the entry of a code on the page', { skip, timeout: 180_000 }, () => {
       await box.setChecked(isShared)
       const request = page.waitForRequest('**/logout')
       await page.getByRole('button', { name: 'Se déconnecter' }).click()
-      assert.deepEqual((await request).postDataJSON(), isShared ? { forget: true } : null)
+      assert.deepEqual((await request).postDataJSON(), isShared ? { forget: true } : {})
       await page.getByText('Votre session est terminée.').waitFor()
       const last = await page.evaluate('localStorage.getItem("courtside.last_token")')
       assert.equal(last === null, isShared)
