@@ -26,7 +26,7 @@ function findCode(title: string): string {
  */
 const PREAMBLE = `
 const { createInterface } = await import('node:readline')
-const { url, email, code, key, creator_id } = JSON.parse(process.env.GIVEN)
+const { url, email, code, key, creator_id, player_id = 2 ** 52 } = JSON.parse(process.env.GIVEN)
 const say = what => (...values) => console.log(JSON.stringify([what, ...values]))
 const askForTheCode = async () => {
   say('code?')()

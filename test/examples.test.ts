@@ -31,6 +31,9 @@ const EXAMPLES = [
 const FIRST_NAME = 'Zoé "Z"'
 const LAST_NAME = 'de\\la Tour'
 
+// A player without an account.
+const GUEST = 2 ** 52 + 1
+
 let database: TestDatabase
 let smtp: SmtpServer
 let service: Service
@@ -87,8 +90,8 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
     test(`if an answer is lost, the ${name} report program sends the same bytes again, and gets the status duplicate`, async () => {
       proxy.reset()
       const env = { COURTSIDE_URL: proxy.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
-      // The player with the id 999999 has no account, so only Zoé gets a notification.
-      const args = [userId, userId, 999_999].map(String)
+      // The second player is a guest, so only Zoé gets a notification.
+      const args = [userId, userId, GUEST].map(String)
       const { code, output, errors } = await startProgram(run, report, args, env).ended
       assert.equal(code, 0, errors)
       assert.match(output, /duplicate/)
@@ -102,7 +105,7 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
     test(`the ${name} report program shows why events are refused, and does not send refused events again`, async () => {
       proxy.reset({ isReliable: true })
       const env = { COURTSIDE_URL: proxy.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
-      const { code, output } = await startProgram(run, report, [String(userId), '0', '999999'], env).ended
+      const { code, output } = await startProgram(run, report, [String(userId), '0', String(GUEST)], env).ended
       assert.equal(code, 1)
       assert.match(output, /data\.creator_id/)
       assert.equal(output.match(/rejected/g)?.length, name === 'curl' ? 2 : 3)

@@ -403,7 +403,7 @@ export interface components {
             /** @example 42 */
             creator_id: number;
             /**
-             * @description The user ids of the players, without duplicates.
+             * @description The ids of the players, without duplicates. A player without an account is a guest, with an id from 2^52 up.
              * @example [
              *       42,
              *       43

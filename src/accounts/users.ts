@@ -3,6 +3,12 @@ import { fragment } from '../db/statement.ts'
 import type { Language } from '../language.ts'
 import type { UserRow } from './schema.ts'
 
+/**
+ * The first id of guests: players without an account, whom a producer numbers itself. `migrations/0013_guest_ids.sql`
+ * limits the ids of accounts to smaller numbers, so a guest never becomes the user of a later sign-up.
+ */
+export const FIRST_GUEST_ID = 2 ** 52
+
 /** The names that a person enters at sign-up, and the version of the terms that the person accepts with the code. */
 export type Profile = { firstName: string; lastName: string; termsVersion: string }
 

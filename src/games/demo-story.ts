@@ -1,3 +1,5 @@
+import { FIRST_GUEST_ID } from '../accounts/users.ts'
+
 /**
  * One event of the demo story. `actor` and `creator` are numbers of persons. The comment on `STORY` says who these
  * persons are. `players` is the number of players.
@@ -8,7 +10,7 @@ const SETS = '6-4 3-6 7-5'
 
 /**
  * The events that the development panel reports, in this order. Together, these events cause all notification
- * types. Person 0 is the signed-in user. Persons 1 to 3 have no account. If `players` is 3, for example, persons 0 to 2
+ * types. Person 0 is the signed-in user. Persons 1 to 3 are guests. If `players` is 3, for example, persons 0 to 2
  * play. In the last event, person 1 cancels a second game. The signed-in user does not cancel this game, because a user
  * who cancels a game gets no notification about the cancellation.
  */
@@ -35,7 +37,6 @@ export const STORY_LENGTH = STORY.length
  * repetition of the story, called a round, uses two of these ids.
  */
 const FIRST_GAME_ID = 1_000_000_000_000
-const FIRST_STRANGER_ID = 9_000_000_000_000_000
 
 /**
  * Returns the CloudEvent for one step of the story, as a games service would report it.
@@ -43,7 +44,7 @@ const FIRST_STRANGER_ID = 9_000_000_000_000_000
  */
 export function demoEvent(userId: number, round: number, step: number, now: Date) {
   const { type, players, actor, creator = 0, sets } = STORY[step]!
-  const personId = (index: number) => (index === 0 ? userId : FIRST_STRANGER_ID + index)
+  const personId = (index: number) => (index === 0 ? userId : FIRST_GUEST_ID + index)
   const gameId = FIRST_GAME_ID + userId * 1_000_000 + round * 2 + (creator === 0 ? 0 : 1)
   return {
     specversion: '1.0',

@@ -24,7 +24,7 @@ export type EventOutcome = { status: 'accepted' | 'duplicate'; notifications: nu
  * deadlock.
  *
  * @returns `outcomes`, one for each event, in the order of `events`. `skipped` is the number of recipients without an
- *   account
+ *   account, not counting guests
  */
 export async function ingestEvents(sql: Sql, keys: Keys, events: readonly GameEvent[], settings: ReminderSettings) {
   return sql.begin(async tx => {

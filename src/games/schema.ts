@@ -57,7 +57,8 @@ const state = {
   player_ids: Type.Array(id(42), {
     maxItems: 4,
     uniqueItems: true,
-    description: 'The user ids of the players, without duplicates.',
+    description:
+      'The ids of the players, without duplicates. A player without an account is a guest, with an id from 2^52 up.',
     examples: [[42, 43]],
   }),
   actor_id: Type.Optional(ACTOR),

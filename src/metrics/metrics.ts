@@ -144,7 +144,7 @@ function register(client: typeof import('prom-client'), registry: Registry) {
     refusals: counter('refusals_total', 'Answers with an error, by error code', ['route', 'code']),
     codes: counter('codes_total', 'One-time codes by outcome', ['outcome']),
     events: counter('events_total', 'Reported events by outcome', ['type', 'outcome']),
-    skipped: counter('recipients_skipped_total', 'Recipients in events who have no account'),
+    skipped: counter('recipients_skipped_total', 'Recipients in events who have no account and are no guests'),
     undeclared: counter(
       'undeclared_forwarded_total',
       'Requests with a forwarded header whose peer is not in TRUST_PROXY',

@@ -22,7 +22,7 @@ export type Announcement = {
 export type Announced = {
   /** The number of recipients with an account, by event key. */
   counts: Map<string, number>
-  /** The number of recipients without an account. */
+  /** The number of recipients without an account, not counting guests. */
   skipped: number
 }
 
@@ -33,8 +33,8 @@ export type Announced = {
 export type InsertCompanion = (counts: Announced['counts']) => Promise<unknown>
 
 /**
- * Locks the accounts of recipients and actors, renders the texts and stores the notifications. Skips recipients without
- * an account. No other function creates notifications.
+ * Locks the accounts of recipients and actors, renders the texts and stores the notifications. Skips guests and other
+ * recipients without an account. No other function creates notifications.
  * @param besideInsert runs one more statement together with the insert of the notifications
  */
 export async function announce(
@@ -43,16 +43,19 @@ export async function announce(
   localTime: LocalTime,
   besideInsert: InsertCompanion = async () => {},
 ): Promise<Announced> {
-  const ids = new Set(
-    announcements.flatMap(({ actorId, recipientIds }) => [...recipientIds, ...(actorId ? [actorId] : [])]),
-  )
+  const named = announcements.flatMap(({ actorId, recipientIds }) => [...recipientIds, ...(actorId ? [actorId] : [])])
+  const ids = new Set(named.filter(id => !isGuest(id)))
   if (ids.size === 0) return { counts: new Map(), skipped: 0 }
   const people = await users.lockForShare(tx, [...ids])
   const notifications = announcements.flatMap(announcement => renderAll(announcement, people, localTime))
   const counts = countByEvent(announcements, people)
   await Promise.all([store(tx, notifications, localTime.now), besideInsert(counts)])
-  const recipients = announcements.reduce((sum, { recipientIds }) => sum + recipientIds.length, 0)
-  return { counts, skipped: recipients - notifications.length }
+  const recipients = announcements.flatMap(({ recipientIds }) => recipientIds).filter(id => !isGuest(id))
+  return { counts, skipped: recipients.length - notifications.length }
+}
+
+function isGuest(id: number): boolean {
+  return id >= users.FIRST_GUEST_ID
 }
 
 type People = ReadonlyMap<number, users.Person>
