@@ -141,11 +141,15 @@ export class Connection {
     if (!current || current.response.headersSent || this.#socket.writableEnded) this.#socket.destroy()
   }
 
-  /** Closes the connection if the client has not read a complete answer within `maxMs`. Call this regularly. */
+  /**
+   * Closes the connection if the client has not read a complete answer within `maxMs`. If further requests wait, the
+   * client must read all answers within this time. Call this method regularly.
+   */
   checkProgress(now: number, maxMs: number): void {
-    const response = this.#exchanges[0]?.response
+    const [current, next] = this.#exchanges
+    const response = current?.response
     if (!response?.writableEnded) this.#slow = undefined
-    else if (this.#slow?.response !== response) this.#slow = { response, since: now }
+    else if (!this.#slow || (!next && this.#slow.response !== response)) this.#slow = { response, since: now }
     else if (now - this.#slow.since > maxMs) this.#socket.destroy()
   }
 }
