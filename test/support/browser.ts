@@ -171,6 +171,9 @@ function isThere(path: string): boolean {
 /** Subtracts one hour from the stored time of an address's last mail, so the address can get another mail at once. */
 export async function letTimePass({ sql }: Stage, email: string): Promise<void> {
   await sql`update sign_in_address set sent_at = sent_at - interval '1 hour' where email = ${email}`
+  await sql`
+    update session set code_sent_at = code_sent_at - interval '1 hour'
+    from app_user where app_user.id = user_id and email = ${email}`
 }
 
 /** Inserts notifications for a user directly into the database, without a NOTIFY. */
