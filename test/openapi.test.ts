@@ -14,7 +14,8 @@ const assertDocumented = documentedAnswers(document)
 
 const getIds = (listed: ListedOperation[]) => listed.map(({ operation }) => operation.operationId)
 const withStatus = (status: string) => operations.filter(({ operation }) => status in operation.responses)
-const withBody = operations.filter(({ operation }) => operation.requestBody)
+// A logout takes a body, but it never refuses one.
+const withBody = operations.filter(({ operation }) => operation.requestBody && operation.operationId !== 'logout')
 
 suite('the answers match the OpenAPI document', { timeout: 60_000 }, () => {
   test('every operation answers a valid request as documented, with no undeclared member', async () => {
@@ -158,7 +159,10 @@ suite('GET /docs', () => {
     const links = [...text.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, link]) => link!)
     const [icon, ...others] = links
     assert.match(icon!, /^data:image\/svg\+xml,/)
-    assert.deepEqual(others.sort(), ['/api/v1/openapi.json', ...Object.keys(FILES).slice(1)].sort())
+    assert.deepEqual(
+      others.sort(),
+      ['/api/v1/openapi.json', ...Object.keys(FILES).slice(1)].map(path => path.slice(1)).sort(),
+    )
     assert.doesNotMatch(text, /<style|<script(?![^>]* src=)| style=| on\w+=/)
   })
 

@@ -138,15 +138,15 @@ function errorStatuses(
   security: FastifySchema['security'] = [],
 ): number[] {
   const access = config?.access ?? 'user'
-  const readsBody = schema.body !== undefined || config?.body !== undefined
+  const refusesBodies = (schema.body !== undefined || config?.body !== undefined) && !config?.body?.lenient
   return [
     ...(security.length > 0 && !security.some(option => Object.keys(option).length === 0) ? [401] : []),
     // A route for producers answers 403 to a user's token. A route for users answers 403 if the path contains the
     // identifier of an object that belongs to another user.
     ...(access === 'producer' || (access === 'user' && schema.params) ? [403] : []),
     ...(schema.params ? [404] : []),
-    ...(readsBody ? [413, 415] : []),
-    ...(readsBody || schema.querystring || schema.headers ? [422] : []),
+    ...(refusesBodies ? [413, 415] : []),
+    ...(refusesBodies || schema.querystring || schema.headers ? [422] : []),
     ...(config?.throttled ? [429] : []),
     500,
     503,
