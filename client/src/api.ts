@@ -135,7 +135,7 @@ export interface paths {
         put?: never;
         /**
          * Report events about games and scores
-         * @description The body is a CloudEvent 1.0, or a batch of up to 100 events. The events of a batch take effect in their order, and each event gets its own result. `source` and `id` identify an event. A repeated event has no effect and gets the status `duplicate`, so it is always safe to send an event again.
+         * @description The body is a CloudEvent 1.0, or a batch of up to 100 events. In the binary mode of CloudEvents, the attributes are headers such as `ce-id`, percent-encoded, and the body is only `data`, as JSON. The events of a batch take effect in their order, and each event gets its own result. `source` and `id` identify an event. A repeated event has no effect and gets the status `duplicate`, so it is always safe to send an event again.
          */
         post: operations["reportEvents"];
         delete?: never;
@@ -1294,7 +1294,30 @@ export interface operations {
     reportEvents: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Only in the binary mode, and required there: always `1.0`. */
+                "ce-specversion"?: string;
+                /**
+                 * @description Only in the binary mode: the `id` of the event, percent-encoded.
+                 * @example join-981
+                 */
+                "ce-id"?: string;
+                /**
+                 * @description Only in the binary mode: the `source` of the event, percent-encoded.
+                 * @example /games
+                 */
+                "ce-source"?: string;
+                /**
+                 * @description Only in the binary mode: the `type` of the event.
+                 * @example game_joined
+                 */
+                "ce-type"?: string;
+                /**
+                 * @description Only in the binary mode: the `time` of the event.
+                 * @example 2026-01-10T09:00:00Z
+                 */
+                "ce-time"?: string;
+            };
             path?: never;
             cookie?: never;
         };

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { type AppError, invalid } from '../errors.ts'
+import { AppError, invalid } from '../errors.ts'
 import { trim } from '../http/format/plain-text.ts'
 import { canonicalInstant } from '../http/format/timestamp.ts'
 import { compileCheck } from '../http/validation.ts'
+import { decodeData } from './event-data.ts'
 import { type CloudEvent, EVENT_TYPES, type EventType, eventSchema } from './schema.ts'
 
 /**
@@ -43,7 +44,9 @@ const checksByType = new Map(
  *   gets its own result
  */
 export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
-  const checked = checksByType.get(readType(input))!(input)
+  const decoded = decodeData(input)
+  if (decoded instanceof AppError) return decoded
+  const checked = checksByType.get(readType(decoded))!(decoded)
   if ('fields' in checked) return invalid(checked.fields)
   const event = checked.value
   const time = canonicalInstant(event.time)!

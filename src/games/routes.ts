@@ -5,9 +5,10 @@ import { toFailure } from '../http/failure.ts'
 import type { App } from '../http/route.ts'
 import { Type } from '../http/type.ts'
 import { type Language, preferredLanguage } from '../language.ts'
+import { isBinaryMode, nameHeaders, readBinaryEvent } from './binary-mode.ts'
 import { type EventOutcome, ingestEvents } from './intake.ts'
 import { eventMismatch, type GameEvent, parseEvent } from './parse-event.ts'
-import { BatchResult, CloudEvent, EventResult } from './schema.ts'
+import { BatchResult, BinaryModeHeaders, CloudEvent, EventResult } from './schema.ts'
 
 const BATCH_TYPE = 'application/cloudevents-batch+json'
 const MAX_BATCH_SIZE = 100
@@ -17,6 +18,7 @@ const BODY: BodyRule = {
   maxBytes: MAX_EVENT_BYTES,
   types: ['application/cloudevents+json', 'application/json', BATCH_TYPE],
   batch: { type: BATCH_TYPE, maxBytes: 1024 * 1024 },
+  isPart: isBinaryMode,
 }
 
 /**
@@ -40,9 +42,11 @@ export function intakeRoutes(
       operationId: 'reportEvents',
       summary: 'Report events about games and scores',
       description:
-        'The body is a CloudEvent 1.0, or a batch of up to 100 events. The events of a batch take effect in their ' +
-        'order, and each event gets its own result. `source` and `id` identify an event. A repeated event has no ' +
+        'The body is a CloudEvent 1.0, or a batch of up to 100 events. In the binary mode of CloudEvents, the ' +
+        'attributes are headers such as `ce-id`, percent-encoded, and the body is only `data`, as JSON. The events ' +
+        'of a batch take effect in their order, and each event gets its own result. `source` and `id` identify an event. A repeated event has no ' +
         'effect and gets the status `duplicate`, so it is always safe to send an event again.',
+      headers: BinaryModeHeaders,
       body: {
         content: {
           'application/cloudevents+json': { schema: CloudEvent },
@@ -74,16 +78,26 @@ export function intakeRoutes(
         const language = preferredLanguage(request.headers['accept-language'])
         return { results: toResults(items, parsed, outcomes, language) }
       }
-      const event = parseEvent(request.body, settings.now)
+      const isBinary = isBinaryMode(request.headers)
+      const event = isBinary
+        ? parseBinaryEvent(request.raw.rawHeaders, request.body, settings.now)
+        : parseEvent(request.body, settings.now)
       if (event instanceof AppError) {
         metrics.countEvent(undefined, 'rejected')
         throw event
       }
       const [outcome] = await ingest([event])
-      if (outcome!.status === 'mismatch') throw eventMismatch()
+      if (outcome!.status === 'mismatch') throw isBinary ? nameHeaders(eventMismatch()) : eventMismatch()
       return reply.code(outcome!.status === 'accepted' ? 202 : 200).send({ id: event.id, ...outcome! })
     },
   })
+}
+
+function parseBinaryEvent(rawHeaders: readonly string[], body: unknown, now: Date): GameEvent | AppError {
+  const input = readBinaryEvent(rawHeaders, body)
+  if (input instanceof AppError) return input
+  const event = parseEvent(input, now)
+  return event instanceof AppError ? nameHeaders(event) : event
 }
 
 /**

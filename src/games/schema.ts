@@ -1,4 +1,4 @@
-import type { Static } from 'typebox'
+import type { Static, TSchema } from 'typebox'
 import { hasFormatControl, PLAIN_LINE } from '../http/format/plain-text.ts'
 import { Type } from '../http/type.ts'
 import { NOTIFICATION_TYPES } from '../notifications/catalogue.ts'
@@ -96,6 +96,18 @@ const envelope = {
     'When the event happened. This time determines the order of the events of a game.',
   ),
 }
+
+const header = (schema: TSchema, description: string) =>
+  Type.Optional(Type.String({ ...('examples' in schema && { examples: schema.examples }), description }))
+
+/** The headers of an event in the binary mode, for the OpenAPI document. */
+export const BinaryModeHeaders = Type.Object({
+  'ce-specversion': header(envelope.specversion, 'Only in the binary mode, and required there: always `1.0`.'),
+  'ce-id': header(envelope.id, 'Only in the binary mode: the `id` of the event, percent-encoded.'),
+  'ce-source': header(envelope.source, 'Only in the binary mode: the `source` of the event, percent-encoded.'),
+  'ce-type': header(envelope.type, 'Only in the binary mode: the `type` of the event.'),
+  'ce-time': header(envelope.time, 'Only in the binary mode: the `time` of the event.'),
+})
 
 /**
  * The schema of a CloudEvent 1.0 for the OpenAPI document. `eventSchema` adds the rules for `data` of each event type.

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { AppError, invalid } from '../errors.ts'
 import type { Text } from '../language.ts'
@@ -16,6 +17,11 @@ export type BodyRule = {
    * `forbiddenCharacterError` for each item, so a refused item does not affect the other items.
    */
   batch?: { type: string; maxBytes: number }
+  /**
+   * Returns whether the body is only a part of the input, and headers contain the other parts. Such a body may have
+   * any JSON media type. The route itself calls `forbiddenCharacterError`, so the error can name the whole path.
+   */
+  isPart?(headers: IncomingHttpHeaders): boolean
   /** Whether the route treats a body that it cannot read as no body. */
   lenient?: boolean
 }
@@ -46,19 +52,15 @@ async function readBody(request: FastifyRequest, payload: NodeJS.ReadableStream,
   const bytes = await readBytes(request, payload, (batch ?? rule).maxBytes)
   if (bytes.length === 0) return undefined
   if ((request.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') throw compressed()
-  if (!rule.types.includes(type)) {
-    throw new AppError('unsupported_media_type', {
-      fr: `Le corps doit être envoyé en ${rule.types[0]}.`,
-      en: `The body must be sent as ${rule.types[0]}.`,
-    })
-  }
+  const isPart = rule.isPart?.(request.headers) === true
+  if (isPart ? !isJson(type) : !rule.types.includes(type)) throw wrongType(isPart ? 'application/json' : rule.types[0]!)
   const { text, value } = parse(bytes)
   // `parse` refuses NUL and lone surrogates, unless the body contains them as escapes such as `\u0000`. So only a body
   // with such escapes needs this check.
-  const error = !batch && text.includes('\\u') ? forbiddenCharacterError(value) : undefined
+  const error = !batch && !isPart && text.includes('\\u') ? forbiddenCharacterError(value) : undefined
   if (error) throw error
   // The validation, which runs after `readBody`, would treat null as an absent body. So we refuse null here.
-  if (value === null && !batch) throw invalid({ body: [NOT_AN_OBJECT] })
+  if (value === null && !batch && !isPart) throw invalid({ body: [NOT_AN_OBJECT] })
   return value
 }
 
@@ -70,6 +72,11 @@ export const NOT_AN_OBJECT: Text = { fr: 'Le corps doit être un objet JSON.', e
  */
 export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase()
+}
+
+/** Returns whether a media type is JSON, such as `application/json` or `application/vnd.club+json`. */
+function isJson(type: string): boolean {
+  return /[/+]json$/.test(type)
 }
 
 /** Returns whether a Content-Type header has the form `type/subtype`, with or without parameters. */
@@ -154,6 +161,13 @@ function findForbiddenCharacter(value: unknown): string | undefined {
     }
   }
   return undefined
+}
+
+function wrongType(expected: string): AppError {
+  return new AppError('unsupported_media_type', {
+    fr: `Le corps doit être envoyé en ${expected}.`,
+    en: `The body must be sent as ${expected}.`,
+  })
 }
 
 /** Returns the 415 for a compressed body. Its header tells the client which coding is accepted (RFC 9110 §15.5.16). */
