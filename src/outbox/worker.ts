@@ -51,6 +51,8 @@ type Lease = { id: number; until: number }
  */
 export class Worker {
   readonly #sql: Database
+  /** The connection for claims only. Behind another statement, a claim would reach the server too late (see `claim`). */
+  readonly #claimSql: Database
   readonly #channel: Channel
   readonly #deps: Dependencies
   readonly #places: Places
@@ -69,7 +71,8 @@ export class Worker {
   readonly #flush: () => void
 
   constructor(url: string, channel: Channel, deps: Dependencies) {
-    this.#sql = connect(url, { connections: 3, name: 'courtside-worker', planner: KEY_LOOKUPS })
+    this.#sql = connect(url, { connections: 2, name: 'courtside-worker', planner: KEY_LOOKUPS })
+    this.#claimSql = connect(url, { connections: 1, name: 'courtside-worker', planner: KEY_LOOKUPS })
     this.#channel = channel
     this.#deps = deps
     this.#places = new Places(channel.places)
@@ -96,7 +99,8 @@ export class Worker {
     for (const { wake } of this.#loops) wake()
     const finished = Promise.all(this.#loops.map(loop => loop.ended)).then(() => this.#finish())
     await Promise.race([finished.catch(() => {}), delay(1_000, undefined, { ref: false })])
-    await Promise.race([this.#sql.close(), delay(1_000, undefined, { ref: false })])
+    const closed = Promise.all([this.#sql.close(), this.#claimSql.close()])
+    await Promise.race([closed, delay(1_000, undefined, { ref: false })])
   }
 
   /**
@@ -129,7 +133,7 @@ export class Worker {
     const limit = this.#places.maxClaimed - this.#held.size
     if (limit < Math.max(1, this.#places.maxClaimed / 8) || this.#stopping.signal.aborted) return false
     const sentAt = performance.now()
-    const rows = await outbox.claim(this.#sql, {
+    const rows = await outbox.claim(this.#claimSql, {
       channel: this.#channel.name,
       limit,
       lastNetworks: this.#lastNetworks,
