@@ -194,6 +194,49 @@ describe('the reporter', { timeout: 60_000 }, () => {
     assert.equal(new Set(received.map(({ body }) => body)).size, 1)
   })
 
+  const AHEAD = {
+    message: 'The time field is more than 5 minutes ahead.',
+    code: 'validation_failed',
+    errors: { time: ['x'] },
+  }
+  const refuseTime = ({ body }: Received) => {
+    if (!body.startsWith('[')) return { status: 422, body: AHEAD }
+    const results = JSON.parse(body).map(({ id }: { id: string }, index: number) =>
+      index === 0 ? { id, status: 'accepted', notifications: 1 } : { id, status: 'rejected', ...AHEAD },
+    )
+    return { status: 200, body: { results } }
+  }
+
+  test('while the clock of the service is behind, the reporter repeats an event and a batch', async t => {
+    const { reporter, received } = await startIntake(t, (request, nth) =>
+      nth % 2 === 1 ? refuseTime(request) : accepted(request),
+    )
+    const event = joined(newGameId(), [1, 2])
+    assert.equal((await reporter.report(event)).status, 'accepted')
+    const results = await reporter.report([event, event])
+    assert.deepEqual(new Set(results.map(({ status }) => status)), new Set(['accepted']))
+    assert.equal(received.length, 4)
+    assert.equal(new Set(received.map(({ body }) => body)).size, 2)
+  })
+
+  test('if the clock of the service stays behind, report throws an error with the code unavailable', async t => {
+    const { reporter, received } = await startIntake(t, refuseTime)
+    const event = joined(newGameId(), [1, 2])
+    await assert.rejects(reporter.report(event), { status: 422, code: 'unavailable', errors: { time: ['x'] } })
+    await assert.rejects(reporter.report([event, event]), { status: 422, code: 'unavailable' })
+    assert.equal(received.length, 8)
+  })
+
+  test('the reporter does not repeat an event with a malformed time', async t => {
+    const { reporter, received } = await startIntake(t, refuseTime)
+    for (const time of ['yesterday', '2026-11-28T09:00:00', '2026-13-28T09:00:00Z']) {
+      const event = joined(newGameId(), [1, 2], { time })
+      await assert.rejects(reporter.report(event), { status: 422, code: 'validation_failed' })
+      assert.equal((await reporter.report([event, event]))[1]!.status, 'rejected')
+    }
+    assert.equal(received.length, 6)
+  })
+
   test('if the caller aborts a report, the reporter makes no further attempt', async t => {
     const aborter = new AbortController()
     const { reporter, received } = await startIntake(t, () => {

@@ -112,6 +112,17 @@ for (const { name, needs, run, signIn, report } of EXAMPLES) {
       assert.equal(proxy.bodies.length, 2)
     })
 
+    test(`if the clock of the service is behind, the ${name} report program sends the same bytes again until they are accepted`, async () => {
+      proxy.reset({ isAhead: true })
+      const env = { COURTSIDE_URL: proxy.address, COURTSIDE_INTAKE_KEY: INTAKE_KEY }
+      const args = [userId + 1_000_000, userId, GUEST].map(String)
+      const { code, output, errors } = await startProgram(run, report, args, env).ended
+      assert.equal(code, 0, output + errors)
+      assert.equal(proxy.bodies.length, 4)
+      assert.equal(new Set(proxy.bodies).size, 2)
+      assert.doesNotMatch(output, /rejected/)
+    })
+
     test(`the ${name} sign-in program refreshes an expired token and repeats the request`, async () => {
       const { expired, sid } = await expireToken(await newestToken())
       sessionId = sid

@@ -42,9 +42,9 @@ describe('docs/integrating.md', { timeout: 60_000 }, () => {
     const { stdout } = await promisify(execFile)(...createShell(commands.filter(block => !live.includes(block))))
     const lines = stdout.split('\n')
     const documented = [...guide.matchAll(/```json\n(.*)\n```/g)].map(([, line]) => line)
-    assert.equal(documented.length, 3)
-    assert.deepEqual(lines.slice(0, 3), documented)
-    const { results } = JSON.parse(lines[3]!)
+    assert.equal(documented.length, 4)
+    assert.deepEqual(lines.slice(0, 4), documented)
+    const { results } = JSON.parse(lines[4]!)
     assert.deepEqual(
       results.map(({ id, status }: { id: string; status: string }) => [id, status]),
       [
@@ -53,7 +53,7 @@ describe('docs/integrating.md', { timeout: 60_000 }, () => {
         ['join-983', 'rejected'],
       ],
     )
-    const [me, page, unread, read] = lines[4]!.split(/(?<=\})(?=\{)/).map(text => JSON.parse(text))
+    const [me, page, unread, read] = lines[5]!.split(/(?<=\})(?=\{)/).map(text => JSON.parse(text))
     assert.equal(me.data.id, 1)
     assert.deepEqual([page.data.length, page.meta.total, unread.unread_count, read.count], [1, 2, 2, 2])
   })

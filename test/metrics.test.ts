@@ -109,6 +109,7 @@ suite('GET /metrics', () => {
         events[1],
         { ...events[1], data: events[0]!.data },
         { id: 'x', type: 'zq_unheard_of' },
+        { ...events[1], time: '2999-01-01T00:00:00Z' },
       ])
       await send(h, { type: 'zq_unheard_of' })
     })
@@ -118,6 +119,7 @@ suite('GET /metrics', () => {
       'courtside_events_total{type="game_joined",outcome="duplicate"}': 1,
       'courtside_events_total{type="game_joined",outcome="mismatch"}': 1,
       'courtside_events_total{type="unknown",outcome="rejected"}': 2,
+      'courtside_events_total{type="unknown",outcome="ahead"}': 1,
       courtside_recipients_skipped_total: 2,
     })
   })

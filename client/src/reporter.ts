@@ -1,6 +1,7 @@
 import type { BatchResult, EventResult, RejectedEvent } from './api.ts'
 import { computeBackoffMs, wait } from './backoff.ts'
 import { splitIntoBatches } from './batches.ts'
+import { isAheadOfService } from './clock.ts'
 import { CourtsideError } from './error.ts'
 import type { GameEvent, ReportedEvent } from './event.ts'
 import { createTransport, type Request, sendForJson, type Transport } from './http.ts'
@@ -52,7 +53,8 @@ export class Reporter {
 
   /**
    * Reports one event, or several events in their order. After a network error, a 5xx, a 408 or a 429, the reporter
-   * repeats the request.
+   * repeats the request. It does the same if the service refuses an event only because the clock of the service is
+   * behind. If the last attempt ends so too, the error has the code `unavailable`: keep the event and report it later.
    * @returns the result of the event. For an array, returns one result for each event. A `rejected` event does not
    * affect the rest of the array.
    * @throws CourtsideError if a single event is refused, or if events cannot be delivered. In the second case, the
@@ -65,22 +67,41 @@ export class Reporter {
     { signal }: { signal?: AbortSignal } = {},
   ): Promise<EventResult | Result[]> {
     if (!Array.isArray(input)) {
-      const body = JSON.stringify(this.name(input))
-      return this.#deliver<EventResult>(body, 'application/cloudevents+json', signal)
+      const event = JSON.stringify(this.name(input))
+      return this.#repeat(async () => {
+        try {
+          return await this.#send<EventResult>(event, 'application/cloudevents+json', signal)
+        } catch (error) {
+          throw error instanceof CourtsideError && isAheadOfService(error, event) ? toUnavailable(error) : error
+        }
+      }, signal)
     }
     const results: Result[] = []
     for (const batch of splitIntoBatches(input.map(event => JSON.stringify(this.name(event))))) {
-      const answer = await this.#deliver<BatchResult>(`[${batch}]`, 'application/cloudevents-batch+json', signal)
-      results.push(...answer.results)
+      results.push(...(await this.#repeat(() => this.#sendBatch(batch, signal), signal)))
     }
     return results
   }
 
-  async #deliver<T>(body: string, contentType: string, signal: AbortSignal | undefined): Promise<T> {
+  async #sendBatch(batch: string[], signal: AbortSignal | undefined): Promise<Result[]> {
+    const { results } = await this.#send<BatchResult>(`[${batch}]`, 'application/cloudevents-batch+json', signal)
+    const ahead = results.find(
+      (result, index) => result.status === 'rejected' && isAheadOfService(result, batch[index] ?? ''),
+    )
+    if (ahead) throw toUnavailable(ahead as RejectedEvent)
+    return results
+  }
+
+  async #send<T>(body: string, contentType: string, signal: AbortSignal | undefined): Promise<T> {
     const request: Request = { method: 'POST', path: PATH, token: this.#key, body, contentType, signal }
+    return (await sendForJson<T>(this.#transport, request)).body
+  }
+
+  /** Calls `attempt` until it succeeds, fails for good, or has failed `#attempts` times. */
+  async #repeat<T>(attempt: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     for (let failures = 1; ; failures += 1) {
       try {
-        return (await sendForJson<T>(this.#transport, request)).body
+        return await attempt()
       } catch (error) {
         if (!isTransient(error) || failures >= this.#attempts || signal?.aborted) throw error
         await wait(computeBackoffMs(failures, BACKOFF, error.retryAfter), signal)
@@ -90,6 +111,11 @@ export class Reporter {
   }
 }
 
+/** Returns the error for an event that the service will accept later, because the clock of the service is behind. */
+function toUnavailable({ message, errors }: Pick<RejectedEvent, 'message' | 'errors'>): CourtsideError {
+  return new CourtsideError(message, 422, 'unavailable', { errors })
+}
+
 /**
  * Returns whether another attempt may succeed. A 2xx answer that is not JSON comes from a proxy, not from the service.
  * The next attempt may reach the service.
@@ -97,5 +123,6 @@ export class Reporter {
 function isTransient(error: unknown): error is CourtsideError {
   if (!(error instanceof CourtsideError)) return false
   const { status, code } = error
+  if (code === 'unavailable') return true
   return status === 0 || status === 408 || status === 429 || status >= 500 || (code === 'bad_answer' && status < 300)
 }

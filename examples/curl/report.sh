@@ -31,12 +31,19 @@ create_event() {
 # `duplicate`. Before each retry, curl waits for the time in the HTTP header Retry-After. Without this header, each wait
 # is longer than the previous wait. With the option --fail, curl would treat a 422 as an error and repeat the request.
 # So the command does not use --fail.
+#
+# If the service refuses an event only for its `time`, the clock of the service or of this machine is wrong. The service
+# may accept the same bytes later, so the loop repeats the request. In a repeated batch, the other events are duplicates.
 deliver() {
-  # curl reads the key from a pipe. Every user of the machine could read the key if it were an argument of curl.
-  status=$(curl --silent --show-error --max-time 10 --retry 8 --retry-all-errors --retry-max-time 120 \
-    --header @<(printf 'Authorization: Bearer %s\n' "$COURTSIDE_INTAKE_KEY") --header "Content-Type: $2" \
-    --data-binary "$1" --output "$work/answer" --write-out '%{http_code}' "$url/internal/v1/events")
-  answer=$(< "$work/answer")
+  for pause in 1 2 4 8 16 0; do
+    # curl reads the key from a pipe. Every user of the machine could read the key if it were an argument of curl.
+    status=$(curl --silent --show-error --max-time 10 --retry 8 --retry-all-errors --retry-max-time 120 \
+      --header @<(printf 'Authorization: Bearer %s\n' "$COURTSIDE_INTAKE_KEY") --header "Content-Type: $2" \
+      --data-binary "$1" --output "$work/answer" --write-out '%{http_code}' "$url/internal/v1/events")
+    answer=$(< "$work/answer")
+    [[ $answer =~ '"errors":{"time":['[^]]*']}' ]] || break
+    sleep "$pause"
+  done
   echo "$status $answer"
 }
 

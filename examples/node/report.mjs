@@ -52,12 +52,21 @@ function createEvent(type, data) {
 async function deliver(body, contentType) {
   for (let attempt = 1; attempt <= 8; attempt += 1) {
     const answer = await send(body, contentType).catch(() => undefined)
-    if (answer && ![408, 429].includes(answer.status) && answer.status < 500) return answer.body
+    if (answer && ![408, 429].includes(answer.status) && answer.status < 500 && !isAhead(answer.body))
+      return answer.body
     // The upper limit of the pause doubles each time. The random factor spreads out the retries of all clients.
     const pause = Math.min(30, 0.5 * 2 ** (attempt - 1)) * Math.random()
     await delay(1000 * (Number(answer?.retryAfter ?? 0) + pause))
   }
   throw new Error('the events were not delivered: keep them and send them again later')
+}
+
+/**
+ * Returns whether the service refused an event only for its `time`. The clock of the service or of this machine is
+ * wrong, so the service may accept the same bytes later. In a repeated batch, the other events are duplicates.
+ */
+function isAhead(body) {
+  return [body, ...(body.results ?? [])].some(({ errors = {} }) => Object.keys(errors).join() === 'time')
 }
 
 async function send(body, contentType) {

@@ -80,7 +80,7 @@ function deliver(array $body, string $contentType): array
             $head = stream_get_meta_data($stream)['wrapper_data'];
             $status = (int) explode(' ', $head[0])[1];
             $answer = json_decode((string) stream_get_contents($stream), true);
-            if (is_array($answer) && $status < 500 && !in_array($status, [408, 429], true)) {
+            if (is_array($answer) && $status < 500 && !in_array($status, [408, 429], true) && !isAhead($answer)) {
                 return $answer;
             }
             preg_match('/^retry-after: *(\d+)/im', implode("\n", $head), $found) && $retryAfter = (int) $found[1];
@@ -89,4 +89,18 @@ function deliver(array $body, string $contentType): array
         usleep($retryAfter * 1_000_000 + random_int(0, (int) (min(30, 0.5 * 2 ** $attempt) * 1_000_000)));
     }
     throw new RuntimeException('the events were not delivered: keep them and send them again later');
+}
+
+/**
+ * Returns whether the service refused an event only for its `time`. The clock of the service or of this machine is
+ * wrong, so the service may accept the same bytes later. In a repeated batch, the other events are duplicates.
+ */
+function isAhead(array $answer): bool
+{
+    foreach ([$answer, ...($answer['results'] ?? [])] as $result) {
+        if (array_keys($result['errors'] ?? []) === ['time']) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -34,6 +34,16 @@ export type GameEvent = {
 
 const MAX_AHEAD_MINUTES = 5
 
+/** The error for an event whose `time` is too far ahead. The clock of the producer or of the service is wrong. */
+export const AHEAD = invalid({
+  time: [
+    {
+      fr: `Le champ time a plus de ${MAX_AHEAD_MINUTES} minutes d’avance.`,
+      en: `The time field is more than ${MAX_AHEAD_MINUTES} minutes ahead.`,
+    },
+  ],
+})
+
 const checksByType = new Map(
   [...EVENT_TYPES, undefined].map(type => [type, compileCheck<CloudEvent>(eventSchema(type))]),
 )
@@ -51,14 +61,7 @@ export function parseEvent(input: unknown, now: Date): GameEvent | AppError {
   const event = checked.value
   const time = canonicalInstant(event.time)!
   if (Date.parse(time) > now.getTime() + MAX_AHEAD_MINUTES * 60_000) {
-    return invalid({
-      time: [
-        {
-          fr: `Le champ time a plus de ${MAX_AHEAD_MINUTES} minutes d’avance.`,
-          en: `The time field is more than ${MAX_AHEAD_MINUTES} minutes ahead.`,
-        },
-      ],
-    })
+    return AHEAD
   }
   const { data, type, id, source } = event
   const startsAt = data.starts_at === undefined ? undefined : canonicalInstant(data.starts_at)!

@@ -7,7 +7,7 @@ import { Type } from '../http/type.ts'
 import { type Language, preferredLanguage } from '../language.ts'
 import { isBinaryMode, nameHeaders, readBinaryEvent } from './binary-mode.ts'
 import { type EventOutcome, ingestEvents } from './intake.ts'
-import { eventMismatch, type GameEvent, parseEvent } from './parse-event.ts'
+import { AHEAD, eventMismatch, type GameEvent, parseEvent } from './parse-event.ts'
 import { BatchResult, BinaryModeHeaders, CloudEvent, EventResult } from './schema.ts'
 
 const BATCH_TYPE = 'application/cloudevents-batch+json'
@@ -30,6 +30,7 @@ export function intakeRoutes(
   app: App,
   { sql, keys, now, config, metrics }: Pick<Context, 'sql' | 'keys' | 'now' | 'config' | 'metrics'>,
 ): void {
+  const countRefused = (error: AppError) => metrics.countEvent(undefined, error === AHEAD ? 'ahead' : 'rejected')
   app.route({
     method: 'POST',
     url: '/internal/v1/events',
@@ -72,32 +73,24 @@ export function intakeRoutes(
       if (mediaType(request.headers['content-type']) === BATCH_TYPE) {
         const items = readItems(request.body)
         const parsed = items.map(item => parseItem(item, settings.now))
-        for (const event of parsed) if (event instanceof AppError) metrics.countEvent(undefined, 'rejected')
+        for (const event of parsed) if (event instanceof AppError) countRefused(event)
         const events = parsed.filter((event): event is GameEvent => !(event instanceof AppError))
         const outcomes = events.length > 0 ? await ingest(events) : []
         const language = preferredLanguage(request.headers['accept-language'])
         return { results: toResults(items, parsed, outcomes, language) }
       }
       const isBinary = isBinaryMode(request.headers)
-      const event = isBinary
-        ? parseBinaryEvent(request.raw.rawHeaders, request.body, settings.now)
-        : parseEvent(request.body, settings.now)
+      const input = isBinary ? readBinaryEvent(request.raw.rawHeaders, request.body) : request.body
+      const event = input instanceof AppError ? input : parseEvent(input, settings.now)
       if (event instanceof AppError) {
-        metrics.countEvent(undefined, 'rejected')
-        throw event
+        countRefused(event)
+        throw isBinary ? nameHeaders(event) : event
       }
       const [outcome] = await ingest([event])
       if (outcome!.status === 'mismatch') throw isBinary ? nameHeaders(eventMismatch()) : eventMismatch()
       return reply.code(outcome!.status === 'accepted' ? 202 : 200).send({ id: event.id, ...outcome! })
     },
   })
-}
-
-function parseBinaryEvent(rawHeaders: readonly string[], body: unknown, now: Date): GameEvent | AppError {
-  const input = readBinaryEvent(rawHeaders, body)
-  if (input instanceof AppError) return input
-  const event = parseEvent(input, now)
-  return event instanceof AppError ? nameHeaders(event) : event
 }
 
 /**

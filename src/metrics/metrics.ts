@@ -19,7 +19,7 @@ export type Metrics = {
    */
   countCode(outcome: 'sent' | 'decoy' | 'spent' | 'continued' | 'failed'): void
   /** @param type the type of the event, or undefined if the event did not pass validation */
-  countEvent(type: string | undefined, outcome: 'accepted' | 'duplicate' | 'mismatch' | 'rejected'): void
+  countEvent(type: string | undefined, outcome: 'accepted' | 'duplicate' | 'mismatch' | 'rejected' | 'ahead'): void
   countSkippedRecipients(count: number): void
   countUndeclaredProxy(): void
   /** @param lateSeconds the seconds from the due time until a worker announced or dropped the reminder or game start */
