@@ -12,7 +12,8 @@ import { AppError } from './errors.ts'
 import { startSchedule } from './games/schedule.ts'
 import { explainListenError } from './http/listen-error.ts'
 import { MAIL_CLASSES } from './limits/mail-backlog.ts'
-import { type ObservedAttempt, Worker } from './outbox/worker.ts'
+import type { ObservedAttempt } from './outbox/channel.ts'
+import { Worker } from './outbox/worker.ts'
 import { startPruning } from './retention.ts'
 
 type Lifecycle = {

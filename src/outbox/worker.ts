@@ -3,6 +3,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { KEY_LOOKUPS } from '../db/connection-config.ts'
 import { connect, type Database } from '../db/sql.ts'
 import { describeError } from '../log.ts'
+import { type Attempt, type Channel, computeBackoffMs, type ObservedAttempt } from './channel.ts'
 import * as outbox from './outbox.ts'
 import { Places } from './places.ts'
 import { hasPreviousQueue, movePreviousQueue } from './previous-queue.ts'
@@ -11,7 +12,7 @@ const LEASE_MS = 10_000
 const RENEW_MS = 3_000
 /** A delivery begins only if its lease lasts at least this long. */
 const MIN_LEASE_LEFT_MS = 3_000
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 const RETRY_MS = 250
 /** If a statement takes longer than this, other workers may have been unable to renew their leases too. */
 const SLOW_MS = 3_000
@@ -20,24 +21,10 @@ const BATCH_SIZE = 1_000
 // How long `stop` waits for running deliveries. The whole shutdown may take 10 s.
 const FINISH_MS = 7_000
 
-/** The result of one attempt. With `retryAt`, the worker tries again at that time. */
-export type Attempt = { outcome: string; retryAt?: Date }
-
-export type Channel = {
-  name: string
-  classes: readonly number[]
-  /** The maximum number of deliveries that run at the same time. */
-  places: number
-  /** Makes one attempt. If it throws, the worker tries again after 3 s, then after 7 s, then every 20 s. */
-  deliver(delivery: outbox.Delivery): Promise<Attempt>
-}
-
-export type ObservedAttempt = { channel: string; outcome: string; seconds: number; isFirst: boolean }
-
 type Dependencies = {
   log: FastifyBaseLogger
   now: () => Date
-  /** Receives each attempt, with the seconds since the delivery was asked for. */
+  /** Called after each attempt. */
   observe(attempt: ObservedAttempt): void
 }
 
@@ -46,8 +33,8 @@ type Lease = { id: number; until: number }
 
 /**
  * Delivers the rows of one channel of the outbox, until it is stopped. Each row is delivered at least once. If a worker
- * is killed, its leases lapse after 10 s, and another worker delivers the rows again. Every loop of the worker survives
- * every error of its statements.
+ * is killed, its leases lapse after 10 s, and another worker delivers the rows again. If a statement fails, the loop
+ * that sent it continues.
  */
 export class Worker {
   readonly #sql: Database
@@ -66,7 +53,7 @@ export class Worker {
   #hasPreviousQueue: boolean | undefined
   #stopped: Promise<void> | undefined
   readonly #loops: { wake: () => void; ended: Promise<void> }[]
-  /** Makes the worker look for rows at once. */
+  /** Makes the worker claim rows at once. */
   readonly wake: () => void
   readonly #flush: () => void
 
@@ -77,15 +64,15 @@ export class Worker {
     this.#deps = deps
     this.#places = new Places(channel.places)
     this.#lastNetworks = new Map(channel.classes.map(each => [each, Buffer.alloc(0)]))
-    const claims = this.#repeat(LOOK_MS, () => this.#claim())
+    const claims = this.#repeat(POLL_MS, () => this.#claim())
     const finishes = this.#repeat(RENEW_MS, () => this.#finish())
-    const others = [this.#repeat(RENEW_MS, () => this.#renew()), this.#repeat(LOOK_MS, () => this.#look())]
+    const others = [this.#repeat(RENEW_MS, () => this.#renew()), this.#repeat(POLL_MS, () => this.#prepareRows())]
     this.wake = claims.wake
     this.#flush = finishes.wake
     this.#loops = [claims, finishes, ...others]
   }
 
-  /** Stops the worker: it claims nothing more, waits up to 7 s for running deliveries, and closes its connections. */
+  /** Stops the worker. It claims no more rows, waits up to 7 s for running deliveries, and closes its connections. */
   stop(): Promise<void> {
     this.#stopped ??= this.#close()
     return this.#stopped
@@ -162,7 +149,7 @@ export class Worker {
       if (!signal.aborted && this.#held.has(row.lease)) {
         attempt = await this.#channel.deliver(row).catch(error => {
           log.warn({ channel: this.#channel.name, id: row.id, attempt: row.attempts, ...describeError(error) }, FAILED)
-          return { outcome: 'failed', retryAt: new Date(now().getTime() + backoffMs(row.attempts)) }
+          return { outcome: 'failed', retryAt: new Date(now().getTime() + computeBackoffMs(row.attempts)) }
         })
         const seconds = (now().getTime() - row.created_at.getTime()) / 1000
         observe({ channel: this.#channel.name, outcome: attempt.outcome, seconds, isFirst: row.attempts === 1 })
@@ -204,7 +191,7 @@ export class Worker {
   }
 
   /** Marks rows as ready whose due time has come, and moves mails of the previous version into the outbox. */
-  async #look(): Promise<boolean> {
+  async #prepareRows(): Promise<boolean> {
     const marked = await outbox.markReady(this.#sql, this.#deps.now(), BATCH_SIZE)
     this.#hasPreviousQueue ??= await hasPreviousQueue(this.#sql)
     if (this.#hasPreviousQueue) await movePreviousQueue(this.#sql)
@@ -214,8 +201,3 @@ export class Worker {
 }
 
 const FAILED = 'a delivery failed and will be tried again'
-
-/** Returns the wait before the next attempt: 3 s, then 7 s, then 20 s each time. */
-function backoffMs(attempts: number): number {
-  return Math.min(20, Math.round(Math.exp(attempts))) * 1_000
-}

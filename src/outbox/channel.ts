@@ -1,0 +1,22 @@
+import type { Delivery } from './outbox.ts'
+
+/** The result of one attempt. With `retryAt`, the worker tries again at that time. */
+export type Attempt = { outcome: string; retryAt?: Date }
+
+/** A kind of delivery, such as `mail`, with its own rows in the outbox and its own worker. */
+export type Channel = {
+  name: string
+  classes: readonly number[]
+  /** The maximum number of deliveries that run at the same time. */
+  places: number
+  /** Makes one attempt. If it throws, the worker tries again after 3 s, then after 7 s, then every 20 s. */
+  deliver(delivery: Delivery): Promise<Attempt>
+}
+
+/** An attempt, with the seconds since the request for the delivery. */
+export type ObservedAttempt = { channel: string; outcome: string; seconds: number; isFirst: boolean }
+
+/** Returns the wait before the next attempt: 3 s, then 7 s, then 20 s each time. */
+export function computeBackoffMs(attempts: number): number {
+  return Math.min(20, Math.round(Math.exp(attempts))) * 1_000
+}
