@@ -112,10 +112,10 @@ function decodeText(secret: string): string | undefined {
 function isPublished(secret: string): boolean {
   // A process reads the file only if the operator has set a secret.
   published ??= new Set(readFileSync(PUBLISHED, 'utf8').split('\n'))
-  return published.has(digestOf(secret))
+  return published.has(computeDigest(secret))
 }
 
 /** Returns the digest of a secret in the list of published secrets. Upper and lower case count as equal. */
-function digestOf(secret: string): string {
+function computeDigest(secret: string): string {
   return createHash('sha256').update(secret.toLowerCase()).digest().subarray(0, DIGEST_BYTES).toString('base64url')
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { pino } from 'pino'
-import { codeEmail } from '../src/auth/code-email.ts'
+import { composeCodeEmail } from '../src/auth/code-email.ts'
 import { sendCode } from '../src/auth/send-code.ts'
 import { deriveKeys } from '../src/keys.ts'
 import type { Mail } from '../src/mail/mailer.ts'
@@ -105,11 +105,11 @@ suite('a code is mailed', { concurrency: true }, () => {
 
 test('the mail for a code of several parts shows the parts in order, in its subject and its texts', () => {
   const row = { purpose: 'sign_in', sent_at: NOW, expires_at: NOW, first_name: 'Zoé', last_name: 'Martin' } as const
-  const french = codeEmail(row, '4921 0377', 'fr', TEXTS)
+  const french = composeCodeEmail(row, '4921 0377', 'fr', TEXTS)
   assert.equal(french.subject, 'Votre code Courtside\u00a0: 4921, puis 0377')
   assert.match(french.text, /plusieurs parties[\s\S]*\n\n4921, puis 0377\n\n/)
   assert.match(french.html, />4921, puis 0377<\/p>/)
-  const english = codeEmail(row, '4921 0377 8800', 'en', TEXTS)
+  const english = composeCodeEmail(row, '4921 0377 8800', 'en', TEXTS)
   assert.match(english.text, /several parts[\s\S]*\n\n4921, then 0377, then 8800\n\n/)
 })
 

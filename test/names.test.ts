@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { isFirstName, isName, nameInMail, nameInText } from '../src/accounts/names.ts'
+import { formatNameForMail, formatNameForText, isFirstName, isName } from '../src/accounts/names.ts'
 import { hasFormatControl, PLAIN_LINE } from '../src/http/format/plain-text.ts'
 import { eraseUser } from '../src/personal-data.ts'
 import { harness } from './support/app.ts'
@@ -98,15 +98,15 @@ describe('the names that a sign-up may contain', () => {
 
 describe('a name in a notification', () => {
   test('the beginning of a name appears, at most 40 characters, without format controls', () => {
-    assert.equal(nameInText('Marie'), 'Marie')
-    assert.equal(nameInText('Zoë 👩‍👩‍👧'), 'Zoë 👩‍👩‍👧')
-    assert.equal(nameInText('a'.repeat(41)), 'a'.repeat(40))
-    assert.equal(nameInText(`${'a'.repeat(39)}e\u0301`), 'a'.repeat(39))
-    assert.equal(nameInText('Leo\u202e'), 'Leo')
-    assert.equal(nameInText('\u200b'), undefined)
+    assert.equal(formatNameForText('Marie'), 'Marie')
+    assert.equal(formatNameForText('Zoë 👩‍👩‍👧'), 'Zoë 👩‍👩‍👧')
+    assert.equal(formatNameForText('a'.repeat(41)), 'a'.repeat(40))
+    assert.equal(formatNameForText(`${'a'.repeat(39)}e\u0301`), 'a'.repeat(39))
+    assert.equal(formatNameForText('Leo\u202e'), 'Leo')
+    assert.equal(formatNameForText('\u200b'), undefined)
     fc.assert(
       fc.property(storedName, name => {
-        const shown = nameInText(name)
+        const shown = formatNameForText(name)
         if (shown === undefined) return
         const inner = withoutIsolates(shown)
         assert.ok([...inner].length <= 40)
@@ -119,9 +119,9 @@ describe('a name in a notification', () => {
 
   test('only a name with a right-to-left letter is isolated, so a plain name stays plain', () => {
     for (const name of ['דוד', 'Leo אב', 'مريم', 'ܡܪܝܡ', 'ߡߊ', '𐤀𐤁', '𞤀𞤣']) {
-      assert.equal(nameInText(name), `\u2068${name}\u2069`)
+      assert.equal(formatNameForText(name), `\u2068${name}\u2069`)
     }
-    for (const name of ['Marie', 'Лев', '李', 'नीना', '123', '👩‍👩‍👧']) assert.equal(nameInText(name), name)
+    for (const name of ['Marie', 'Лев', '李', 'नीना', '123', '👩‍👩‍👧']) assert.equal(formatNameForText(name), name)
   })
 
   test('a stored name with a direction mark, or with the words of a stranger, does not change the sentence after it', async () => {
@@ -175,14 +175,14 @@ describe('a name in a mail', () => {
   ]
   for (const [name, shown] of names) {
     test(`the name ${JSON.stringify(name)} appears in a mail as ${JSON.stringify(shown)}`, () => {
-      assert.equal(nameInMail(name), shown)
+      assert.equal(formatNameForMail(name), shown)
     })
   }
 
   test('a name in a mail contains only letters, marks, spaces, hyphens and apostrophes, at most 40 characters', () => {
     fc.assert(
       fc.property(storedName, name => {
-        const shown = nameInMail(name)
+        const shown = formatNameForMail(name)
         if (shown === undefined) return assert.ok(!isFirstName(name))
         assert.match(shown, /^[\p{L}\p{M} '’ʼ‐‑-]{1,40}$/u)
         assert.match(shown, /\p{L}/u)

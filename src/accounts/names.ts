@@ -30,7 +30,7 @@ export function isFirstName(name: string): boolean {
  * Removes the format controls that older accounts may have in their names.
  * @returns undefined if nothing visible remains, so the text must name an unknown player
  */
-export function nameInText(name: string): string | undefined {
+export function formatNameForText(name: string): string | undefined {
   const cut = cutText(removeFormatControls(name), MAX_NAME_IN_TEXT).trim()
   return cut === '' ? undefined : isolate(cut)
 }
@@ -41,7 +41,7 @@ export function nameInText(name: string): string | undefined {
  * 40 characters of it. Any other name becomes its first letter.
  * @returns undefined if the name contains no letter
  */
-export function nameInMail(name: string): string | undefined {
+export function formatNameForMail(name: string): string | undefined {
   const normalized = name.normalize('NFC')
   if (!VISIBLE_LETTER.test(normalized)) return undefined
   if (ONLY_LETTERS.test(normalized)) return cutText(normalized, MAX_NAME_IN_TEXT).trim()

@@ -51,7 +51,7 @@ const UNLIMITED: Budgets = { address: 1e7, network: 1e7, installation: 1e7 }
 
 /** Returns columns that describe a bucket at `now`: `remaining`, `window_guesses` and `window_start`. */
 export function describeBucket({ capacity, refillSeconds }: Bucket, now: Date): Fragment {
-  const isRunning = fragment`guesses_since > ${windowStart(now)}`
+  const isRunning = fragment`guesses_since > ${findWindowStart(now)}`
   return fragment`
     -- The small number makes up for the rounding of the division.
     ${capacity}::float8 + 1e-9 - greatest(0,
@@ -61,7 +61,7 @@ export function describeBucket({ capacity, refillSeconds }: Bucket, now: Date): 
 }
 
 /** Returns the number of parts that codes need because of a bucket. @param remaining, windowGuesses as in `describeBucket` */
-export function partsDue({ capacity }: Bucket, remaining: Fragment, windowGuesses: Fragment): Fragment {
+export function countPartsForBucket({ capacity }: Bucket, remaining: Fragment, windowGuesses: Fragment): Fragment {
   return fragment`case when ${windowGuesses} > ${WINDOW_FACTOR * capacity} then 3 when ${remaining} < 1 then 2 else 1 end`
 }
 
@@ -78,6 +78,6 @@ export function giveBack({ refillSeconds }: Bucket, taken: Fragment, counted: Fr
 }
 
 /** Returns the time before which the window of a bucket must have begun, to be over at `now`. */
-export function windowStart(now: Date): Date {
+export function findWindowStart(now: Date): Date {
   return new Date(now.getTime() - WINDOW_SECONDS * 1000)
 }

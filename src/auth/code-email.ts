@@ -1,4 +1,4 @@
-import { nameInMail } from '../accounts/names.ts'
+import { formatNameForMail } from '../accounts/names.ts'
 import { html } from '../http/format/html.ts'
 import type { Language } from '../language.ts'
 
@@ -54,17 +54,17 @@ const TEXTS = {
  * newest. The mail for a sign-up names the profile and the terms, because the person accepts both with the code.
  * @param code the parts of the code, separated by spaces
  */
-export function codeEmail(row: MailedCode, code: string, language: Language, { timeZone, termsUrl }: MailTexts) {
+export function composeCodeEmail(row: MailedCode, code: string, language: Language, { timeZone, termsUrl }: MailTexts) {
   const texts = TEXTS[language]
   const parts = code.split(' ')
   const shown = parts.slice(1).reduce<string>(texts.inOrder, parts[0]!)
-  const firstName = nameInMail(row.first_name ?? '')
+  const firstName = formatNameForMail(row.first_name ?? '')
   const isSignUp = row.purpose === 'sign_up'
   const greeting = texts.greeting(isSignUp ? undefined : firstName)
   const intro = parts.length > 1 ? texts.introOfParts : texts.intro
   const time = (instant: Date) => formatTime(instant, timeZone, language)
   const validity = texts.validity(time(row.sent_at), time(row.expires_at))
-  const fullName = [firstName, nameInMail(row.last_name ?? '')].filter(name => name !== undefined).join(' ')
+  const fullName = [firstName, formatNameForMail(row.last_name ?? '')].filter(name => name !== undefined).join(' ')
   const account = isSignUp ? texts.account(fullName || undefined) : undefined
   const subject = texts.subject(shown)
   const terms = termsUrl === undefined ? '.' : `${texts.colon} ${termsUrl}`

@@ -3,7 +3,7 @@ import type { Keys } from '../keys.ts'
 export const MAX_PARTS = 3
 
 /** Returns the id to which the hash of a part is bound. So the hash of one part never matches at another part. */
-export function partId(codeId: string, index: number): string {
+export function buildPartId(codeId: string, index: number): string {
   return index === 0 ? codeId : `${codeId}/${index}`
 }
 
@@ -32,7 +32,7 @@ export function comparePart(
   }
   const matches = code.macs
     .slice(0, code.entered + 1)
-    .map((mac, index) => keys.matches(mac, partId(code.id, index), typed))
+    .map((mac, index) => keys.matches(mac, buildPartId(code.id, index), typed))
   if (!matches.includes(true)) return { result: 'wrong' }
   if (!matches[code.entered]) return { result: 'part', entered: code.entered }
   const entered = code.entered + 1

@@ -42,7 +42,7 @@ export async function enterPart(
         installation_guesses = greatest(0, installation_guesses - back.installation),
         entered_parts = case when code.id = ${code.id} then ${entered} else entered_parts end,
         entered_network = case when code.id = ${code.id} then ${caller.network}::bytea else entered_network end
-      from unnest(${given.map(({ id }) => id)}::uuid[], ${given.map(ownNetwork)}::int[], ${given.map(ownInstallation)}::int[])
+      from unnest(${given.map(({ id }) => id)}::uuid[], ${given.map(countNetworkGuesses)}::int[], ${given.map(countInstallationGuesses)}::int[])
         as back (id, network, installation)
       where code.id = back.id and code.email = (select email from address)
       returning code.id
@@ -51,10 +51,10 @@ export async function enterPart(
   return stored.length > 0
 }
 
-function ownNetwork({ is_own, is_counted, taken_network }: ReservedAttempt): number {
+function countNetworkGuesses({ is_own, is_counted, taken_network }: ReservedAttempt): number {
   return is_own && is_counted ? taken_network : 0
 }
 
-function ownInstallation({ is_own, is_counted, in_installation }: ReservedAttempt): number {
+function countInstallationGuesses({ is_own, is_counted, in_installation }: ReservedAttempt): number {
   return is_own && is_counted && in_installation ? 1 : 0
 }

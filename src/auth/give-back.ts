@@ -7,7 +7,7 @@ import type { ReservedAttempt } from './reserve-guess.ts'
 export type Refund = { address: number; network: number; guesses: number }
 
 /** Returns the refund for attempts that turned out to be no wrong guesses. */
-export function refundFor(attempts: readonly ReservedAttempt[]): Refund {
+export function computeRefund(attempts: readonly ReservedAttempt[]): Refund {
   const counted = attempts.filter(attempt => attempt.is_counted)
   return {
     address: counted.reduce((sum, { taken_address }) => sum + taken_address, 0),

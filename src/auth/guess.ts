@@ -3,7 +3,7 @@ import type { Keys } from '../keys.ts'
 import type { Buckets } from './budgets.ts'
 import { type Comparison, comparePart } from './code-parts.ts'
 import { enterPart } from './enter-part.ts'
-import { refundFor } from './give-back.ts'
+import { computeRefund } from './give-back.ts'
 import { createInstallationBudget } from './installation-budget.ts'
 import type { Requester } from './new-code.ts'
 import type { Success } from './open-session.ts'
@@ -28,7 +28,7 @@ export function createGuess({ sql, keys, buckets, now }: Dependencies) {
   async function reserveAndCompare(caller: Requester, typed: string) {
     const attempts = await reserveGuess(sql, buckets, caller, now())
     if (attempts.length === 0) comparePart(keys, undefined, typed)
-    const comparisons = attempts.map(attempt => withoutDecoy(attempt, comparePart(keys, attempt, typed)))
+    const comparisons = attempts.map(attempt => refuseDecoy(attempt, comparePart(keys, attempt, typed)))
     const found = comparisons.findIndex(({ result }) => result !== 'wrong')
     const wrong = (found < 0 ? attempts : attempts.slice(0, found)).filter(attempt => attempt.is_counted)
     const within = wrong.filter(attempt => attempt.in_installation)
@@ -53,7 +53,7 @@ export function createGuess({ sql, keys, buckets, now }: Dependencies) {
     if (!result) return { outcome: 'wrong', hasSpentBudget }
     const { comparison, attempts } = result
     const code = attempts[0]!
-    const refund = refundFor(attempts)
+    const refund = computeRefund(attempts)
     if (comparison.result !== 'part') return { outcome: 'right', success: { code, refund }, hasSpentBudget }
     const { entered } = comparison
     const isStored = await enterPart(sql, buckets, caller, { code, entered, given: attempts, refund })
@@ -62,6 +62,6 @@ export function createGuess({ sql, keys, buckets, now }: Dependencies) {
 }
 
 /** A decoy opens nothing, so its last part is never right. */
-function withoutDecoy({ purpose }: ReservedAttempt, comparison: Comparison): Comparison {
+function refuseDecoy({ purpose }: ReservedAttempt, comparison: Comparison): Comparison {
   return purpose === 'decoy' && comparison.result === 'right' ? { result: 'wrong' } : comparison
 }

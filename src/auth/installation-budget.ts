@@ -19,8 +19,8 @@ const MAX_UNCOUNTED = 10
  * Returns the number of parts that codes need because of the installation, from the row of `sign_in_installation`.
  * @param isOutside whether the caller has spent the budget of the address or of the network
  */
-export function installationParts({ isOn, installation }: Buckets, isOutside: Fragment, now: Date): Fragment {
-  const isRunning = fragment`guesses_since > ${windowStart(now)}`
+export function countPartsForInstallation({ isOn, installation }: Buckets, isOutside: Fragment, now: Date): Fragment {
+  const isRunning = fragment`guesses_since > ${findWindowStart(now)}`
   return fragment`
     case when not ${isOn}::boolean then 1
       when three_parts_until > ${now} then 3
@@ -39,7 +39,7 @@ export type Wrong = { onePart: number; within: number; outside: number }
  */
 async function count(sql: Sql, { installation }: Buckets, wrong: Wrong, now: Date): Promise<boolean> {
   const { onePart, within, outside } = wrong
-  const isOver = fragment`coalesce(guesses_since <= ${windowStart(now)}, true)`
+  const isOver = fragment`coalesce(guesses_since <= ${findWindowStart(now)}, true)`
   const before = fragment`case when ${isOver} then 0 else all_guesses end`
   const isFlood = fragment`${before} + ${within} >= ${installation * ALL_GUESSES_FACTOR}`
   const [row] = await sql<{ guesses: number }>`
@@ -98,13 +98,13 @@ export function createInstallationBudget(sql: Sql, buckets: Buckets, now: () => 
 /** Returns how much of the budget of the installation is spent, as a number from 0 to 1, and whether codes need parts. */
 export async function readInstallation(sql: Query, buckets: Buckets, now: Date) {
   const [row] = await sql<{ share: number; parts: number }>`
-    select ${installationParts(buckets, fragment`false`, now)} as parts,
-      case when guesses_since > ${windowStart(now)} then least(1, guesses / ${buckets.installation}::float8) else 0 end
+    select ${countPartsForInstallation(buckets, fragment`false`, now)} as parts,
+      case when guesses_since > ${findWindowStart(now)} then least(1, guesses / ${buckets.installation}::float8) else 0 end
         as share
     from sign_in_installation`
   return row!
 }
 
-function windowStart(now: Date): Date {
+function findWindowStart(now: Date): Date {
   return new Date(now.getTime() - WINDOW_MS)
 }

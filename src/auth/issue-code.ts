@@ -5,12 +5,12 @@ import { fragment } from '../db/statement.ts'
 import type { Keys } from '../keys.ts'
 import type { Language } from '../language.ts'
 import { CODE_LIFETIME_MS, SEND_COOLDOWN_SECONDS } from './code-limits.ts'
-import { MAX_PARTS, partId } from './code-parts.ts'
-import { decideRequest, waitSeconds } from './issue-decision.ts'
+import { buildPartId, MAX_PARTS } from './code-parts.ts'
+import { computeWaitSeconds, decideRequest } from './issue-decision.ts'
 import { writeCode } from './issue-writes.ts'
 import type { NewCode, Requester, Rules } from './new-code.ts'
 import { queueMail } from './queue-mail.ts'
-import { signUpLimitEnd } from './sign-up-limits.ts'
+import { computeSignUpLimitEnd } from './sign-up-limits.ts'
 
 /**
  * A request for a code. A request with a `profile` is a sign-up. A request without a `profile` is a sign-in, or it
@@ -59,7 +59,7 @@ export async function issueCode(
     profile,
     language,
     id,
-    macs: parts.map((part, index) => keys.mac(partId(id, index), part)),
+    macs: parts.map((part, index) => keys.mac(buildPartId(id, index), part)),
     seals: parts.map((_, index) => keys.seal(id, parts.slice(0, index + 1).join(' '))),
     randomMac: randomBytes(32),
     now,
@@ -86,8 +86,8 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
       case
         when exists (select from issued)
           then case when is_known then ${SEND_COOLDOWN_SECONDS}
-            else (select ${waitSeconds(buckets.isOn, fragment`issued.mails`)} from issued) end
-        when verdict = 'limit' then ceil(extract(epoch from ${signUpLimitEnd(code)} - ${now}::timestamptz))
+            else (select ${computeWaitSeconds(buckets.isOn, fragment`issued.mails`)} from issued) end
+        when verdict = 'limit' then ceil(extract(epoch from ${computeSignUpLimitEnd(code)} - ${now}::timestamptz))
         when verdict = 'wait' then ceil(extract(epoch from ends_at - ${now}::timestamptz))
         -- A concurrent request for a new address has just sent a code. So the answer names a whole cooldown.
         else ${SEND_COOLDOWN_SECONDS}

@@ -1,5 +1,5 @@
 import { type Fragment, fragment } from '../db/statement.ts'
-import { type Buckets, describeBucket, partsDue } from './budgets.ts'
+import { type Buckets, countPartsForBucket, describeBucket } from './budgets.ts'
 import {
   MAILS_BEFORE_BACKOFF,
   MAILS_KEPT_MS,
@@ -11,7 +11,7 @@ import {
   PENDING_SIGN_UP_MS,
   SEND_COOLDOWN_SECONDS,
 } from './code-limits.ts'
-import { installationParts } from './installation-budget.ts'
+import { countPartsForInstallation } from './installation-budget.ts'
 import type { NewCode } from './new-code.ts'
 import { countForNetwork, isOverSignUpLimit } from './sign-up-limits.ts'
 
@@ -78,21 +78,22 @@ function describeRequest({ email, network, signsUp, profile, buckets, now }: New
         end as purpose
       from caller left join own on true
     ), due as materialized (
-      select ${dueParts(network, buckets, now)} as parts
+      select ${countDueParts(network, buckets, now)} as parts
     ), request as materialized (
-      select purpose.*, parts, ${isRepeat(now)} as repeats, ${waitEnd(buckets.isOn)} as ends_at, ${isExempt} as is_exempt
+      select purpose.*, parts, ${isRepeat(now)} as repeats, ${computeWaitEnd(buckets.isOn)} as ends_at, ${isExempt} as is_exempt
       from purpose cross join due left join own on true
     )`
 }
 
 /** Returns the number of parts that the code needs: the largest number over the three budgets. */
-function dueParts(network: Buffer, buckets: Buckets, now: Date): Fragment {
-  const parts = (bucket: Buckets['address']) => partsDue(bucket, fragment`remaining`, fragment`window_guesses`)
+function countDueParts(network: Buffer, buckets: Buckets, now: Date): Fragment {
+  const parts = (bucket: Buckets['address']) =>
+    countPartsForBucket(bucket, fragment`remaining`, fragment`window_guesses`)
   const isOutside = fragment`(by_address > 1 or by_network > 1)`
   return fragment`
     case when exists (select from known) then 1 else (
       select greatest(by_address, by_network,
-        (select ${installationParts(buckets, isOutside, now)} from sign_in_installation))
+        (select ${countPartsForInstallation(buckets, isOutside, now)} from sign_in_installation))
       from (select
         coalesce((select ${parts(buckets.address)} from address), 1) as by_address,
         coalesce((select ${parts(buckets.network)} from (
@@ -115,17 +116,17 @@ function isRepeat(now: Date): Fragment {
 const isExempt = fragment`coalesce(signs_up and not (select mailed from address), false)`
 
 /** Returns the end of the requester's wait, or null if there is no wait. */
-function waitEnd(hasLongWaits: boolean): Fragment {
+function computeWaitEnd(hasLongWaits: boolean): Fragment {
   return fragment`
     case
       when is_known then (select code_sent_at from known) + make_interval(secs => ${SEND_COOLDOWN_SECONDS})
       when not ${isExempt} then (select sent_at from address)
-        + make_interval(secs => ${waitSeconds(hasLongWaits, fragment`purpose.mails`)})
+        + make_interval(secs => ${computeWaitSeconds(hasLongWaits, fragment`purpose.mails`)})
     end`
 }
 
 /** Returns the seconds that a network must wait after a mail to a stranger. @param mails the mails to this network */
-export function waitSeconds(hasLongWaits: boolean, mails: Fragment): Fragment {
+export function computeWaitSeconds(hasLongWaits: boolean, mails: Fragment): Fragment {
   return fragment`
     case when ${hasLongWaits}::boolean and ${mails} >= ${MAILS_BEFORE_BACKOFF}
       then least(${MAX_WAIT_SECONDS}, ${SEND_COOLDOWN_SECONDS} * 2 ^ least(

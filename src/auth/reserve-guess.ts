@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto'
 import type { Sql } from '../db/sql.ts'
 import { type Fragment, fragment } from '../db/statement.ts'
-import { type Buckets, describeBucket, partsDue, takeFrom, windowStart } from './budgets.ts'
+import { type Buckets, countPartsForBucket, describeBucket, findWindowStart, takeFrom } from './budgets.ts'
 import { MAX_ATTEMPTS, MAX_OTHER_ATTEMPTS } from './code-limits.ts'
-import { installationParts } from './installation-budget.ts'
+import { countPartsForInstallation } from './installation-budget.ts'
 import type { Requester } from './new-code.ts'
 
 // The number of rows in the table `missed_guess` (migrations/0001_accounts.sql). If a guess meets no code,
@@ -101,13 +101,13 @@ function lockCodes({ email, sessionId, network }: Requester, buckets: Buckets, n
 function judgeCodes({ sessionId }: Requester, buckets: Buckets, now: Date): Fragment {
   const guess = (standing: Fragment) => fragment`
     select met.*, ${buckets.isOn}::boolean and not is_known_own as is_counted,
-      (a_left >= 1 and not is_known_own)::int as taken_address, (n_left >= 1 and not is_known_own)::int as taken_network,
+      (address_left >= 1 and not is_known_own)::int as taken_address, (network_left >= 1 and not is_known_own)::int as taken_network,
       not is_known_own and address_parts = 1 and network_parts = 1 as in_installation
     from met cross join ${standing} as standing
       cross join lateral (select is_own and session_id = ${sessionId}::uuid is true as is_known_own) as known
       cross join lateral (
-        select ${partsDue(buckets.address, fragment`a_left`, fragment`a_window`)} as address_parts,
-          ${partsDue(buckets.network, fragment`n_left`, fragment`n_window`)} as network_parts) as due
+        select ${countPartsForBucket(buckets.address, fragment`address_left`, fragment`address_window`)} as address_parts,
+          ${countPartsForBucket(buckets.network, fragment`network_left`, fragment`network_window`)} as network_parts) as due
     where is_shared or is_known_own
       or cardinality(macs) >= greatest(address_parts, network_parts,
         case when address_parts > 1 or network_parts > 1 then outside_parts else within_parts end)`
@@ -115,19 +115,19 @@ function judgeCodes({ sessionId }: Requester, buckets: Buckets, now: Date): Frag
   const second = fragment`second_standing`
   return fragment`
     first_standing as materialized (
-      select coalesce((select remaining from address), ${buckets.address.capacity}) as a_left,
-        coalesce((select window_guesses from address), 0) as a_window,
-        coalesce((select remaining from bucket), ${buckets.network.capacity}) as n_left,
-        coalesce((select window_guesses from bucket), 0) as n_window,
-        (select ${installationParts(buckets, fragment`false`, now)} from sign_in_installation) as within_parts,
-        (select ${installationParts(buckets, fragment`true`, now)} from sign_in_installation) as outside_parts
+      select coalesce((select remaining from address), ${buckets.address.capacity}) as address_left,
+        coalesce((select window_guesses from address), 0) as address_window,
+        coalesce((select remaining from bucket), ${buckets.network.capacity}) as network_left,
+        coalesce((select window_guesses from bucket), 0) as network_window,
+        (select ${countPartsForInstallation(buckets, fragment`false`, now)} from sign_in_installation) as within_parts,
+        (select ${countPartsForInstallation(buckets, fragment`true`, now)} from sign_in_installation) as outside_parts
     ), own_guess as materialized (
       select * from (${guess(first)}) as guess where is_own
     ), second_standing as materialized (
-      select a_left - coalesce((select taken_address from own_guess), 0) as a_left,
-        n_left - coalesce((select taken_network from own_guess), 0) as n_left,
-        a_window + coalesce((select is_counted::int from own_guess), 0) as a_window,
-        n_window + coalesce((select is_counted::int from own_guess), 0) as n_window, within_parts, outside_parts
+      select address_left - coalesce((select taken_address from own_guess), 0) as address_left,
+        network_left - coalesce((select taken_network from own_guess), 0) as network_left,
+        address_window + coalesce((select is_counted::int from own_guess), 0) as address_window,
+        network_window + coalesce((select is_counted::int from own_guess), 0) as network_window, within_parts, outside_parts
       from first_standing
     ), guess as materialized (
       select * from own_guess union all select * from (${guess(second)}) as guess where not is_own
@@ -146,14 +146,14 @@ function countGuesses({ email, network }: Requester, buckets: Buckets, now: Date
         guesses_full_at = ${takeFrom(buckets.address, fragment`guesses_full_at`, fragment`total.address`, now)}
       from address, total where sign_in_address.email = ${email} and total.guesses > 0
     ), network_taken as (
-      insert into sign_in_network as n (network, guesses, guesses_since, guesses_full_at)
+      insert into sign_in_network as stored (network, guesses, guesses_since, guesses_full_at)
       select ${network}, total.guesses, ${now},
         ${takeFrom(buckets.network, fragment`null::timestamptz`, fragment`total.network`, now)}
       from total where total.guesses > 0
       on conflict on constraint sign_in_network_pkey do update set
-        guesses = case when n.guesses_since > ${windowStart(now)} then n.guesses else 0 end + excluded.guesses,
-        guesses_since = case when n.guesses_since > ${windowStart(now)} then n.guesses_since else ${now} end,
-        guesses_full_at = ${takeFrom(buckets.network, fragment`n.guesses_full_at`, fragment`(select network from total)`, now)}
+        guesses = case when stored.guesses_since > ${findWindowStart(now)} then stored.guesses else 0 end + excluded.guesses,
+        guesses_since = case when stored.guesses_since > ${findWindowStart(now)} then stored.guesses_since else ${now} end,
+        guesses_full_at = ${takeFrom(buckets.network, fragment`stored.guesses_full_at`, fragment`(select network from total)`, now)}
     ), attempt as (
       update sign_in_code as code set attempts = attempts + 1,
         other_attempts = other_attempts + (not is_own and not is_shared)::int,

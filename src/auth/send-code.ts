@@ -3,7 +3,7 @@ import type { Sql } from '../db/sql.ts'
 import type { Keys } from '../keys.ts'
 import type { Language } from '../language.ts'
 import type { Mailer, MailFailure } from '../mail/mailer.ts'
-import { codeEmail, type MailedCode, type MailTexts } from './code-email.ts'
+import { composeCodeEmail, type MailedCode, type MailTexts } from './code-email.ts'
 
 type Dependencies = {
   sql: Sql
@@ -65,7 +65,7 @@ export function sendCode({
       return { outcome: 'sealed', retryAt: new Date(now().getTime() + SEALED_RETRY_MS) }
     }
     const language = payload.language ?? row.locale ?? 'fr'
-    const mail = { to: row.email, ...codeEmail(row, code, language, texts) }
+    const mail = { to: row.email, ...composeCodeEmail(row, code, language, texts) }
     if (row.purpose === 'decoy') {
       await mailer.compose(mail)
       return { outcome: 'decoy' }

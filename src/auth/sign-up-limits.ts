@@ -52,7 +52,7 @@ export const isOverSignUpLimit = fragment`
   exists (select from installation_count) and not exists (select from network_count)`
 
 /** Returns the time at which a refused sign-up may be tried again: the end of the window that refused it. */
-export function signUpLimitEnd({ network, signUpLimits, now }: NewCode): Fragment {
+export function computeSignUpLimitEnd({ network, signUpLimits, now }: NewCode): Fragment {
   const limits = signUpLimits ?? NO_LIMITS
   return fragment`
     (select coalesce((

@@ -125,8 +125,8 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
     )
     if (usable.length === 0) throw unreachableError('no connection has replied for 5 s', 'ETIMEDOUT')
     const ready = usable.filter(({ isReady }) => isReady)
-    if (ready.length === 0) return leastBusy(usable)
-    const chosen = leastBusy(ready)
+    if (ready.length === 0) return findLeastBusy(usable)
+    const chosen = findLeastBusy(ready)
     if (chosen.statementsInFlight > 0) this.#openAnother()
     return chosen
   }
@@ -169,7 +169,7 @@ function retire(connection: Connection, client: Client): void {
   void client.end()
 }
 
-function leastBusy(connections: Connection[]): Connection {
+function findLeastBusy(connections: Connection[]): Connection {
   return connections.reduce((least, other) => (other.statementsInFlight < least.statementsInFlight ? other : least))
 }
 

@@ -39,7 +39,7 @@ export async function createCluster(
     const initdbEnd = runInitdb(programs.account, join(programs.bin, 'initdb'), draft, [
       ...['--pgdata', draftCluster, '--username', SUPERUSER, '--auth', 'reject', '--encoding', 'UTF8'],
       ...(programs.major >= 17 ? LOCALE : PORTABLE_LOCALE),
-      ...(programs.major >= 16 ? sharedMemoryOptions() : []),
+      ...(programs.major >= 16 ? listSharedMemoryOptions() : []),
       '--no-instructions',
     ])
     onWaiting()
@@ -57,7 +57,7 @@ export async function createCluster(
  * a container, /dev/shm may be too small or read-only. PostgreSQL needs System V shared memory in any case, so we use it
  * here too. macOS allows too little of it, and has no /dev/shm.
  */
-export function sharedMemoryOptions(): string[] {
+export function listSharedMemoryOptions(): string[] {
   return process.platform === 'linux' ? ['-c', 'dynamic_shared_memory_type=sysv'] : []
 }
 

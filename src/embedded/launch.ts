@@ -4,11 +4,11 @@ import { copyFile, open, readFile, stat, truncate } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { giveToFolderOwner } from '../data-folder.ts'
-import { type Programs, sharedMemoryOptions } from './cluster.ts'
+import { listSharedMemoryOptions, type Programs } from './cluster.ts'
 import { giveFolder } from './database-user.ts'
 import { findPostmaster, removeLockFile, stopPostmaster, stopProcess } from './postmaster.ts'
 import { spawnProgram } from './programs.ts'
-import { answers, prepareSocketFolder, SOCKET_FOLDER_FROM_CLUSTER } from './socket.ts'
+import { isServerListening, prepareSocketFolder, SOCKET_FOLDER_FROM_CLUSTER } from './socket.ts'
 
 const READY_TIMEOUT_MS = 60_000
 const MAX_LOG_BYTES = 5_000_000
@@ -101,7 +101,7 @@ export async function launch(
 async function stopLeftover(cluster: string): Promise<void> {
   const leftover = await findPostmaster(cluster)
   if (leftover) await stopPostmaster(leftover)
-  else if (await answers(dirname(cluster))) {
+  else if (await isServerListening(dirname(cluster))) {
     throw new Error(
       `PostgreSQL still runs on ${cluster}, but its process is not visible here. A service in another container was ` +
         'killed and left it running. Stop that container first.',
@@ -120,12 +120,17 @@ async function spawnServer(
   await giveToFolderOwner(logPath, dirname(cluster))
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   // `readCommandLine` expects the folder as the last argument.
-  const child = spawnProgram(account, join(bin, 'postgres'), [...options, ...sharedMemoryOptions(), '-D', cluster], {
-    // The server runs in a separate session. So Ctrl-C at the terminal reaches only this process, which then stops the
-    // server.
-    detached: true,
-    stdio: ['ignore', output.fd, output.fd],
-  })
+  const child = spawnProgram(
+    account,
+    join(bin, 'postgres'),
+    [...options, ...listSharedMemoryOptions(), '-D', cluster],
+    {
+      // The server runs in a separate session. So Ctrl-C at the terminal reaches only this process, which then stops the
+      // server.
+      detached: true,
+      stdio: ['ignore', output.fd, output.fd],
+    },
+  )
   await output.close()
   child.unref()
   return child

@@ -70,7 +70,7 @@ export async function acquireOwnerLock(
       async release() {
         clearInterval(timer)
         const current = await readOwner(folder)
-        if (current?.id === self.id) await rm(recordPath(folder), { force: true })
+        if (current?.id === self.id) await rm(findRecordPath(folder), { force: true })
         lock.release()
       },
     }
@@ -99,7 +99,7 @@ async function lockWhenOwnerEnds(folder: string) {
  * @throws FolderInUseError
  */
 async function writeRecord(folder: string, self: Owner, hasLock: boolean): Promise<void> {
-  const draft = `${recordPath(folder)}.${self.id}`
+  const draft = `${findRecordPath(folder)}.${self.id}`
   await writeFile(draft, format(self), { mode: 0o600, flag: 'wx' })
   try {
     await giveToFolderOwner(draft, folder)
@@ -107,7 +107,7 @@ async function writeRecord(folder: string, self: Owner, hasLock: boolean): Promi
     if (previous === undefined) return await linkRecord(folder, draft)
     const owner = await readOwner(folder)
     // Processes of one boot share a kernel. So the lock of the operating system has already decided between them.
-    if (hasLock && owner && shareKernel(owner, self)) return await rename(draft, recordPath(folder))
+    if (hasLock && owner && shareKernel(owner, self)) return await rename(draft, findRecordPath(folder))
     await watch(folder, previous)
     await removeRecord(folder, self, previous)
     await linkRecord(folder, draft)
@@ -122,7 +122,7 @@ async function writeRecord(folder: string, self: Owner, hasLock: boolean): Promi
 
 /** Creates the record, unless a record exists. A hard link is atomic on network file systems too. */
 async function linkRecord(folder: string, draft: string): Promise<void> {
-  await link(draft, recordPath(folder)).catch(async error => {
+  await link(draft, findRecordPath(folder)).catch(async error => {
     throw error.code === 'EEXIST' ? new FolderInUseError(folder, await readOwner(folder)) : error
   })
 }
@@ -138,9 +138,9 @@ async function watch(folder: string, previous: string): Promise<void> {
 
 /** Removes the record of a dead owner. If another process has replaced this record, puts its record back. */
 async function removeRecord(folder: string, self: Owner, previous: string): Promise<void> {
-  const removed = `${recordPath(folder)}.removed-${self.id}`
+  const removed = `${findRecordPath(folder)}.removed-${self.id}`
   try {
-    await rename(recordPath(folder), removed)
+    await rename(findRecordPath(folder), removed)
     if ((await readFile(removed, 'utf8')) === previous) return
     await linkRecord(folder, removed)
     throw new FolderInUseError(folder, await readOwner(folder))
@@ -173,7 +173,7 @@ async function renew(holder: Holder): Promise<void> {
  * and closed at each beat, because network file systems send the data to their server at the close.
  */
 async function beat(folder: string, self: Owner): Promise<void> {
-  const handle = await open(recordPath(folder), 'r+')
+  const handle = await open(findRecordPath(folder), 'r+')
   try {
     const current = JSON.parse(await handle.readFile('utf8')) as Owner
     if (current.id !== self.id) throw new FolderInUseError(folder, current)
@@ -190,12 +190,12 @@ function format(owner: Owner): string {
 }
 
 async function readRecord(folder: string): Promise<string | undefined> {
-  return readFile(recordPath(folder), 'utf8').catch(error => {
+  return readFile(findRecordPath(folder), 'utf8').catch(error => {
     if (error.code === 'ENOENT') return undefined
     throw error
   })
 }
 
-function recordPath(folder: string): string {
+function findRecordPath(folder: string): string {
   return join(folder, 'owner.json')
 }

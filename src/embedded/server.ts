@@ -9,7 +9,7 @@ import { launch, rotateLog } from './launch.ts'
 import { type Owner, readOwner } from './owner.ts'
 import { acquireOwnerLock, FolderInUseError, type OwnerLock } from './owner-lock.ts'
 import { findEmbeddedPrograms, readMajor } from './programs.ts'
-import { answers, buildUrl, requirePrivateSocket } from './socket.ts'
+import { buildUrl, isServerListening, requirePrivateSocket } from './socket.ts'
 import { supervise } from './supervisor.ts'
 
 const LOG_CHECK_INTERVAL_MS = 10 * 60_000
@@ -101,7 +101,7 @@ async function startOwned(
 /** Returns the URL of the embedded database that is running on this data folder, or undefined if none is running. */
 export async function findRunningEmbedded(dataDir: string): Promise<string | undefined> {
   const folder = resolve(dataDir)
-  if (!(await answers(folder))) return undefined
+  if (!(await isServerListening(folder))) return undefined
   await requirePrivateSocket(folder)
   const password = await readPassword(join(folder, 'postgres'))
   return password && buildUrl(folder, password)

@@ -34,7 +34,7 @@ export async function prepareSocketFolder(folder: string, account: Account): Pro
 }
 
 /** Returns whether a server accepts connections on the socket. Works from every container that has the data folder. */
-export async function answers(folder: string): Promise<boolean> {
+export async function isServerListening(folder: string): Promise<boolean> {
   const path = join(findAddress(folder), SOCKET_NAME)
   const socket = connect(path)
   try {

@@ -10,7 +10,7 @@ export const EXPOSED_HEADERS = [
 ]
 
 /** Returns the CORS headers of an answer that Fastify sends without hooks, and so without the CORS plugin. */
-export function corsHeaders(allowed: readonly string[], origin: string | undefined): Record<string, string> {
+export function buildCorsHeaders(allowed: readonly string[], origin: string | undefined): Record<string, string> {
   if (allowed.length === 0) return {}
   return {
     vary: 'Origin',

@@ -11,7 +11,7 @@ import type { Code } from '../errors.ts'
 import { type BodyRule, isMediaType, JSON_BODY, readBodyByRule } from './body.ts'
 import { createProxyTrust } from './client-address.ts'
 import { type ConnectionLimits, createHttpServer } from './connections.ts'
-import { corsHeaders } from './cors.ts'
+import { buildCorsHeaders } from './cors.ts'
 import { sendFailure } from './failure.ts'
 import type { Refusal } from './refusal.ts'
 import type { App } from './route.ts'
@@ -100,7 +100,7 @@ export function createServer({
     frameworkErrors: (error, request, reply) => {
       const [typedRequest, typedReply] = [request as FastifyRequest, reply as FastifyReply]
       typedReply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
-      typedReply.headers(corsHeaders(config.corsOrigins, request.headers.origin))
+      typedReply.headers(buildCorsHeaders(config.corsOrigins, request.headers.origin))
       typedReply.raw.once('close', () => onAnswerEnd(typedRequest, typedReply))
       handleError(error, typedRequest, typedReply)
     },

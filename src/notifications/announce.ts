@@ -1,4 +1,4 @@
-import { nameInText } from '../accounts/names.ts'
+import { formatNameForText } from '../accounts/names.ts'
 import * as users from '../accounts/users.ts'
 import type { Sql } from '../db/sql.ts'
 import type { Language } from '../language.ts'
@@ -64,7 +64,7 @@ type People = ReadonlyMap<number, users.Person>
 function renderAll({ type, ...announcement }: Announcement, people: People, localTime: LocalTime): NewNotification[] {
   const { eventKey, actorId, data } = announcement
   const actor = actorId === undefined ? undefined : people.get(actorId)
-  const actorName = actor && nameInText(actor.firstName)
+  const actorName = actor && formatNameForText(actor.firstName)
   const values = { ...announcement.values, ...localTime, ...(actorName !== undefined && { actorName }) }
   const texts = new Map<Language, RenderedText>()
   return announcement.recipientIds

@@ -13,7 +13,7 @@ export type Category = 'Matchs' | 'Scores'
  * the preposition before it.
  */
 export type TextValues = LocalTime & {
-  /** The first name of the actor, as `nameInText` returns it. */
+  /** The first name of the actor, as `formatNameForText` returns it. */
   actorName?: string
   startsAt?: Date
   /** The number of players after the event, 0 to 4. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isFirstName, isName, nameInText } from '../../src/accounts/names.ts'
+import { formatNameForText, isFirstName, isName } from '../../src/accounts/names.ts'
 import { hasFormatControl } from '../../src/http/format/plain-text.ts'
 import { harness } from '../support/app.ts'
 import { makeUser } from '../support/factories.ts'
@@ -74,7 +74,7 @@ describe('the big list of naughty strings', { skip }, () => {
       assert.notEqual(data.length, 0, `no notification contains the names ${JSON.stringify([...names.values()])}`)
       for (const { message, data: about } of data) {
         const name = names.get(about.actor_id)!
-        const shown = nameInText(name)!
+        const shown = formatNameForText(name)!
         assert.equal(message.slice(0, shown.length + 20), `${shown} a rejoint la partie`)
         names.delete(about.actor_id)
       }

@@ -81,7 +81,7 @@ function rememberCode(name, { request }) {
   } catch {}
 }
 
-function pendingRequest() {
+function readPendingRequest() {
   try {
     return JSON.parse(sessionStorage.getItem(PENDING_KEY))
   } catch {
@@ -97,7 +97,7 @@ async function showUser() {
 
 async function start() {
   if (!(await courtside.signedIn())) {
-    const request = pendingRequest()
+    const request = readPendingRequest()
     return request ? go('code', { request, wait: 0 }) : go('sign-in')
   }
   try {
