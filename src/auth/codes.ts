@@ -1,5 +1,6 @@
 import type { Sql } from '../db/sql.ts'
 import { MAILS_KEPT_MS, PENDING_SIGN_UP_MS, SEND_COOLDOWN_SECONDS } from './code-limits.ts'
+import { DELETE_PROFILE } from './pending-profile.ts'
 
 const DAY_MS = 86_400_000
 
@@ -57,8 +58,7 @@ export async function pruneCodes(sql: Sql, now: Date, limit: number): Promise<nu
  */
 export async function pruneSignUps(sql: Sql, now: Date, limit: number): Promise<number> {
   const changed = await sql`
-    update sign_in_code set purpose = 'decoy', first_name = null, last_name = null, terms_version = null,
-      terms_accepted_at = null
+    update sign_in_code set purpose = 'decoy', ${DELETE_PROFILE}
     where id in (
       select id from sign_in_code
       where purpose = 'sign_up' and sent_at <= ${new Date(now.getTime() - PENDING_SIGN_UP_MS)} and expires_at <= ${now}

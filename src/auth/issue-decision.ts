@@ -13,6 +13,7 @@ import {
 } from './code-limits.ts'
 import { countPartsForInstallation } from './installation-budget.ts'
 import type { NewCode } from './new-code.ts'
+import { HAS_SAME_PROFILE, resumeProfile } from './pending-profile.ts'
 import { countForNetwork, isOverSignUpLimit } from './sign-up-limits.ts'
 
 /**
@@ -67,9 +68,7 @@ function describeRequest({ email, network, signsUp, profile, buckets, now }: New
       select caller.*, coalesce(own.mails * (own.sent_at > ${new Date(now.getTime() - MAILS_KEPT_MS)})::int, 0) as mails,
         own.id as own_id, own.repeats as own_repeats,
         case when own.sent_at > ${pendingSince} then own.counted_sign_ups else 0 end as counted_sign_ups,
-        coalesce(${profile?.firstName}, own.first_name) as first_name,
-        coalesce(${profile?.lastName}, own.last_name) as last_name,
-        coalesce(${profile?.termsVersion}, own.terms_version) as terms_version,
+        ${resumeProfile(profile)},
         case
           when signs_up and is_registered then 'registered'
           when is_registered then 'sign_in'
@@ -108,8 +107,7 @@ function isRepeat(now: Date): Fragment {
     coalesce(own.sealed_id = own.id and own.made_at > ${new Date(now.getTime() - MAX_REPEAT_AGE_MS)}
       and own.expires_at > ${now} and own.attempts < ${MAX_ATTEMPTS}
       and coalesce(cardinality(own.part_macs), 1) = parts and own.purpose = purpose.purpose
-      and (purpose.purpose <> 'sign_up' or (own.first_name, own.last_name, own.terms_version)
-        = (purpose.first_name, purpose.last_name, purpose.terms_version)), false)`
+      and (purpose.purpose <> 'sign_up' or ${HAS_SAME_PROFILE}), false)`
 }
 
 // A sign-up may follow immediately after a sign-in for which no mail was sent.

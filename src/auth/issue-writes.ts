@@ -1,6 +1,7 @@
 import { type Fragment, fragment } from '../db/statement.ts'
 import { MAX_ATTEMPTS, SEND_COOLDOWN_SECONDS } from './code-limits.ts'
 import type { NewCode } from './new-code.ts'
+import { PROFILE_COLUMNS, PROFILE_OF_SIGN_UP, REPLACE_PROFILE } from './pending-profile.ts'
 import { countForInstallation, countsAsSignUp } from './sign-up-limits.ts'
 
 /**
@@ -62,22 +63,20 @@ function makeCode({ id, macs, seals, randomMac, now, expiresAt }: NewCode): Frag
   return fragment`
     made as (
       insert into sign_in_code as code (id, email, session_id, network, purpose, mac, part_macs, sealed, sealed_id,
-        made_at, sent_at, expires_at, mails, counted_sign_ups, first_name, last_name, terms_version, terms_accepted_at)
+        made_at, sent_at, expires_at, mails, counted_sign_ups, ${PROFILE_COLUMNS}, terms_accepted_at)
       select ${id}, send_slot.email, session_id, network, purpose,
         case when parts = 1 then (${macs}::bytea[])[1] else ${randomMac} end,
         case when parts > 1 then (${macs}::bytea[])[1:parts] end,
         (${seals}::text[])[parts], ${id}, ${now}, ${now}, ${expiresAt},
         mails + (not is_known and not (is_exempt and mails > 0))::int, counted_sign_ups + (${countsAsSignUp(fragment`verdict`)})::int,
-        case when purpose = 'sign_up' then first_name end, case when purpose = 'sign_up' then last_name end,
-        case when purpose = 'sign_up' then terms_version end, case when purpose = 'sign_up' then ${now}::timestamptz end
+        ${PROFILE_OF_SIGN_UP}, case when purpose = 'sign_up' then ${now}::timestamptz end
       from send_slot cross join verdict where not exists (select from repeated)
       on conflict on constraint sign_in_code_lane_key do update set
         id = excluded.id, purpose = excluded.purpose, mac = excluded.mac, part_macs = excluded.part_macs,
         sealed = excluded.sealed, sealed_id = excluded.sealed_id, made_at = excluded.made_at,
         sent_at = excluded.sent_at, expires_at = excluded.expires_at, attempts = 0, other_attempts = 0,
         entered_parts = 0, entered_network = null, network_guesses = 0, installation_guesses = 0, repeats = 0,
-        mails = excluded.mails, counted_sign_ups = excluded.counted_sign_ups, first_name = excluded.first_name,
-        last_name = excluded.last_name, terms_version = excluded.terms_version,
+        mails = excluded.mails, counted_sign_ups = excluded.counted_sign_ups, ${REPLACE_PROFILE},
         terms_accepted_at = excluded.terms_accepted_at
       returning code.id, code.sealed, code.purpose, code.session_id, code.network, code.mails
     )`

@@ -5,6 +5,7 @@ import { type Buckets, giveBack } from './budgets.ts'
 import { MAX_ATTEMPTS } from './code-limits.ts'
 import { type Refund, refundAddress } from './give-back.ts'
 import type { Requester } from './new-code.ts'
+import { DELETE_PROFILE, PROFILE_COLUMNS } from './pending-profile.ts'
 import type { ReservedAttempt } from './reserve-guess.ts'
 import { sessionEnd } from './session-tokens.ts'
 
@@ -34,9 +35,8 @@ export async function openSession(
 ): Promise<OpenedSession | undefined> {
   const [session] = await sql<{ id: string; user_id: number; is_new_user: boolean }>`
     with ${spendSteps(buckets, caller, success, now)}, created as (
-      insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at,
-        created_at, updated_at)
-      select email, first_name, last_name, ${language ?? 'fr'}, terms_version, ${now}, ${now}, ${now}
+      insert into app_user (email, ${PROFILE_COLUMNS}, locale, terms_accepted_at, created_at, updated_at)
+      select email, ${PROFILE_COLUMNS}, ${language ?? 'fr'}, ${now}, ${now}, ${now}
       from spent where purpose = 'sign_up'
       on conflict on constraint app_user_email_key do nothing
       returning id
@@ -83,7 +83,7 @@ function spendSteps(buckets: Buckets, caller: Requester, { code, refund }: Succe
     address as materialized (
       select email from sign_in_address where email = ${caller.email} for update
     ), spent as materialized (
-      select id, email, purpose, network, first_name, last_name, terms_version, counted_sign_ups,
+      select id, email, purpose, network, ${PROFILE_COLUMNS}, counted_sign_ups,
         case when ${code.is_own}::boolean then network_guesses else 0 end as own_guesses,
         case when ${code.is_own}::boolean then greatest(0, installation_guesses - ${uncounted}) else 0 end
           as installation_guesses,
@@ -120,7 +120,7 @@ function spendSteps(buckets: Buckets, caller: Requester, { code, refund }: Succe
       update sign_in_code as code set id = gen_random_uuid(), purpose = 'decoy', attempts = ${MAX_ATTEMPTS},
         expires_at = least(expires_at, ${now}), sealed = null, sealed_id = null, part_macs = null, entered_parts = 0,
         entered_network = null, network_guesses = 0, installation_guesses = 0, counted_sign_ups = 0, repeats = 0,
-        first_name = null, last_name = null, terms_version = null, terms_accepted_at = null,
+        ${DELETE_PROFILE},
         mails = case when code.network = ${caller.network} then 0 else mails end
       from spent
       where code.email = spent.email and (code.expires_at > ${now} or code.network = ${caller.network}
