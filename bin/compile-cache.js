@@ -40,7 +40,10 @@ function prepare(path, user) {
   }
 }
 
-/** Returns whether no other user can replace a folder inside this folder. In a sticky folder such as /tmp, none can. */
+/**
+ * Returns whether only this user and root can replace a folder inside this folder. In a sticky folder such as /tmp,
+ * other users cannot replace it.
+ */
 function isProtected(folder, user) {
   const { mode, uid } = lstatSync(folder)
   return (uid === user || uid === ROOT) && ((mode & 0o022) === 0 || (mode & 0o1000) !== 0)

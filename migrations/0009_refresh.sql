@@ -1,5 +1,5 @@
--- What `refresh` remembers of earlier refreshes of a session. Processes of the previous version do not set these
--- columns, so all of them are nullable, and `refresh` ignores them after a refresh by such a process.
+-- The data about earlier refreshes of a session that `refresh` needs. Processes of the previous version do not set
+-- these columns, so all of them are nullable. After a refresh by such a process, `refresh` ignores them.
 
 alter table session
   -- When a refresh last returned the newest token to a client.

@@ -1,9 +1,9 @@
--- Codes side by side, and budgets for guesses. Each requester of an address has a code: a known client, or a network.
+-- Separate codes for each requester, and budgets of wrong guesses. A requester is a known client or a network.
 --
--- Processes of the previous version keep working during the upgrade. They store codes without a network, which callers of
--- every network may use, so the constraint keeps its name. They do not set the new columns, so these are nullable or
--- have a default. The new constraint and the new index need a lock on `sign_in_code`, which has few rows: codes of the
--- last day, and addresses with wrong guesses.
+-- Processes of the previous version keep working during the upgrade. They store codes without a network, which callers
+-- of every network may use, so the constraint keeps its name. They do not set the new columns, so these are nullable or
+-- have a default. The new constraint and the new index need a lock on `sign_in_code`. This table has few rows: codes of
+-- the last day, and addresses with wrong guesses.
 
 alter table sign_in_address
   -- The last request by any requester. Null after a request to a process of the previous version.
@@ -28,8 +28,9 @@ create table sign_in_network (
 create table sign_in_installation (
   id boolean constraint sign_in_installation_pkey primary key default true
     constraint sign_in_installation_id_check check (id),
-  -- The wrong guesses of strangers in a fixed window of 7 days: within both other budgets at codes of one part, within
-  -- both other budgets at any codes, and with another budget spent.
+  -- The wrong guesses of strangers in a fixed window of 7 days. `guesses` counts guesses at codes of one part, while
+  -- neither the budget of the address nor that of the network is spent. `all_guesses` counts guesses at codes of any
+  -- number of parts in this situation. `outside_guesses` counts guesses while one of the two budgets is spent.
   guesses integer not null default 0,
   all_guesses integer not null default 0,
   outside_guesses integer not null default 0,

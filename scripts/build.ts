@@ -1,4 +1,4 @@
-// `npm run build` does the work that the install scripts of packages would do: it compiles the client into client/dist,
+// `npm run build` does the work that the install scripts of packages would do. It compiles the client into client/dist,
 // and links the libraries of the embedded PostgreSQL. `npm start` does both too, if they are missing. So an operator
 // needs this command only if the user who starts the service may not write to the folder of the program.
 import { spawnSync } from 'node:child_process'

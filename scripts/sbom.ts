@@ -1,6 +1,6 @@
-// `npm run --silent sbom` prints a software bill of materials (CycloneDX) of the packages that a production installation
-// contains. `npm sbom` knows only packages, so this script adds the software inside the binary packages. The output
-// depends only on package-lock.json and on the installed binary packages.
+// `npm run --silent sbom` prints a software bill of materials (CycloneDX) of the packages that a production
+// installation contains. `npm sbom` knows only packages, so this script adds the software inside the binary packages.
+// The output depends only on package-lock.json and on the installed binary packages.
 import { execFileSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -48,7 +48,9 @@ export function createSbom(): { components: Component[]; [key: string]: unknown 
   return sbom
 }
 
-/** Returns the package URLs, such as `pkg:npm/@fastify/cors@11.4.3`, of all packages that `npm ci --omit=dev` installs. */
+/**
+ * Returns the package URLs, such as `pkg:npm/@fastify/cors@11.4.3`, of all packages that `npm ci --omit=dev` installs.
+ */
 function listProductionPackages(): Set<string> {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
   return new Set(

@@ -32,7 +32,7 @@ export type Context = {
   intakeSql: Database
   /** In a process that serves the API, the app starts this listener. In a worker, the service starts it. */
   listener: Listener
-  /** Tells the workers of all processes that the outbox has new rows. Call it after the commit. */
+  /** Wakes the workers of all processes, because the outbox has new rows. Call it after the commit. */
   wakeWorkers: () => void
   mailBacklog: MailBacklog
   keys: Keys
@@ -42,7 +42,7 @@ export type Context = {
   isSharedNetwork(request: FastifyRequest): boolean
   intakeKeys: readonly string[]
   mailer: Mailer
-  /** Returns whether every mail fails that this process hands over to the mail server. */
+  /** Returns whether at least the last five mails of this process failed. */
   mailFails: () => boolean
   /** Undefined if a mail server is configured. Otherwise `mailer` passes its mails to `mailbox`. */
   mailbox: Mailbox | undefined

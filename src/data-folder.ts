@@ -42,7 +42,9 @@ export async function giveToFolderOwner(path: string, folder: string): Promise<v
   if (uid !== ROOT) await lchown(path, uid, gid)
 }
 
-/** Returns a warning if users other than the owner may write to the data folder. They could replace every file in it. */
+/**
+ * Returns a warning if users other than the owner may write to the data folder. They could replace every file in it.
+ */
 export async function findFolderWarning(folder: string): Promise<string | undefined> {
   const { mode } = await stat(folder)
   if ((mode & 0o022) === 0) return undefined

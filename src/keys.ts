@@ -10,8 +10,8 @@ import {
 } from 'node:crypto'
 
 /**
- * The keys from one secret. `mac`, `seal` and `digest` are derived from the secret. `signing` is the secret itself, so a
- * games service that has the secret can check tokens.
+ * The keys from one secret. `mac`, `seal` and `digest` are derived from the secret. `signing` is the secret itself, so
+ * a games service that has the secret can check tokens.
  */
 type Key = { id: string; signing: string; mac: KeyObject; seal: KeyObject; digest: KeyObject }
 
@@ -32,8 +32,7 @@ export type Keys = {
   /** Returns a keyed hash of a text, with the id of the key in front of it: `<key id>.<hash>`. */
   digest(text: string): string
   /**
-   * Returns whether `stored` is the keyed hash of the text. Returns undefined if no secret made the hash, so nobody can
-   * tell.
+   * Returns whether `stored` is the keyed hash of the text. Returns undefined if none of the secrets made the hash.
    */
   matchesDigest(stored: string, text: string): boolean | undefined
   /** Returns whether the newest secret decrypts a sealed text. If not, an older secret sealed the text. */

@@ -1,6 +1,6 @@
 import { write, writeSync } from 'node:fs'
 
-/** The number of waiting characters from which the writer does not wait for `BATCH_MS`. */
+/** With this number of waiting characters, the writer writes at once instead of waiting for `BATCH_MS`. */
 const BATCH_CHARS = 12_288
 /** How long a line waits for further lines. The batches save a system call for most lines. */
 const BATCH_MS = 100
@@ -17,9 +17,9 @@ export function countDroppedLines(): number {
 }
 
 /**
- * Writes log lines to a file descriptor and never waits for it. If the disk is full, or if the reader of a pipe has
- * stalled or is gone, the lines wait in memory, and the writer repeats the write. Lines that do not fit into memory are
- * dropped and counted (decisions.md, "a log that cannot be written").
+ * Writes log lines to a file descriptor and never waits for it. A write fails if the disk is full, or if the reader of
+ * a pipe has stalled or is gone. The lines then wait in memory, and the writer repeats the write. Lines that do not fit
+ * into memory are dropped and counted (decisions.md, "a log that cannot be written").
  */
 export class LogWriter {
   readonly #fd: number

@@ -1,5 +1,5 @@
-// The parsers of settings. If a value is invalid, a parser throws an error. The error's message completes a sentence that
-// begins with the name of the setting.
+// The parsers of settings. If a value is invalid, a parser throws an error. The error's message completes a sentence
+// that begins with the name of the setting.
 import { isIP } from 'node:net'
 import { parsePostgresUrl } from './db/postgres-url.ts'
 import { isWiderThanOneOrganization } from './ip-address.ts'
@@ -82,8 +82,8 @@ export function hostName(value: string): string {
 }
 
 /**
- * Accepts the value of the header `Origin` as browsers send it. Apps and browser extensions have their own schemes, such
- * as `capacitor://localhost`.
+ * Accepts the value of the header `Origin` as browsers send it. Apps and browser extensions have their own schemes,
+ * such as `capacitor://localhost`.
  */
 export function origin(value: string): string {
   const isWeb = /^https?:/.test(value) && URL.canParse(value) && new URL(value).origin === value
@@ -102,7 +102,8 @@ export function cidr(value: string): string {
   if (family === 0 || rest.length > 0 || !hasValidBits) {
     throw new Error('must be addresses or CIDR ranges such as 10.0.0.0/8')
   }
-  // The service believes every header `X-Forwarded-For` from these addresses. In a wider range, anyone could be a proxy.
+  // The service believes every header `X-Forwarded-For` from these addresses. In a wider range, anyone could be a
+  // proxy.
   if (bits !== undefined && isWiderThanOneOrganization(address!, Number(bits))) {
     throw new Error('must not contain a range wider than /8 (IPv4) or /16 (IPv6); list only your own proxies')
   }

@@ -84,13 +84,14 @@ export const SETTINGS = {
   ),
   GUESS_BUDGETS: setting(
     'address=10,network=50,installation=100',
-    'the wrong guesses before codes get more parts; any subset, or `off`; always off with the development mailbox',
+    "the numbers of wrong guesses after which strangers' codes get more parts: any of the three, or `off`; " +
+      'always off with the development mailbox',
     guessBudgets,
   ),
   SIGN_UP_LIMITS: setting(
     '60,600',
-    'the unfinished sign-ups in an hour, from one network and in the installation, or `off`; always off with the ' +
-      'development mailbox',
+    'the maximum numbers of unfinished sign-ups in an hour, from one network and in the installation, or `off`; ' +
+      'always off with the development mailbox',
     signUpLimits,
   ),
   REMINDER_OFFSETS: setting('1d,2h', 'the times before a game at which its players get reminders', list(duration)),

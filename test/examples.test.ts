@@ -61,8 +61,8 @@ after(async () => {
 
 for (const { name, needs, run, signIn, report } of EXAMPLES) {
   const found = spawnSync(needs, ['--version']).status === 0
-  // If a program is missing, the tests of its example are skipped. In CI these tests fail, because CI must install every
-  // program.
+  // If a program is missing, the tests of its example are skipped. In CI these tests fail, because CI must install
+  // every program.
   const skip = !found && !process.env.CI && `${needs} is not installed`
 
   describe(`examples/${name}`, { skip, timeout: 120_000 }, () => {

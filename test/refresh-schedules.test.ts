@@ -1,4 +1,5 @@
-// One client sends requests at any times, with answers up to 25 s late. The client refreshes as docs/integrating.md says.
+// One client sends requests at any times, with answers up to 25 s late. The client refreshes as docs/integrating.md
+// says.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -17,7 +17,8 @@ export type CourtsideOptions = {
   fetch?: typeof fetch
   /**
    * Whether `fetch` returns an answer before the body is complete, so that `watch` can open a stream. The default is
-   * `false` in React Native and `true` elsewhere. Set it to `true` if you pass a `fetch` that can stream there.
+   * `false` in React Native and `true` elsewhere. Set it to `true` if you pass a `fetch` that can stream in React
+   * Native.
    */
   stream?: boolean
 }
@@ -56,8 +57,8 @@ export class Courtside {
   }
 
   /**
-   * Repeats the last `requestOtp` of this client, with all its fields. During a sign-up the names and the consent must
-   * come again, because from another network an address alone does not repeat the sign-up.
+   * Repeats the last `requestOtp` of this client, with all its fields. A repeated sign-up needs the names and the
+   * consent again, because an address alone repeats a sign-up only in the same network.
    */
   async resendOtp(): Promise<Message & { retryAfter: number | undefined }> {
     if (!this.#lastRequest) throw new Error('Call requestOtp before resendOtp.')
@@ -112,7 +113,7 @@ export class Courtside {
 
   /**
    * Ends the session. If the service cannot be reached, this method signs the user out in the client and then throws.
-   * @param forget whether the service and the client forget that this client has belonged to the account, as on a shared
+   * @param forget whether the client becomes a stranger for the service and deletes its last token, as on a shared
    * computer. Otherwise, the client keeps its last token (see `TokenKey`).
    */
   async logout({ forget = false }: { forget?: boolean } = {}): Promise<void> {

@@ -25,22 +25,22 @@ export function observePage({ onHide, onShow, onWake }: PageListeners, signal: A
     target.addEventListener(name, listener)
     onAbort(signal, () => target.removeEventListener?.(name, listener))
   }
-  const look = () => onWake(false)
+  const reportWake = () => onWake(false)
   listen(globalThis as unknown as EventTarget, 'online', () => onWake(true))
-  listen(globalThis as unknown as EventTarget, 'focus', look)
+  listen(globalThis as unknown as EventTarget, 'focus', reportWake)
   listen(globalThis as unknown as EventTarget, 'pagehide', onHide)
   listen(globalThis as unknown as EventTarget, 'pageshow', onShow)
   listen(page, 'freeze', onHide)
   listen(page, 'resume', onShow)
-  listen(page, 'visibilitychange', () => isVisible() && look())
+  listen(page, 'visibilitychange', () => isVisible() && reportWake())
   if (!page) return
 
   let tickedAt = Date.now()
   const ticker = setInterval(() => {
     const pausedMs = Date.now() - tickedAt
     tickedAt = Date.now()
-    // Browsers slow down the timers of a hidden page, so the distance of its ticks says nothing.
-    if (pausedMs > SLEEP_MS && isVisible()) look()
+    // Browsers slow down the timers of a hidden page, so a long time between two of its ticks does not mean a sleep.
+    if (pausedMs > SLEEP_MS && isVisible()) reportWake()
   }, TICK_MS)
   onAbort(signal, () => clearInterval(ticker))
 }

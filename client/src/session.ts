@@ -76,8 +76,8 @@ export class Session {
 
   /**
    * Calls an endpoint that requires no token.
-   * @param isKnown whether to send a token that shows that the client is known (see `TokenKey`): the current token, or
-   * `last_token` if there is no current token
+   * @param isKnown whether to send a token, by which the service recognizes a known client (see `TokenKey`). If there
+   * is no current token, the client sends `last_token`
    * @throws CourtsideError
    */
   async callPublic<E extends Endpoint>(

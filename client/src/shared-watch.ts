@@ -14,7 +14,7 @@ export class SharedWatch {
   #latest: Snapshot = {}
   /** Aborted when the last watcher stops or the session ends. */
   #started: AbortController | undefined
-  /** Aborted when the page is hidden for good too, so that a hidden page holds neither a stream nor a lock. */
+  /** Also aborted when the page is hidden for good, so that a hidden page holds neither a stream nor a lock. */
   #running: AbortController | undefined
   #look: (isNetworkNew: boolean) => void = () => {}
 
@@ -45,7 +45,7 @@ export class SharedWatch {
     return stop
   }
 
-  /** Tells a watcher that joins a running watch what the others already know. */
+  /** Reports the latest state and the latest sync to a watcher that joins a running watch. */
   #replay(notifier: WatcherNotifier): void {
     const { state, sync } = this.#latest
     if (state) notifier.setState(state)

@@ -76,7 +76,7 @@ export function toReliable(storage: TokenStorage): TokenStorage {
  */
 export function localStorageStorage(prefix = 'courtside.'): TokenStorage {
   // On a server or in a private window, the access to `localStorage` or each of its methods may throw or do nothing. So
-  // nothing is looked up in advance.
+  // each method looks up `localStorage` again.
   return toReliable({
     get: key => globalThis.localStorage.getItem(prefix + key),
     set(key, value) {

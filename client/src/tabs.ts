@@ -9,10 +9,10 @@ export type Tab = {
   /** Aborted when the tab needs no notifications any more. */
   signal: AbortSignal
   notifier: WatcherNotifier
-  /** Returns what the tab has last learned about the inbox. */
+  /** Returns the state and the sync that the tab received last. */
   latest: () => Snapshot
   createRun: (notifier: WatcherNotifier, signal: AbortSignal) => Run
-  /** Takes the function that looks for changes at once. */
+  /** Stores the function that checks for changes at once. */
   setLook: (look: Run['look']) => void
 }
 
@@ -46,7 +46,8 @@ function openChannel(name: string): BroadcastChannel | undefined {
     if (!globalThis.document || typeof globalThis.navigator.locks.request !== 'function') return undefined
     return new BroadcastChannel(name)
   } catch {
-    // An old browser lacks one of them. A page without an origin, such as a sandboxed frame, may not use them.
+    // An old browser may lack Web Locks or BroadcastChannel. A page without an origin, such as a sandboxed frame, may
+    // use neither.
     return undefined
   }
 }
@@ -102,7 +103,7 @@ async function lead(channel: BroadcastChannel, tab: Tab, signal: AbortSignal): P
 /**
  * Passes the leading tab's events on, and checks that the leading tab answers.
  * @param onNoAnswer called if the leading tab does not answer
- * @returns a function that ends both
+ * @returns a function that stops the following
  */
 function follow(channel: BroadcastChannel, tab: Tab, onNoAnswer: () => void): () => void {
   let deadline: ReturnType<typeof setTimeout> | undefined

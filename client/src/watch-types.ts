@@ -65,7 +65,7 @@ export type Timing = {
   idleMs: number
   /** The minimum duration of a stream. A shorter stream counts as a failure. */
   minStreamMs: number
-  /** A look leaves a stream as it is if the stream was opened less than this time ago. */
+  /** `look` does not replace a stream that was opened less than this time ago. */
   minLookMs: number
   /** After this number of consecutive failures, the watch stops opening streams and polls the list. */
   maxFailures: number
@@ -89,7 +89,8 @@ export type Watch = {
   signal: AbortSignal
   /**
    * Waits until the time has passed, the page wakes up or the watch stops.
-   * @param retryAfter if the service has asked for the wait, the page cannot end it
+   * @param retryAfter the seconds that the service asked for. If they are given, a page that wakes up does not end the
+   * wait
    */
   pause: (milliseconds: number, retryAfter?: number) => Promise<void>
 }

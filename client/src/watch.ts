@@ -32,7 +32,7 @@ export class WatchRun {
   }
 
   /**
-   * Looks for changes at once, because the connection may be dead: ends a pause, or opens a new stream.
+   * Checks for changes at once, because the connection may be dead. Ends a pause, or opens a new stream.
    * @param isNetworkNew whether to replace a stream even if it was opened less than `minLookMs` ago
    */
   look(isNetworkNew: boolean): void {
@@ -85,7 +85,7 @@ export class WatchRun {
     }
   }
 
-  /** Waits. A look ends the wait, unless the service has asked for it with `retryAfter`. */
+  /** Waits. `look` ends the wait, unless the service asked for the wait with `Retry-After`. */
   async #pause(milliseconds: number, retryAfter?: number): Promise<void> {
     const waiting = new AbortController()
     const removeListener = onAbort(this.#watch.signal, () => waiting.abort())

@@ -37,8 +37,8 @@ export function formatNameForText(name: string): string | undefined {
 
 /**
  * Returns a name as mails show it. A stranger can sign up with any name and another person's address, and then the mail
- * delivers the stranger's words. So a mail shows only a name of letters, marks, spaces, hyphens and apostrophes, at most
- * 40 characters of it. Any other name becomes its first letter.
+ * delivers the stranger's words. So a mail shows only a name of letters, marks, spaces, hyphens and apostrophes, at
+ * most 40 characters of it. Any other name becomes its first letter.
  * @returns undefined if the name contains no letter
  */
 export function formatNameForMail(name: string): string | undefined {

@@ -16,9 +16,9 @@ const WINDOW_SECONDS = DAY_SECONDS
 const WINDOW_FACTOR = 5
 
 /**
- * One kind of bucket. A bucket is a row with three columns. `guesses_full_at` is the time at which the bucket is full
- * again, so it needs no job that refills it. `guesses` and `guesses_since` are the fixed window. Statements that use the
- * fragments of a bucket must not name these columns in another table.
+ * The size of one kind of bucket. A bucket consists of three columns of a row. `guesses_full_at` is the time at which
+ * the bucket is full again, so no job must refill the bucket. `guesses` and `guesses_since` are the count and the start
+ * of the fixed window. Statements that use the fragments of a bucket must not name these columns in another table.
  */
 export type Bucket = {
   capacity: number
@@ -27,7 +27,7 @@ export type Bucket = {
 }
 
 export type Buckets = {
-  /** False if budgets are off: then no guess is counted, and each code has one part. */
+  /** False if budgets are off. In this case, no guess is counted, and each code has one part. */
   isOn: boolean
   address: Bucket
   network: Bucket
@@ -60,7 +60,10 @@ export function describeBucket({ capacity, refillSeconds }: Bucket, now: Date): 
     case when ${isRunning} then guesses_since else ${now}::timestamptz end as window_start`
 }
 
-/** Returns the number of parts that codes need because of a bucket. @param remaining, windowGuesses as in `describeBucket` */
+/**
+ * Returns the number of parts that codes need because of a bucket.
+ * @param remaining, windowGuesses the columns of `describeBucket`
+ */
 export function countPartsForBucket({ capacity }: Bucket, remaining: Fragment, windowGuesses: Fragment): Fragment {
   return fragment`case when ${windowGuesses} > ${WINDOW_FACTOR * capacity} then 3 when ${remaining} < 1 then 2 else 1 end`
 }
@@ -70,14 +73,18 @@ export function takeFrom({ refillSeconds }: Bucket, fullAt: Fragment, taken: Fra
   return fragment`greatest(${fullAt}, ${now}::timestamptz) + (${taken}) * make_interval(secs => ${refillSeconds})`
 }
 
-/** Returns assignments that give guesses back to a bucket. */
+/**
+ * Returns assignments that give guesses back to a bucket.
+ * @param taken the guesses that were taken from the bucket; a wrong guess takes nothing from an empty bucket
+ * @param counted the guesses that were counted in the window
+ */
 export function giveBack({ refillSeconds }: Bucket, taken: Fragment, counted: Fragment): Fragment {
   return fragment`
     guesses_full_at = guesses_full_at - (${taken}) * make_interval(secs => ${refillSeconds}),
     guesses = greatest(0, guesses - (${counted}))`
 }
 
-/** Returns the time before which the window of a bucket must have begun, to be over at `now`. */
+/** Returns the latest start of a window that is over at `now`. */
 export function findWindowStart(now: Date): Date {
   return new Date(now.getTime() - WINDOW_SECONDS * 1000)
 }

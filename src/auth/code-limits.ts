@@ -20,8 +20,8 @@ export const MAX_OTHER_ATTEMPTS = 2
 export const SEND_COOLDOWN_SECONDS = 60
 
 /**
- * From this number of mails on, a network waits longer for its next mail about the address: 2 min, 4 min, and so on, up
- * to 4 h (decisions.md, "how long a network that asks often must wait").
+ * After this number of mails about an address, each wait of the network doubles: 2 min, 4 min, and so on, up to 4 h
+ * (decisions.md, "how long a network that asks often must wait").
  */
 export const MAILS_BEFORE_BACKOFF = 3
 export const MAX_WAIT_SECONDS = 4 * 3600

@@ -20,10 +20,11 @@ type Dependencies = {
  * counted later:
  *
  * - A request with a token that we signed. Its body must be valid before it is counted. If the token belongs to an
- *   account with the address of the body, only the session is counted. So the requests of a neighbour, or of a page that
- *   runs in the same browser, cannot use up the minute of a known client.
+ *   account with the address of the body, only the session is counted. So the requests of a neighbour, or of a page
+ *   that runs in the same browser, cannot use up the minute of a known client.
  * - A request whose content type is not JSON. A page of a foreign origin can make a browser send such a request, but no
- *   JSON. If the answer is a 415 or a 413, or if the browser says that another site sent the request, it does not count.
+ *   JSON. If the answer is a 415 or a 413, or if the browser says that another site sent the request, the request does
+ *   not count.
  */
 export function createCodeThrottle(
   { sql, networks, isSharedNetwork, now, tokens }: Dependencies,
@@ -54,8 +55,8 @@ export function createCodeThrottle(
     async onSend(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
       if (pending.delete(request) && reply.statusCode < 429) {
         const count = isForeign(request, reply) ? throttle.check : throttle.count
-        // The answer is decided already. So a client that is over its limit gets this answer, with the headers that say
-        // so, and an unreachable database does not replace the answer.
+        // The answer is decided already. So a client that is over its limit also gets this answer, with headers that
+        // show the limit. An unreachable database does not replace the answer.
         await count(request, reply).catch(() => {})
       }
       return payload

@@ -6,7 +6,8 @@ import type { Requester } from './new-code.ts'
 import type { ReservedAttempt } from './reserve-guess.ts'
 
 /**
- * Stores that the caller's network has entered a part of a code, and gives back the attempts that were no wrong guesses.
+ * Stores that the caller's network has entered a part of a code, and gives back the attempts that were no wrong
+ * guesses.
  * @param entered the number of parts that have been entered
  * @param given the attempts to give back: the attempt with the right part, and attempts at codes that were not compared
  * @returns false if the code has been used or replaced meanwhile

@@ -10,8 +10,8 @@ import type { Success } from './open-session.ts'
 import { type ReservedAttempt, reserveGuess } from './reserve-guess.ts'
 
 /**
- * The result of a guess. `continue`: the part is right, and the part with the index `nextPart` is due. `hasSpentBudget`:
- * the guess spent the budget of the installation.
+ * The result of a guess. `continue`: the part is right, and the part with the index `nextPart` is due.
+ * `hasSpentBudget`: the guess spent the budget of the installation.
  */
 export type Guessed = { hasSpentBudget: boolean } & (
   | { outcome: 'wrong' }

@@ -5,13 +5,13 @@ import type { Buckets } from './budgets.ts'
 const WINDOW_MS = 7 * 86_400_000
 const THREE_PARTS_MS = 86_400_000
 
-// If strangers make this many times the budget of guesses at any codes, their codes get three parts. Guesses within both
-// other budgets and guesses outside are counted separately.
+// After this many times the budget of wrong guesses, at codes of any number of parts, strangers' codes get three parts.
+// Two counts exist: guesses within the budgets of the address and the network, and guesses outside them.
 const ALL_GUESSES_FACTOR = 20
 
 /**
  * The maximum number of guesses of strangers in one process that are reserved but not yet counted for the installation.
- * So the processes together exceed the budget by at most this number each.
+ * So each process exceeds the budget by at most this number.
  */
 const MAX_UNCOUNTED = 10
 
@@ -29,11 +29,14 @@ export function countPartsForInstallation({ isOn, installation }: Buckets, isOut
       else 1 end`
 }
 
-/** Wrong guesses of strangers: within both other budgets at codes of one part, within both at any codes, and outside. */
+/**
+ * Wrong guesses of strangers. `within` counts them while neither the budget of the address nor that of the network is
+ * spent. `onePart` counts those of them at codes of one part. `outside` counts all others.
+ */
 export type Wrong = { onePart: number; within: number; outside: number }
 
 /**
- * Counts wrong guesses for the installation. The row of `sign_in_installation` is one for all requests, so only wrong
+ * Counts wrong guesses for the installation. All requests share the row of `sign_in_installation`, so only wrong
  * guesses write to it.
  * @returns whether these guesses spent the budget
  */
@@ -54,8 +57,9 @@ async function count(sql: Sql, { installation }: Buckets, wrong: Wrong, now: Dat
 }
 
 /**
- * Limits the guesses of one process that are reserved but not yet counted. A guess is counted after its comparison,
- * because a right guess does not count. Without the limit, a thousand guesses at once could all see the same count.
+ * Creates the budget of the installation. It limits the guesses of this process that are reserved but not yet counted.
+ * A guess is counted after its comparison, because a right guess does not count. Without the limit, a thousand guesses
+ * at once could all see the same count.
  */
 export function createInstallationBudget(sql: Sql, buckets: Buckets, now: () => Date) {
   let running = 0
@@ -95,7 +99,7 @@ export function createInstallationBudget(sql: Sql, buckets: Buckets, now: () => 
   }
 }
 
-/** Returns how much of the budget of the installation is spent, as a number from 0 to 1, and whether codes need parts. */
+/** Returns the spent share of the installation's budget, from 0 to 1, and the number of parts that codes need. */
 export async function readInstallation(sql: Query, buckets: Buckets, now: Date) {
   const [row] = await sql<{ share: number; parts: number }>`
     select ${countPartsForInstallation(buckets, fragment`false`, now)} as parts,

@@ -14,8 +14,8 @@ import { computeSignUpLimitEnd } from './sign-up-limits.ts'
 
 /**
  * A request for a code. A request with a `profile` is a sign-up. A request without a `profile` is a sign-in, or it
- * resumes a pending sign-up. `language` is the language of the mail. If it is
- * undefined, the mail has the language of the account.
+ * resumes a pending sign-up. `language` is the language of the mail. If `language` is undefined, the mail has the
+ * language of the account.
  */
 export type CodeRequest = { requester: Requester; profile: Profile | undefined; language: Language | undefined }
 
@@ -38,7 +38,7 @@ type Stored = {
 /**
  * Issues a code for a requester, or refuses the request. One statement stores a new code, or repeats the requester's
  * code, and adds its mail to the outbox. A worker sends the mail. For an unknown address, the statement stores a decoy
- * and also adds a row to the outbox, but the worker sends no mail for this row.
+ * and adds a row to the outbox too. The worker sends no mail for this row.
  *
  * If the address has a pending sign-up from the same network, a request without a profile resumes this sign-up.
  * Otherwise a request without a profile is a sign-in.

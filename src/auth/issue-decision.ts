@@ -25,9 +25,9 @@ import { countForNetwork, isOverSignUpLimit } from './sign-up-limits.ts'
  * - `installation_count` and `network_count` count a sign-up in the limits.
  * - `verdict` decides: `registered`, `wait`, `limit` or `send`.
  *
- * If a concurrent request changed a row after the snapshot of this statement, `for update` returns the row as it is now.
- * The columns that `own` reads may be outdated. In this case the concurrent request has just sent a code, and the wait
- * refuses this request.
+ * If a concurrent request changed a row after the snapshot of this statement, `for update` returns the row as it is
+ * now. The columns that `own` reads may be outdated. In this case the concurrent request has just sent a code, and the
+ * wait refuses this request.
  */
 export function decideRequest(code: NewCode): Fragment {
   const { email, sessionId, network, buckets, now } = code

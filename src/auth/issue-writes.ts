@@ -45,7 +45,9 @@ function takeSendSlot({ email, sessionId, signsUp, now }: NewCode): Fragment {
     )`
 }
 
-/** Renews the time and the attempts of a code. A code of several parts keeps its attempts (SECURITY.md, "Four digits"). */
+/**
+ * Renews the time and the attempts of a code. A code of several parts keeps its attempts (SECURITY.md, "Four digits").
+ */
 function repeatCode({ now, expiresAt }: NewCode): Fragment {
   return fragment`
     repeated as (

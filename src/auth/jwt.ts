@@ -80,8 +80,9 @@ export function createTokens(keys: Keys) {
 export type Tokens = ReturnType<typeof createTokens>
 
 /**
- * Returns the `kid` from the JWT header of a token. Returns undefined if the service never writes such a token: if its
- * parts are not canonical base64url, if it is not UTF-8, or if its JWT header has another field, type or algorithm.
+ * Returns the `kid` from the JWT header of a token. Returns undefined for a token that the service never writes. The
+ * parts of such a token are not canonical base64url or not UTF-8, or its JWT header has another field, type or
+ * algorithm.
  */
 function readKeyId(token: string): string | undefined {
   const [header, payload] = token.split('.').map(decode)

@@ -2,7 +2,9 @@ import type { Profile } from '../accounts/users.ts'
 import type { Language } from '../language.ts'
 import type { Buckets } from './budgets.ts'
 
-/** The caller of a code route. A known client has a `sessionId`. `network` is the keyed hash of the caller's network. */
+/**
+ * The caller of a code route. A known client has a `sessionId`. `network` is the keyed hash of the caller's network.
+ */
 export type Requester = { email: string; sessionId: string | undefined; network: Buffer }
 
 /** The numbers of unfinished sign-ups in an hour, from one network and in the installation (`SIGN_UP_LIMITS`). */

@@ -15,8 +15,8 @@ export type Success = { code: ReservedAttempt; refund: Refund }
 export type OpenedSession = { userId: number; sessionId: string; isNewUser: boolean }
 
 /**
- * Uses up a correct code and opens a session. If the code belongs to a sign-up, `openSession` creates the account. If
- * the code belongs to a sign-in and a language is given, `openSession` stores the language in the account. One statement
+ * Uses up a right code and opens a session. If the code belongs to a sign-up, `openSession` creates the account. If the
+ * code belongs to a sign-in and a language is given, `openSession` stores the language in the account. One statement
  * makes all these changes, so either all changes take effect or none.
  *
  * If several requests with the code run concurrently, only one of these requests ends the code. So only this request
@@ -54,7 +54,7 @@ export async function openSession(
   return session && { userId: session.user_id, sessionId: session.id, isNewUser: session.is_new_user }
 }
 
-/** Uses up a correct code without opening a session. @returns whether this request ended the code */
+/** Uses up a right code without opening a session. @returns whether this request ended the code */
 export async function spend(
   sql: Sql,
   buckets: Buckets,

@@ -41,9 +41,9 @@ type Row = {
  * - For a superseded token in its grace period, `refresh` returns the session's newest token.
  * - For a superseded token after its grace period, `refresh` returns the session's newest token if no request ever
  *   contained a later token. In this case, the client never received a later token.
- * - Any other superseded token counts as stolen, and the statement ends the session. After the grace period, a
- *   superseded token also counts as stolen if neither the network nor the User-Agent is that of the refresh that issued
- *   the newest token.
+ * - Any other superseded token counts as stolen, and the statement ends the session. After the grace period, the
+ *   statement also compares the client with the client that got the newest token. If both the network and the
+ *   User-Agent differ, the superseded token counts as stolen.
  *
  * If `refresh` would return the newest token, but the newest token is valid for less than 5 minutes, `refresh` issues a
  * new token instead. In the last hour of a session, no new token can be valid for longer than the newest token, so
@@ -63,7 +63,8 @@ export async function refresh(
           superseded_at[${claims.generation} - generation + 1 + cardinality(superseded_at)]
             <= ${graceStart(now)}, true) as is_late,
         generation > 1 and greatest(issued_at, given_at) > ${graceStart(now)} as was_just_given,
-        -- A token that a superseded token returns must stay useful for the 30 s in which it returns itself.
+        -- If a superseded token returns the newest token, the newest token must stay useful for the 30 s in which it
+        -- returns itself.
         issued_at > case when generation = ${claims.generation}
             then ${new Date(usefulSince)}::timestamptz else ${new Date(usefulSince + GRACE_MS)} end
           or issued_at >= expires_at - make_interval(secs => ${TOKEN_SECONDS}) as is_useful,

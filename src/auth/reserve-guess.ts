@@ -7,8 +7,8 @@ import { countPartsForInstallation } from './installation-budget.ts'
 import type { Requester } from './new-code.ts'
 
 // The number of rows in the table `missed_guess` (migrations/0001_accounts.sql). If a guess meets no code,
-// `reserveGuess` updates a random row of this table. Concurrent guesses wait for each other only if they update the same
-// row.
+// `reserveGuess` updates a random row of this table. Concurrent guesses wait for each other only if they update the
+// same row.
 const MISSED_GUESS_SLOTS = 64
 
 /** A code that a guess meets, and for which one attempt has been reserved. */
@@ -31,10 +31,10 @@ export type ReservedAttempt = {
 }
 
 /**
- * Reserves one attempt at each code that a guess meets: the live code of the caller, and the live code that was mailed
- * last to another requester. One statement counts the attempts, takes the guesses from the budgets, and commits. The
- * caller compares the codes after the commit. At the time of the statement it is unknown whether the typed code is
- * right, so each attempt counts as a wrong guess. Afterwards, the caller gives a right guess back.
+ * Reserves one attempt at each code that a guess meets. These codes are the live code of the caller, and the live code
+ * that was mailed last to another requester. One statement counts the attempts, takes the guesses from the budgets, and
+ * commits. `guess` compares the codes after the commit. At the time of the statement it is unknown whether the typed
+ * code is right, so each attempt counts as a wrong guess. Afterwards, a right guess is given back.
  *
  * A code with fewer parts than are due opens nothing. If the guess meets no code, the statement updates a row of
  * `missed_guess` instead. Both cases take the same time, so the duration does not reveal whether there is a code.
@@ -96,7 +96,7 @@ function lockCodes({ email, sessionId, network }: Requester, buckets: Buckets, n
 
 /**
  * Returns the steps that decide which codes have enough parts, and what each guess takes from the budgets. The guess at
- * the caller's own code comes first, so the guess at the other code sees what is left.
+ * the caller's own code comes first, so the guess at the other code can take only what is left.
  */
 function judgeCodes({ sessionId }: Requester, buckets: Buckets, now: Date): Fragment {
   const guess = (standing: Fragment) => fragment`

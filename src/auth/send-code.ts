@@ -15,15 +15,15 @@ type Dependencies = {
 }
 
 /**
- * The row of the outbox that `issueCode` stores. `payload` is a `Payload`. If its `language` is null, the request named no
- * language, so the mail has the language of the account.
+ * The row of the outbox that `issueCode` stores. `payload` is a `Payload`. If its `language` is null, the request named
+ * no language, so the mail has the language of the account.
  */
 type CodeDelivery = { code_id: string | null; payload: unknown }
 type Payload = { sealed: string; language: Language | null }
 
 /**
- * The outcome of an attempt. `delivered`: the mail server took the mail. `decoy`: the address is unknown. `dropped`: the
- * code was used, replaced or has expired. `refused`: the mail server refused the recipient or the content for good.
+ * The outcome of an attempt. `delivered`: the mail server took the mail. `decoy`: the address is unknown. `dropped`:
+ * the code was used, replaced or has expired. `refused`: the mail server refused the recipient or the content for good.
  * `sealed`: no secret of this process decrypts the code, so another process must send the mail.
  */
 type Attempt = { outcome: 'delivered' | 'decoy' | 'dropped' | 'refused' | 'sealed'; retryAt?: Date }
@@ -34,9 +34,9 @@ type Row = MailedCode & { email: string; locale: Language | null }
 const SEALED_RETRY_MS = 2_000
 
 /**
- * Creates the function that mails one code. It composes the mail for a decoy too, so both cases need the same time until
- * the connection to the mail server.
- * @throws MailFailure The function rejects with this error if the worker should retry the mail.
+ * Creates the function that mails one code. It composes the mail for a decoy too, so both cases need the same time
+ * until the connection to the mail server.
+ * @returns the function. It throws MailFailure if the worker should retry the mail
  */
 export function sendCode({
   sql,

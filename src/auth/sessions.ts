@@ -118,7 +118,9 @@ export async function exportUserData(sql: Sql, userId: number) {
     from session where user_id = ${userId} order by created_at`
 }
 
-/** Returns whether the session of a token exists and belongs to the account of an address, however the session ended. */
+/**
+ * Returns whether the session of a token exists and belongs to the account of an address, however the session ended.
+ */
 export async function belongsTo(sql: Query, { sid, sub }: Claims, email: string): Promise<boolean> {
   const found = await sql`
     select from session join app_user on app_user.id = user_id

@@ -102,8 +102,8 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, ru
   /**
    * Exchanges a code for a token. If the code belongs to a sign-up, `verifyCode` creates the account. Stores `language`
    * in the account. If `language` is undefined, an existing account keeps its language, and a new account gets French.
-   * The outcome is `wrong` if the code is wrong, expired, used or replaced, if it has no attempts left or too few parts,
-   * or if the address is unknown.
+   * The outcome is `wrong` if the code is wrong, expired, used or replaced, or has no attempts left or too few parts.
+   * The outcome is also `wrong` if the address is unknown.
    */
   async function verifyCode(call: CodeCall & { code: string; language: Language | undefined }): Promise<Verified> {
     const { email, token, client, code, language } = call

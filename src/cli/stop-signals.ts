@@ -1,16 +1,16 @@
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
 /**
- * A terminal sends Ctrl-C to npm and to this process, and npm then forwards the signal. So a signal that comes this soon
- * after the first one belongs to the same request to stop.
+ * A terminal sends Ctrl-C to npm and to this process, and npm then forwards the signal. So a signal that comes this
+ * soon after the first one belongs to the same request to stop.
  */
 const SAME_REQUEST_MS = 1_000
 
 const PARENT_CHECK_MS = 1_000
 
 /**
- * Returns a signal that aborts when the process must stop: at the first SIGTERM, SIGINT or SIGHUP, or when npm has
- * started this process and has ended. A later signal ends the process at once, with exit code 1.
+ * Returns a signal that aborts when the process must stop: at the first SIGTERM, SIGINT or SIGHUP. If npm started this
+ * process, the signal also aborts when npm ends. A later signal ends the process at once, with exit code 1.
  */
 export function watchStopSignals(): AbortSignal {
   const controller = new AbortController()
@@ -32,7 +32,7 @@ export function watchStopSignals(): AbortSignal {
   return controller.signal
 }
 
-/** Calls `callback` repeatedly after the parent process has ended. The process then has another parent. */
+/** Calls `callback` every second after the parent process has ended. This process then has another parent. */
 function onParentEnd(callback: () => void): void {
   const parent = process.ppid
   setInterval(() => process.ppid !== parent && callback(), PARENT_CHECK_MS).unref()

@@ -10,9 +10,9 @@ const CHECK_TIMEOUT_MS = 5_000
 
 /**
  * The session settings that our statements rely on. A role or a database can have other defaults. pg cannot parse other
- * styles of dates. With another isolation level, a statement would fail instead of reading a row that changed meanwhile.
- * The client sets them with a statement instead of the parameter `options`, because the URL may contain other `options`,
- * and a pooler may ignore `options`.
+ * styles of dates. With another isolation level, a statement would fail instead of reading a row that changed
+ * meanwhile. The client sets them with a statement instead of the parameter `options`, because the URL may contain
+ * other `options`, and a pooler may ignore `options`.
  */
 const SESSION_SETTINGS = `set time zone 'UTC'; set datestyle = 'ISO, MDY'; set bytea_output = 'hex';
   set default_transaction_isolation = 'read committed'`
@@ -40,8 +40,9 @@ export class Client extends pg.Client {
   constructor(config: ConnectionConfig) {
     const { hosts, firstHostUrl, requiresScram } = parsePostgresUrl(config.connectionString!)
     super({ ...config, connectionString: firstHostUrl })
-    // Without a listener, an error would end the process. A caller cannot add one in time: the packet that ends the login
-    // may also contain the error of a server that is shutting down. The statements and the event `end` report the loss.
+    // Without a listener, an error would end the process. A caller cannot add one in time: the packet that ends the
+    // login may also contain the error of a server that is shutting down. The statements and the event `end` report the
+    // loss.
     this.on('error', () => {})
     if (requiresScram) requireScram(this)
     this.#hosts = hosts

@@ -1,17 +1,17 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Statements } from './sql.ts'
 
-/** The channel on which workers learn that the outbox has new rows. */
+/** The channel of the messages that wake the workers when the outbox has new rows. */
 export const OUTBOX_CHANNEL = 'outbox'
 
 /** The time for which hints are collected. */
 const COLLECT_MS = 5
 
 /**
- * Creates a function that tells the workers of all processes to look into the outbox. Call it after the commit. A NOTIFY
- * inside the transaction would hold a lock of the whole server until the commit has reached the disk, so commits could
- * not share a flush. The NOTIFY of a hint waits for no flush. A lost hint delays a delivery by at most a second, because
- * workers also look by themselves.
+ * Creates a function that makes the workers of all processes claim rows of the outbox. Call it after the commit. A
+ * NOTIFY inside the transaction would hold a lock of the whole server until the commit has reached the disk. Commits
+ * could then not share a flush. The NOTIFY of a hint waits for no flush. A lost hint delays a delivery by at most a
+ * second, because workers also poll the outbox every second.
  */
 export function createOutboxHint(sql: Statements, log: FastifyBaseLogger): () => void {
   let isPending = false

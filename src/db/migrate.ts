@@ -22,8 +22,9 @@ const RETRY_DELAY_MS = 1_000
 const MAX_ATTEMPTS = 40
 
 /**
- * Migrates a database to the newest schema: it applies our files in their order, each in its own transaction. Several processes may call this function at the same time. An advisory lock makes the
- * later processes wait for the first process. When a later process gets the lock, it finds no pending migrations.
+ * Migrates a database to the newest schema. Applies our files in their order, each in its own transaction. Several
+ * processes may call this function at the same time. An advisory lock makes the later processes wait for the first
+ * process. When a later process gets the lock, it finds no pending migrations.
  * @returns the names of the files that this call applied
  * @throws if PostgreSQL is too old, or if the encoding of the database is not UTF8
  * @throws if the database has a migration that this program does not have

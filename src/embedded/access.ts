@@ -13,7 +13,7 @@ const SUPERUSER_PASSWORD_FILE = 'courtside-password'
 
 const HBA_HEADER = '# Courtside writes this file at each start.\n'
 const SERVICE_LINE = `local courtside ${SERVICE_ROLE} scram-sha-256\n`
-/** Lets the superuser in without a password. Only the user of the service can enter the folder of the socket. */
+/** Lets the superuser log in without a password. Only the user of the service can enter the folder of the socket. */
 const SUPERUSER_LINE = `local all ${SUPERUSER} trust\n`
 
 /**
@@ -34,7 +34,10 @@ export async function readPassword(cluster: string): Promise<string | undefined>
   }
 }
 
-/** Decides who may connect to the server. Takes effect when the server starts or reloads its configuration. */
+/**
+ * Writes the rules that decide who may connect to the server. They take effect when the server starts or reloads its
+ * configuration.
+ */
 export async function writeAccessRules(cluster: string, options: { superuser: boolean }): Promise<void> {
   await replaceFile(cluster, 'pg_hba.conf', HBA_HEADER + SERVICE_LINE + (options.superuser ? SUPERUSER_LINE : ''))
 }
@@ -66,7 +69,10 @@ export async function prepareDatabase(cluster: string): Promise<string> {
   return password
 }
 
-/** The server reloads its configuration a moment after `pg_reload_conf` returns. */
+/**
+ * Waits until the superuser can no longer log in. The server reloads its configuration a moment after `pg_reload_conf`
+ * returns.
+ */
 async function waitUntilRefused(cluster: string): Promise<void> {
   for (let attempt = 0; attempt < 500; attempt += 1) {
     try {

@@ -53,9 +53,9 @@ export async function createCluster(
 }
 
 /**
- * Returns the options for PostgreSQL's dynamic shared memory. By default, PostgreSQL uses files in /dev/shm on Linux. In
- * a container, /dev/shm may be too small or read-only. PostgreSQL needs System V shared memory in any case, so we use it
- * here too. macOS allows too little of it, and has no /dev/shm.
+ * Returns the options for PostgreSQL's dynamic shared memory. By default, PostgreSQL uses files in /dev/shm on Linux.
+ * In a container, /dev/shm may be too small or read-only. PostgreSQL needs System V shared memory in any case, so we
+ * use it here too. macOS allows too little of it, and has no /dev/shm.
  */
 export function listSharedMemoryOptions(): string[] {
   return process.platform === 'linux' ? ['-c', 'dynamic_shared_memory_type=sysv'] : []
@@ -71,7 +71,9 @@ export async function hasCluster(cluster: string): Promise<boolean> {
   return stats !== undefined
 }
 
-/** Checks and mends what would keep PostgreSQL from starting, because PostgreSQL reports these faults only in its log. */
+/**
+ * Checks and mends what would keep PostgreSQL from starting, because PostgreSQL reports these faults only in its log.
+ */
 async function mendCluster({ major, account }: Programs, cluster: string, log: FastifyBaseLogger): Promise<void> {
   const { uid, mode } = await stat(cluster)
   const user = process.geteuid?.()

@@ -24,7 +24,7 @@ const NAMESPACE = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${N
  * 3. root in a user namespace, in which PostgreSQL sees itself as `nobody`. Outside the namespace it still is root
  *
  * Changes the owner of no file.
- * @throws if no user can. The message tells the operator what to do
+ * @throws if no user can run PostgreSQL. The message tells the operator what to do
  */
 export async function chooseAccount(bin: string, folder: string, log: FastifyBaseLogger): Promise<Account> {
   if (process.geteuid?.() !== ROOT) return CURRENT_USER
@@ -52,8 +52,8 @@ export async function chooseAccount(bin: string, folder: string, log: FastifyBas
 }
 
 /**
- * Runs initdb, which needs an entry for its user in /etc/passwd. If there is none, it runs in a user namespace, or as
- * `nobody` if this process is root. Afterwards the draft belongs to the user who runs PostgreSQL.
+ * Runs initdb, which needs an entry for its user in /etc/passwd. If there is no entry, initdb runs in a user namespace,
+ * or as `nobody` if this process is root. Afterwards the draft belongs to the user who runs PostgreSQL.
  * @param draft the folder that initdb writes to
  * @throws if initdb fails. The message tells the operator what to do
  */
@@ -81,7 +81,7 @@ export async function runInitdb(account: Account, path: string, draft: string, a
 /**
  * Makes the user of an account the owner of a folder and everything in it. Changes the owner of the folder itself last:
  * if the loop is interrupted, the next startup runs it again. Some programs copy files with their owners, but folders
- * without them, so the function looks at a file of a cluster too.
+ * without them. So the function also checks the owner of a file in the cluster.
  */
 export async function giveFolder({ uid, gid }: Account, folder: string): Promise<void> {
   if (uid === undefined) return
@@ -108,7 +108,9 @@ async function findOwner(folder: string): Promise<{ uid: number; gid: number }> 
   return { uid: ROOT, gid: ROOT }
 }
 
-/** Lets other users pass through the data folder without listing it. Undoes this if the account cannot run PostgreSQL. */
+/**
+ * Lets other users pass through the data folder without listing it. Undoes this if the account cannot run PostgreSQL.
+ */
 async function canRunInside(account: Account, bin: string, folder: string): Promise<boolean> {
   const { mode } = await stat(folder)
   await chmod(folder, (mode & 0o7777) | 0o011)

@@ -69,8 +69,8 @@ export async function launch(
   const logPath = `${cluster}.log`
   await rotateLog(logPath)
   const deadline = performance.now() + READY_TIMEOUT_MS
-  // A child of a killed server may still run for a moment. With more attempts, the operator would learn of any other
-  // error later.
+  // A child of a killed server may still run for a moment, so a first attempt can fail. More than five attempts would
+  // only delay the report of every other error.
   for (let attempt = 1; ; attempt += 1) {
     const logStart = (await stat(logPath).catch(() => ({ size: 0 }))).size
     const child = await spawnServer(programs, cluster, logPath, { ...SERVER_SETTINGS, ...settings })
@@ -125,8 +125,8 @@ async function spawnServer(
     join(bin, 'postgres'),
     [...options, ...listSharedMemoryOptions(), '-D', cluster],
     {
-      // The server runs in a separate session. So Ctrl-C at the terminal reaches only this process, which then stops the
-      // server.
+      // The server runs in a separate session. So Ctrl-C at the terminal reaches only this process, which then stops
+      // the server.
       detached: true,
       stdio: ['ignore', output.fd, output.fd],
     },

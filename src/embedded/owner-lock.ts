@@ -18,7 +18,10 @@ const OWNER_END_MS = 10_000
 
 /** The right to run PostgreSQL on a data folder. Only one process has this right. */
 export type OwnerLock = {
-  /** Aborts if another process has taken the folder, because this process stood still for longer than the others wait. */
+  /**
+   * Aborts if another process has taken the folder, because this process stood still for longer than other processes
+   * wait.
+   */
   lost: AbortSignal
   /** Tells other processes that this process is about to stop, so they wait for its end. */
   announceStop(): Promise<void>

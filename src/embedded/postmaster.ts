@@ -10,8 +10,8 @@ export type Postmaster = { pid: number; status: string }
 const lockFile = (cluster: string) => join(cluster, 'postmaster.pid')
 
 /**
- * Returns the server that runs on a cluster's folder, or undefined if none runs. Does not find a server whose process id
- * is not visible here, because it runs in another container.
+ * Returns the server that runs on a cluster's folder, or undefined if none runs. Does not find a server whose process
+ * id is not visible here, because it runs in another container.
  */
 export async function findPostmaster(cluster: string): Promise<Postmaster | undefined> {
   const text = await readFile(lockFile(cluster), 'utf8').catch(() => undefined)
@@ -24,8 +24,8 @@ export async function findPostmaster(cluster: string): Promise<Postmaster | unde
 
 /**
  * Removes the lock file of a cluster. The caller must own the data folder, and must know that no server runs on the
- * cluster. PostgreSQL itself ignores the file if no process has the pid in it. But if the file is empty or cut, or if an
- * unrelated process or a zombie has the pid, PostgreSQL refuses to start.
+ * cluster. PostgreSQL itself ignores the file if no process has the pid in it. But if the file is empty or cut, or if
+ * an unrelated process or a zombie has the pid, PostgreSQL refuses to start.
  */
 export async function removeLockFile(cluster: string): Promise<void> {
   await rm(lockFile(cluster), { force: true })

@@ -15,8 +15,8 @@ const FAST_SETTINGS = { fsync: 'off', max_connections: '200' }
 /**
  * Starts a server for tests and for the bench. The server listens on a free port of the loopback interface, because
  * tests put proxies before it.
- * @param options.bin the folder with the programs of another PostgreSQL. By default, the programs that npm installed are
- *   used
+ * @param options.bin the folder with the programs of another PostgreSQL. By default, the programs that npm installed
+ *   are used
  * @returns the URL of the database `courtside`, whose user is a superuser
  */
 export async function startThrowAway(

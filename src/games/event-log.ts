@@ -3,8 +3,8 @@ import type { Keys } from '../keys.ts'
 import type { GameEvent } from './parse-event.ts'
 
 /**
- * A stored event. `digest` is a keyed hash of the event's content. Events that an earlier version stored have a plain hash
- * instead. `fresh` is true if the current transaction has stored the event.
+ * A stored event. `digest` is a keyed hash of the event's content. Events that an earlier version stored have a plain
+ * hash instead. `fresh` is true if the current transaction has stored the event.
  */
 export type RecordedEvent = { digest: string; notifications: number; fresh: boolean }
 
@@ -47,7 +47,7 @@ export async function record(
 
 /**
  * Returns whether a stored event has the content of `event`. If the operator has removed the secret that made the keyed
- * hash, the event counts as the same, because a producer seldom reuses an id for other content.
+ * hash, the contents cannot be compared. The event then counts as the same, because a producer seldom reuses an id.
  */
 export function hasContent(keys: Keys, { digest }: RecordedEvent, event: GameEvent): boolean {
   const isPlain = !digest.includes('.')

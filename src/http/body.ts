@@ -22,13 +22,13 @@ export type BodyRule = {
    * any JSON media type. The route itself calls `forbiddenCharacterError`, so the error can name the whole path.
    */
   isPart?(headers: IncomingHttpHeaders): boolean
-  /** Whether the route treats a body that it cannot read as no body. */
+  /** Whether the route treats a body that it cannot read as an absent body. */
   lenient?: boolean
 }
 
 export const JSON_BODY: BodyRule = { maxBytes: 64 * 1024, types: ['application/json'] }
 
-/** Reads the body of a request as `readBody` does. If the rule is lenient, a body with a fault is no body. */
+/** Reads the body of a request as `readBody` does. If the rule is lenient, a body with a fault counts as absent. */
 export async function readBodyByRule(request: FastifyRequest, payload: NodeJS.ReadableStream, rule: BodyRule) {
   try {
     return await readBody(request, payload, rule)

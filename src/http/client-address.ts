@@ -74,8 +74,8 @@ export function comesThroughProxy({ headers, raw }: FastifyRequest): boolean {
 
 /**
  * Creates an object that warns the operator about possible proxies that are not declared. The service ignores the
- * addresses that such a peer forwards. If the peer is a proxy, the throttle therefore treats all clients behind the proxy
- * as one client.
+ * addresses that such a peer forwards. If the peer is a proxy, the throttle therefore treats all clients behind the
+ * proxy as one client.
  * @param trusted the addresses and CIDR ranges of the declared proxies
  * @param count the function that is called for each request that an undeclared proxy may have forwarded
  */

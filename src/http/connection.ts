@@ -46,8 +46,9 @@ export type Handlers = {
 
 /**
  * One connection of a client. It gives one request at a time to the handler. So pipelined requests cost little memory,
- * and a request behind `Connection: close` has no effect. What is written to the socket depends on the state of these
- * exchanges: each request gets exactly one answer, in order, and nothing is written into an answer (RFC 9112 §9.3).
+ * and a request behind `Connection: close` has no effect. The state of these exchanges decides what is written to the
+ * socket. Each request gets exactly one answer, in order, and no other bytes are written into an answer (RFC 9112
+ * §9.3).
  */
 export class Connection {
   readonly #socket: Socket
@@ -133,8 +134,9 @@ export class Connection {
   }
 
   /**
-   * Called if no byte has moved for some time. While the handler works on an answer, the client waits rightly. In all
-   * other cases the client neither sends nor reads.
+   * Closes the connection, unless the client waits for an answer. Called after some time in which no byte has moved.
+   * While the handler works on an answer, the client must wait. In all other cases, the client should have sent or read
+   * bytes.
    */
   onIdle(): void {
     const [current] = this.#exchanges

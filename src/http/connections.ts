@@ -5,7 +5,7 @@ import { CONNECT_REFUSED } from './refusal.ts'
 
 const http = process.getBuiltinModule('node:http')
 
-/** What the clients of one process may use. */
+/** The limits of the connections to one process. */
 export type ConnectionLimits = {
   /** The maximum number of open connections. */
   connections: number

@@ -56,8 +56,8 @@ function andMore(count: number): Text {
 }
 
 /**
- * Converts a thrown value to an AppError. Returns an AppError unchanged. Returns a 4xx for an error of Fastify that is the
- * client's fault. Returns a 500 for every other value.
+ * Converts a thrown value to an AppError. Returns an AppError unchanged. Returns a 4xx for an error of Fastify that is
+ * the client's fault. Returns a 500 for every other value.
  */
 function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown

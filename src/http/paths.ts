@@ -37,8 +37,9 @@ export function createPathTable({ answersOptions }: { answersOptions: boolean })
     },
 
     /**
-     * Checks a request that the router has assigned to a route with a parameter. Another route may have exactly the path
-     * of the request, but not its method: `DELETE /notifications/unread-count` matches `DELETE /notifications/:id`.
+     * Checks a request that the router has assigned to a route with a parameter. Another route may have exactly the
+     * path of the request, but not its method: `DELETE /notifications/unread-count` matches `DELETE
+     * /notifications/:id`.
      * @throws AppError 405 for such a request
      */
     checkMethod({ url, method, routeOptions }: FastifyRequest): void {

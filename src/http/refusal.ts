@@ -41,7 +41,9 @@ export function refuseHead({ method, httpVersion, headers, rawHeaders }: Incomin
   return isHost(headers.host ?? '') ? undefined : BAD_REQUEST
 }
 
-/** Returns whether the value of a Host header is `uri-host [ ":" port ]`, as RFC 9110 §7.2 and RFC 3986 §3.2 define it. */
+/**
+ * Returns whether the value of a Host header is `uri-host [ ":" port ]`, as RFC 9110 §7.2 and RFC 3986 §3.2 define it.
+ */
 function isHost(value: string): boolean {
   const [, literal] = /^\[(.*)\](?::\d*)?$/.exec(value) ?? []
   if (literal !== undefined) return isIPv6(literal) && !literal.includes('%')

@@ -43,8 +43,9 @@ declare module 'fastify' {
      */
     body?: BodyRule
     /**
-     * Whether the route has the hooks of `createCodeThrottle`. `session` means that the route counts the requests of each session,
-     * without these hooks, so its answers have no rate-limit headers. Only the OpenAPI document uses this value.
+     * Whether the route has the hooks of `createCodeThrottle`. `session` means that the route counts the requests of
+     * each session, without these hooks, so its answers have no rate-limit headers. Only the OpenAPI document uses this
+     * value.
      */
     throttled?: boolean | 'session'
   }

@@ -14,7 +14,7 @@ const LOOK_MS = 1_000
 const BUSY_SECONDS = 10
 const MAX_WAIT_SECONDS = 60
 const RETRY_AFTER_SECONDS = 30
-/** After this time without a successful look, the process knows nothing about the backlog and refuses nothing. */
+/** If the process last read the backlog longer ago than this, it refuses no mail. */
 const STALE_MS = 5_000
 
 type Dependencies = {
@@ -31,7 +31,7 @@ export type MailBacklog = ReturnType<typeof createMailBacklog>
 
 /**
  * Watches how long a new mail would wait in the outbox. While the wait of a class is longer than 60 s, the service
- * refuses new mails of the class, because a code is worth little if it arrives minutes later.
+ * refuses new mails of the class. A code that arrives minutes later is of little use.
  */
 export function createMailBacklog({ sql, readSql, now, log, countRefused }: Dependencies) {
   const stopping = new AbortController()
@@ -66,7 +66,7 @@ export function createMailBacklog({ sql, readSql, now, log, countRefused }: Depe
     countAttempt(): void {
       attempts += 1
     },
-    /** Looks every second until `stop` is called. */
+    /** Reads the backlog every second until `stop` is called. */
     start: () => void run(),
     stop: async () => stopping.abort(),
     /** @throws AppError 503 with `Retry-After: 30` if a new mail of the class would wait longer than 60 s */
@@ -80,8 +80,8 @@ export function createMailBacklog({ sql, readSql, now, log, countRefused }: Depe
 }
 
 /**
- * Returns the backlog of each class that can be refused. Networks take turns, so the wait of a new mail depends on the
- * number of networks with a waiting mail, and on the number of mails that all workers attempt in a second.
+ * Returns the backlog of each class that can be refused. Networks take turns. So the wait of a new mail is the number
+ * of networks with a waiting mail, divided by the mails that all workers attempt in a second.
  */
 async function readBacklog(sql: Query, now: Date): Promise<Row[]> {
   return sql<Row>`

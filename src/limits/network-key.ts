@@ -13,9 +13,9 @@ export type Networks = ReturnType<typeof createNetworks>
 type Row = { id: string; sealed: string }
 
 /**
- * Creates the keyed hashes of networks. The database stores networks only as these hashes. The key of the hashes is
- * random, and all processes share it. The first process makes the key and stores it in the table `network_key`, sealed
- * under `JWT_SECRET`.
+ * Creates the functions that return keyed hashes of networks and of other properties of clients. The database stores
+ * networks only as these hashes. The key of the hashes is random, and all processes share it. The first process makes
+ * the key and stores it in the table `network_key`, sealed under `JWT_SECRET`.
  *
  * A process whose secrets do not open the stored key uses another key, in another row, and reports this through
  * `onUnopened`. It does not replace the stored key, because other processes use this key. It does not refuse to start,
@@ -43,9 +43,9 @@ export function createNetworks(sql: Database, keys: Keys, onUnopened: () => void
 
   return {
     /**
-     * Loads the key, and seals it under the newest secret. Call this at the start of a process. If a process loaded the
-     * key only at its first request, a process with the secrets `old,new` could seal the key under the old secret after
-     * the last step of a rotation began.
+     * Loads the key, and seals it under the newest secret. Call this at the start of a process. Otherwise a process
+     * would load the key at its first request. A process with the secrets `old,new` could then seal the key under the
+     * old secret after the last step of a rotation began.
      */
     async prepare(): Promise<void> {
       await load()

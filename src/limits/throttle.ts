@@ -37,10 +37,10 @@ type Options = {
 export type Throttle = ReturnType<typeof createThrottle>
 
 /**
- * Creates the throttle of a route. It limits the requests of each client, and those of each network to 20 times as many,
- * in a window of 60 s. A window starts with the first request. The counters are in the database. So all processes share
- * the counters, and a restart does not reset them. The keys of the counters are keyed hashes, so the table contains no
- * network address.
+ * Creates the throttle of a route. It limits the requests of each client, and those of each network to 20 times as
+ * many, in a window of 60 s. A window starts with the first request. The counters are in the database. So all processes
+ * share the counters, and a restart does not reset them. The keys of the counters are keyed hashes, so the table
+ * contains no network address.
  */
 export function createThrottle({ sql, networks, isShared, name, limit }: Options) {
   const createLimiters = (factor: number) => ({
@@ -71,7 +71,10 @@ export function createThrottle({ sql, networks, isShared, name, limit }: Options
       finish(reply, counters, await consumeAll(counters))
     },
 
-    /** Counts a request of a known client, like `count`, but by its session only. So no neighbour can stop it. */
+    /**
+     * Counts a request of a known client, like `count`, but by its session only. So the requests of other clients in
+     * its network do not count for it.
+     */
     async countSession(reply: FastifyReply, sessionId: string): Promise<void> {
       const counters = [{ limiter: perSession, key: sessionId }]
       finish(reply, counters, await consumeAll(counters))

@@ -29,8 +29,8 @@ const Mails = Type.Array(
 )
 
 /**
- * Adds the development mailbox: `/dev/mailbox` for people and `/dev/mailbox.json` for programs. Both routes list
- * the newest mail first. The mailbox shows the codes of all users. So a client on another machine, or without the key of
+ * Adds the development mailbox: `/dev/mailbox` for people and `/dev/mailbox.json` for programs. Both routes list the
+ * newest mail first. The mailbox shows the codes of all users. So a client on another machine, or without the key of
  * the mailbox, gets the same 404 as for an unknown path.
  */
 export async function mailboxRoutes(app: FastifyInstance, { mailbox }: { mailbox: Mailbox }): Promise<void> {

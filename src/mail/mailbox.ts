@@ -7,7 +7,7 @@ export type KeptMail = Mail & { sentAt: Date }
 
 /** The development mailbox. It keeps the mails in memory for `/dev/mailbox`. */
 export type Mailbox = Mailer & {
-  /** The key without which nobody can read the mailbox. */
+  /** The secret that every request to the mailbox must contain. */
   key: string
   /** Returns the latest mails, at most 100. The newest mail comes first. */
   latest(): readonly KeptMail[]

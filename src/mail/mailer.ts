@@ -16,8 +16,8 @@ export interface Mailer {
    */
   send(mail: Mail): Promise<void>
   /**
-   * Builds the message of a mail and discards it, without a connection. The work is the same as before the connection in
-   * `send`. A worker calls this method for a decoy, so the load of the worker does not reveal that no mail is sent.
+   * Builds the message of a mail and discards it, without a connection. The work is the same as before the connection
+   * in `send`. A worker calls this method for a decoy, so the load of the worker does not reveal that no mail is sent.
    * @throws MailFailure with `permanent: true` if the mail is unsafe
    */
   compose(mail: Mail): Promise<void>

@@ -3,7 +3,7 @@ import type { Mailer } from './mailer.ts'
 /** The number of failed mails in a row after which the mail server counts as one that refuses every mail. */
 const MANY_FAILURES = 5
 
-/** A mailer that notices when every mail fails. */
+/** A mailer that counts its failures. */
 export type WatchedMailer = Mailer & { failsAlways(): boolean }
 
 /** Adds to a mailer the function `failsAlways`, which returns whether at least the last five mails failed. */

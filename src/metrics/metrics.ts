@@ -13,9 +13,9 @@ export type Metrics = {
   countAnswer(method: string, route: string | undefined, status: number, seconds: number): void
   countRefusal(route: string | undefined, code: Code): void
   /**
-   * Counts a sign-in code. The outcomes are `sent` (the mail is in the outbox), `decoy` (the address is unknown),
-   * `spent` (the code was correct and is used up), `continued` (a part of a code was correct) and `failed` (the code
-   * was refused).
+   * Counts a sign-in code. The outcomes of a request are `sent` (the mail is in the outbox) and `decoy` (the address is
+   * unknown). The outcomes of a guess are `spent` (the code was right and is used up), `continued` (a part of the code
+   * was right) and `failed` (the code was refused).
    */
   countCode(outcome: 'sent' | 'decoy' | 'spent' | 'continued' | 'failed'): void
   /** @param type the type of the event, or undefined if the event did not pass validation */

@@ -27,9 +27,9 @@ type Claim = {
 }
 
 /**
- * Claims rows for 10 s. Classes go in order. Within a class, networks take turns: the claim starts after the network
- * that was served last, takes one row of each network, then a second row of each. So a network with a thousand waiting
- * rows delays the first row of another network by one row.
+ * Claims rows for 10 s. Classes go in order. Within a class, networks take turns. The claim starts after the network
+ * that was served last. It takes one row of each network, then a second row of each. So a network with a thousand
+ * waiting rows delays the first row of another network by one row.
  *
  * The recursive subquery `turn` jumps from network to network in the index, so its cost does not depend on the number
  * of waiting rows. Its column `lap` is 1 after the search has continued with the first network.

@@ -3,7 +3,7 @@
  * delivery of the lowest class gets the next place.
  *
  * Each claimed delivery waits for a random moment before it takes a place. So a worker must claim more rows than it has
- * places, or places would stay free. `maxClaimed` is the number of rows that the worker may hold. It grows while
+ * places. Otherwise places would stay free. `maxClaimed` is the number of rows that the worker may hold. It grows while
  * deliveries find a free place, and shrinks while they must wait. So behind a slow mail server, a worker holds only few
  * rows, and the order of the claims stays the order of the mails.
  */
@@ -49,4 +49,5 @@ export class Places {
   }
 }
 
+/** The maximum number of claimed rows beyond the number of places. */
 const MAX_AHEAD = 128

@@ -20,13 +20,9 @@ const MAX_START_DELAY_MS = 400
 const BATCH_SIZE = 1_000
 // How long `stop` waits for running deliveries. The whole shutdown may take 10 s.
 const FINISH_MS = 7_000
+const FAILED = 'a delivery failed and will be tried again'
 
-type Dependencies = {
-  log: FastifyBaseLogger
-  now: () => Date
-  /** Called after each attempt. */
-  observe(attempt: ObservedAttempt): void
-}
+type Dependencies = { log: FastifyBaseLogger; now: () => Date; observe(attempt: ObservedAttempt): void }
 
 /** A held row. `until` is the end of its lease by the monotonic clock of this process. */
 type Lease = { id: number; until: number }
@@ -38,7 +34,7 @@ type Lease = { id: number; until: number }
  */
 export class Worker {
   readonly #sql: Database
-  /** The connection for claims only. Behind another statement, a claim would reach the server too late (see `claim`). */
+  /** The connection of claims. Behind another statement, a claim would reach the server too late (see `claim`). */
   readonly #claimSql: Database
   readonly #channel: Channel
   readonly #deps: Dependencies
@@ -144,7 +140,7 @@ export class Worker {
     await this.#places.take(row.class)
     try {
       while (!signal.aborted && this.#leaseLeftMs(row) < MIN_LEASE_LEFT_MS) await delay(RETRY_MS)
-      // Rows that have not begun go back to the other workers when this worker stops.
+      // When this worker stops, it gives the rows back that it has not begun to deliver.
       let attempt: Attempt | undefined
       if (!signal.aborted && this.#held.has(row.lease)) {
         attempt = await this.#channel.deliver(row).catch(error => {
@@ -199,5 +195,3 @@ export class Worker {
     return marked === BATCH_SIZE
   }
 }
-
-const FAILED = 'a delivery failed and will be tried again'

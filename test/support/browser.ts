@@ -78,7 +78,8 @@ export function stage({ launch, startMail, env }: StageOptions = {}): Stage {
       if (message.type() === 'error' || message.type() === 'warning') s.complaints.push(message.text())
     })
     context.on('weberror', error => s.complaints.push(String(error.error())))
-    // A developer opens the address that the start prints. It contains the key of the mailbox, and the page keeps the key.
+    // A developer opens the address that the start prints. It contains the key of the mailbox, and the page keeps the
+    // key.
     const { mailbox } = s.service.listening
     const key = mailbox && new URL(mailbox).searchParams.get('key')
     if (key && hasMailboxKey)

@@ -89,8 +89,8 @@ export async function buildImage(): Promise<Image> {
 }
 
 /**
- * Returns a folder and a configuration that stand for the image where no image can be built: the files of this checkout,
- * which the user of the container cannot change.
+ * Returns a folder and a configuration that stand for the image where no image can be built: the files of this
+ * checkout, which the user of the container cannot change.
  */
 export function imitateImage(): Image {
   const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')

@@ -46,7 +46,9 @@ const rtkQuery: Recipe = (store, send) => async () => {
   return (await send(ME, store.token)).status
 }
 
-/** TanStack Query, "Query Retries": the query function refreshes and throws, and the library tries again three times. */
+/**
+ * TanStack Query, "Query Retries": the query function refreshes and throws, and the library tries again three times.
+ */
 const tanstackQuery: Recipe = (store, send) => async () => {
   for (let failures = 0; ; failures += 1) {
     const { status } = await send(ME, store.token)
@@ -84,7 +86,10 @@ const got: Recipe = (store, send) => {
   }
 }
 
-/** axios, "Interceptors": the response interceptor marks the request as repeated. The request interceptor adds the token. */
+/**
+ * axios, "Interceptors": the response interceptor marks the request as repeated. The request interceptor adds the
+ * token.
+ */
 const axios: Recipe = (store, send) => {
   const request = async (isRepeated: boolean): Promise<number> => {
     const { status } = await send(ME, store.token)
@@ -143,7 +148,9 @@ const wretch: Recipe = (store, send) => async () => {
   return status === 401 ? replay() : status
 }
 
-/** openapi-fetch, "Middleware & Auth", with one refresh for all requests of a tab, as docs/integrating.md recommends. */
+/**
+ * openapi-fetch, "Middleware & Auth", with one refresh for all requests of a tab, as docs/integrating.md recommends.
+ */
 const openapiFetch: Recipe = (store, send) => {
   const refresh = shared(() => refreshStored(store, send))
   return async () => {

@@ -8,8 +8,8 @@ import { waitUntil } from './wait-until.ts'
 /**
  * `refuse` rejects connections. `silent` accepts connections and never replies. `hold` receives a mail, and confirms
  * the mail when `release` is called. `defer` answers every recipient with 451, and `reject` with 550. `block` answers
- * with 554 5.7.1, as servers do that have blocklisted the sender. These replies quote the recipient, as real servers do.
- * `slow` takes 250 ms for each mail.
+ * with 554 5.7.1, as servers do that have blocklisted the sender. These replies quote the recipient, as real servers
+ * do. `slow` takes 250 ms for each mail.
  */
 export type Mode = 'accept' | 'refuse' | 'silent' | 'hold' | 'defer' | 'reject' | 'block' | 'slow'
 

@@ -46,7 +46,7 @@ function addStyle(shadow: ShadowRoot): void {
   }
 }
 
-/** Lets screen readers speak a new notification, the stored texts in their own language. */
+/** Announces a new notification to screen readers. The stored texts are marked with their own language. */
 export function showArrival({ live }: View, texts: Texts, notification: Notification): void {
   const lang = findStoredLanguage(notification)
   const { title, message } = notification

@@ -1,4 +1,4 @@
-/** How long after its insertion an element without a client waits before it warns the developer. */
+/** The time between the insertion of an element without a client and the warning. */
 const CLIENT_WAIT_MS = 5_000
 let hasWarned = false
 

@@ -21,8 +21,8 @@ export function watchList(client: Courtside, list: InboxList, inbox: Inbox): () 
       if (state === 'waiting') list.setStale(true)
       if (state === 'live' || state === 'polling') list.setStale(false)
     },
-    // `watch` calls `onSync` after a gap in the stream. Notifications from this gap may be missing, even with a lower id
-    // than the newest one, so an open panel always loads the list.
+    // `watch` calls `onSync` after a gap in the stream. Notifications from this gap may be missing, even if their ids
+    // are lower than the newest id. So an open panel always loads the list.
     onSync: () => void (inbox.isOpen() && list.load()),
     onNotification: notification => {
       if (list.addArrived(notification)) inbox.onArrival(notification)

@@ -33,8 +33,8 @@ export function codeScreen({ courtside, go, showUser, onLeave, request, wait, pr
     resend.setAttribute('aria-disabled', 'true')
     status.textContent = ''
     try {
-      // During a sign-up the request contains the names and the consent again. From another network, the service knows
-      // no unfinished sign-up of this address.
+      // During a sign-up the request contains the names and the consent again. The service resumes a sign-up without
+      // them only for the network that began it.
       const { retryAfter } = await courtside.requestOtp(request)
       status.textContent = texts.resent
       code.clear()

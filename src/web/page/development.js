@@ -37,8 +37,8 @@ export async function showDevelopment(panel, { courtside, readToken }) {
 }
 
 /**
- * Returns the key of the mailbox. The start of the service prints an address with the key in its fragment. The page keeps
- * the key and removes it from the address, so a copied address does not contain it.
+ * Returns the key of the mailbox. The start of the service prints an address with the key in its fragment. The page
+ * keeps the key and removes it from the address, so a copied address does not contain it.
  */
 function readKey() {
   const sent = new URLSearchParams(location.hash.slice(1)).get('mailbox')
