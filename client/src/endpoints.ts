@@ -1,6 +1,6 @@
 import type { paths } from './api.ts'
 
-type Method = 'get' | 'post' | 'delete'
+type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 
 /** The method and path of an operation in the OpenAPI document, such as `GET /api/v1/auth/me`. */
 export type Endpoint = {
