@@ -45,11 +45,24 @@ suite('the OpenAPI document', () => {
 
   test('the document contains no internal keyword, and no reference to a missing schema', () => {
     const text = JSON.stringify(document)
-    assert.doesNotMatch(text, /"(verbatim|rule|x-throttled)":/)
+    assert.doesNotMatch(text, /"(verbatim|rule|published|x-throttled)":/)
     const references = [...text.matchAll(/"#\/components\/(schemas|responses)\/(\w+)"/g)]
     assert.ok(references.length > 50)
     for (const [, kind, name] of references) assert.ok(name! in document.components[kind as 'schemas'], name)
     assert.deepEqual(document.components.schemas.Error!.properties!.code!.enum, [...CODES])
+  })
+
+  test('the document describes each tag, and has no component and no tag that no operation uses', () => {
+    const { tags } = document as unknown as { tags: { name: string; description: string }[] }
+    const used = new Set(operations.flatMap(({ operation }) => operation.tags))
+    assert.deepEqual(tags.map(({ name }) => name).sort(), [...used].sort())
+    for (const { name, description } of tags) assert.ok(description.length > 10, name)
+    const text = JSON.stringify(document)
+    for (const kind of ['schemas', 'responses'] as const) {
+      for (const name of Object.keys(document.components[kind])) {
+        assert.ok(text.includes(`"#/components/${kind}/${name}"`), name)
+      }
+    }
   })
 
   test('every example in the OpenAPI document matches its schema', () => {

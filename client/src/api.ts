@@ -272,7 +272,10 @@ export interface components {
          * @description A request with only `email` is a sign-in. A request with any other field is a sign-up and requires all fields.
          */
         CredentialsRequest: {
-            /** @example marie.durand@example.com */
+            /**
+             * Format: email
+             * @example marie.durand@example.com
+             */
             email: string;
             /**
              * @description A single line of text with at least one letter. It must not contain `://`, `www.` or `@`.
@@ -287,8 +290,9 @@ export interface components {
             /**
              * @description Must be `true`, which means that the person accepts the terms.
              * @example true
+             * @constant
              */
-            accept_cgu?: boolean;
+            accept_cgu?: true;
         };
         /** Message */
         Message: {
@@ -300,7 +304,10 @@ export interface components {
         };
         /** OtpVerification */
         OtpVerification: {
-            /** @example marie.durand@example.com */
+            /**
+             * Format: email
+             * @example marie.durand@example.com
+             */
             email: string;
             /**
              * @description A code of 4 digits.
@@ -395,7 +402,7 @@ export interface components {
         };
         /**
          * EventData
-         * @description The state of the game after the event. `score` is required in score events.
+         * @description The state of the game after the event. `score` is required in score events, and ignored in others.
          */
         EventData: {
             /** @example 12 */
@@ -433,8 +440,11 @@ export interface components {
             place?: string;
             score?: components["schemas"]["Score"];
         };
-        /** CloudEvent */
-        CloudEvent: {
+        /**
+         * CloudEvent
+         * @description A base64 text of the data, as JSON, may be in `data_base64` instead of `data`.
+         */
+        CloudEvent: ({
             /** @constant */
             specversion: "1.0";
             /**
@@ -459,8 +469,23 @@ export interface components {
              * @example 2026-01-10T09:00:00Z
              */
             time: string;
-            data: components["schemas"]["EventData"];
-        };
+            data?: components["schemas"]["EventData"];
+        } & ({
+            /** Format: byte */
+            data_base64?: string;
+        } & ({
+            type?: unknown;
+        } | {
+            data?: unknown;
+        }) & ({
+            type?: unknown;
+        } | {
+            data?: unknown;
+        }) & ({
+            type?: unknown;
+        } | {
+            data?: unknown;
+        }))) & (unknown | unknown);
         /** EventResult */
         EventResult: {
             /** @example join-981 */
@@ -560,15 +585,6 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Method Not Allowed: `method_not_allowed` */
-        MethodNotAllowed: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
         /** @description Payload Too Large: `payload_too_large` */
         PayloadTooLarge: {
             headers: {
@@ -657,7 +673,6 @@ export type ResponseUnprocessableEntity = components['responses']['Unprocessable
 export type ResponseUnauthorized = components['responses']['Unauthorized'];
 export type ResponseForbidden = components['responses']['Forbidden'];
 export type ResponseNotFound = components['responses']['NotFound'];
-export type ResponseMethodNotAllowed = components['responses']['MethodNotAllowed'];
 export type ResponsePayloadTooLarge = components['responses']['PayloadTooLarge'];
 export type ResponseUnsupportedMediaType = components['responses']['UnsupportedMediaType'];
 export type ResponseTooManyRequests = components['responses']['TooManyRequests'];
@@ -1374,7 +1389,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": components["schemas"]["CloudEvent"];
+                "application/json": components["schemas"]["CloudEvent"] | components["schemas"]["EventData"];
                 /**
                  * @example [
                  *       {

@@ -6,7 +6,12 @@ import { SEND_COOLDOWN_SECONDS } from './code-limits.ts'
 
 export const INVALID_EMAIL = { fr: 'L’adresse e-mail n’est pas valide.', en: 'The e-mail address is not valid.' }
 
-const Email = Type.String({ maxLength: 254, examples: ['marie.durand@example.com'], rule: INVALID_EMAIL })
+const Email = Type.String({
+  maxLength: 254,
+  examples: ['marie.durand@example.com'],
+  rule: INVALID_EMAIL,
+  published: { format: 'email', minLength: 5 },
+})
 
 const NAME = { minLength: 1, maxLength: 100, pattern: PLAIN_LINE }
 
@@ -46,13 +51,24 @@ export const CredentialsRequest = Type.Object(
     first_name: Type.Optional(FirstName),
     last_name: Type.Optional(LastName),
     accept_cgu: Type.Optional(
-      Type.Boolean({ description: 'Must be `true`, which means that the person accepts the terms.', examples: [true] }),
+      Type.Boolean({
+        description: 'Must be `true`, which means that the person accepts the terms.',
+        examples: [true],
+        published: { const: true },
+      }),
     ),
   },
   {
     title: 'CredentialsRequest',
     description:
       'A request with only `email` is a sign-in. A request with any other field is a sign-up and requires all fields.',
+    published: {
+      dependentRequired: {
+        first_name: ['last_name', 'accept_cgu'],
+        last_name: ['first_name', 'accept_cgu'],
+        accept_cgu: ['first_name', 'last_name'],
+      },
+    },
   },
 )
 

@@ -8,7 +8,7 @@ import { type Language, preferredLanguage } from '../language.ts'
 import { isBinaryMode, nameHeaders, readBinaryEvent } from './binary-mode.ts'
 import { type EventOutcome, ingestEvents } from './intake.ts'
 import { AHEAD, eventMismatch, type GameEvent, parseEvent } from './parse-event.ts'
-import { BatchResult, BinaryModeHeaders, CloudEvent, EventResult } from './schema.ts'
+import { BatchResult, BinaryModeHeaders, CloudEvent, EventData, EventResult } from './schema.ts'
 
 const BATCH_TYPE = 'application/cloudevents-batch+json'
 const MAX_BATCH_SIZE = 100
@@ -51,7 +51,7 @@ export function intakeRoutes(
       body: {
         content: {
           'application/cloudevents+json': { schema: CloudEvent },
-          'application/json': { schema: CloudEvent },
+          'application/json': { schema: Type.Union([CloudEvent, EventData]) },
           [BATCH_TYPE]: { schema: Type.Array(CloudEvent, { maxItems: MAX_BATCH_SIZE }) },
         },
       },

@@ -67,9 +67,12 @@ const state = {
   place: Type.Optional(line('data.place', 120, 'Court 2', 'The place of the game, on one line.')),
 }
 
-const EventData = Type.Object(
+export const EventData = Type.Object(
   { ...state, score: Type.Optional(Score) },
-  { title: 'EventData', description: 'The state of the game after the event. `score` is required in score events.' },
+  {
+    title: 'EventData',
+    description: 'The state of the game after the event. `score` is required in score events, and ignored in others.',
+  },
 )
 const GameData = Type.Object({ ...state, starts_at: STARTS_AT })
 const PlayerMoveData = Type.Object({ ...state, starts_at: STARTS_AT, actor_id: ACTOR })
@@ -109,10 +112,35 @@ export const BinaryModeHeaders = Type.Object({
   'ce-time': header(envelope.time, 'Only in the binary mode: the `time` of the event.'),
 })
 
+/** Returns a schema for the OpenAPI document: events whose type matches the pattern require members of `data`. */
+function requireByType(pattern: string, required: string[]) {
+  return { anyOf: [{ properties: { type: { not: { pattern } } } }, { properties: { data: { required } } }] }
+}
+
 /**
  * The schema of a CloudEvent 1.0 for the OpenAPI document. `eventSchema` adds the rules for `data` of each event type.
  */
-export const CloudEvent = Type.Object({ ...envelope, data: EventData }, { title: 'CloudEvent' })
+export const CloudEvent = Type.Object(
+  { ...envelope, data: EventData },
+  {
+    title: 'CloudEvent',
+    description: 'A base64 text of the data, as JSON, may be in `data_base64` instead of `data`.',
+    published: {
+      required: Object.keys(envelope),
+      oneOf: [{ required: ['data'] }, { required: ['data_base64'] }],
+      allOf: [
+        {
+          properties: {
+            data_base64: { type: 'string', contentEncoding: 'base64', contentMediaType: 'application/json' },
+          },
+        },
+        requireByType('^game_', ['starts_at']),
+        requireByType('^game_(joined|left)$', ['actor_id']),
+        requireByType('^score_', ['score']),
+      ],
+    },
+  },
+)
 
 /**
  * Returns the schema for events of a type. For an unknown type, `type` is undefined, and the function returns

@@ -11,12 +11,14 @@ import { canonicalInstant } from './format/timestamp.ts'
  * Our additions to JSON Schema:
  * - If `verbatim` is set, the string is not trimmed.
  * - `check` returns whether a string follows the rules that the schema cannot express.
+ * - `published` contains keywords for the OpenAPI document. They describe rules that other code checks.
  * - `rule` is the error message for a value that has the correct type but breaks another rule of its schema.
  */
 declare module 'typebox' {
   interface TSchemaOptions {
     verbatim?: boolean
     check?: (text: string) => boolean
+    published?: object
     rule?: Text
   }
 }

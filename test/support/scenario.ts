@@ -10,7 +10,7 @@ export function newEmail(): string {
 }
 
 export function profile(email: string) {
-  return { email, first_name: 'Marie', last_name: 'Durand', accept_cgu: true }
+  return { email, first_name: 'Marie', last_name: 'Durand', accept_cgu: true as const }
 }
 
 /**

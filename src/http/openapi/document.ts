@@ -33,7 +33,8 @@ const DESCRIPTION = `${manifest.description}
 Texts are in English if \`Accept-Language\` prefers English to French. Otherwise they are in French. Timestamps are in \
 ISO 8601 with an offset. Identifiers are integers up to 2^53−1. The service trims strings, ignores unknown members of \
 JSON objects and treats \`null\` as absent. Every answer has the header \`X-Request-Id\`. A request for an unknown \
-path gets 404. A method that the path does not support gets 405 with \`Allow\`.`
+path gets 404. A method that the path does not support gets 405 with \`Allow\`, which lists the methods of the path. \
+Numbers in queries and paths are decimal digits without a sign or leading zeros.`
 
 const SECURITY_SCHEMES = {
   bearer: {
@@ -44,6 +45,13 @@ const SECURITY_SCHEMES = {
   },
   intakeKey: { type: 'http', scheme: 'bearer', description: 'One of the intake keys in the settings of the service.' },
 } as const
+
+const TAGS = [
+  { name: 'Auth', description: 'Codes, sessions and the account of the signed-in user.' },
+  { name: 'Levels', description: 'The levels that a user can choose from.' },
+  { name: 'Events', description: 'Reports of a games service.' },
+  { name: 'Notifications', description: 'The inbox of the signed-in user.' },
+]
 
 const SECURITY = { public: [], user: [{ bearer: [] }], producer: [{ intakeKey: [] }], operator: [] }
 
@@ -97,6 +105,7 @@ async function describe(routes: RouteOptions[]): Promise<OpenApiDocument> {
         license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [{ url: '/' }],
+      tags: TAGS,
       components: { securitySchemes: SECURITY_SCHEMES },
     },
     stripBasePath: false,
@@ -161,7 +170,9 @@ function completeDocument(generated: object): OpenApiDocument {
   for (const operation of Object.values(document.paths).flatMap(path => Object.values(path))) {
     completeOperation(operation as Operation & { 'x-throttled'?: boolean }, schemas)
   }
-  Object.assign(document.components, { schemas, responses: ERROR_RESPONSES })
+  const used = JSON.stringify(document.paths)
+  const responses = Object.entries(ERROR_RESPONSES).filter(([name]) => used.includes(`#/components/responses/${name}"`))
+  Object.assign(document.components, { schemas, responses: Object.fromEntries(responses) })
   return document
 }
 

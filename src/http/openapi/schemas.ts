@@ -23,11 +23,12 @@ export type Schema = {
 export type Schemas = Record<string, Schema>
 
 /** The keywords that src/http/validation.ts adds to JSON Schema. */
-const INTERNAL = ['verbatim', 'check', 'rule']
+const INTERNAL = ['verbatim', 'check', 'rule', 'published']
 const NESTED = ['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties']
 
 /**
- * Returns a copy of the schema for the OpenAPI document, without the keywords in `INTERNAL`. Adds each object schema
+ * Returns a copy of the schema for the OpenAPI document, without the keywords in `INTERNAL`, but with the keywords in
+ * `published`. Adds each object schema
  * that has a title to `shared`. In the copy, a reference replaces each object schema that has a title.
  * @throws Error if two different schemas have the same title
  */
@@ -57,7 +58,7 @@ function publishParts(schema: Schema, shared: Schemas): Schema {
       plain[key] = value
     }
   }
-  return plain
+  return { ...plain, ...(schema as { published?: object }).published }
 }
 
 /** Creates a value that the schema accepts, from the examples in the schema and its parts. */
