@@ -8,6 +8,7 @@ import { waitUntil } from './support/wait-until.ts'
 
 const h = harness({ METRICS_TOKEN })
 
+const KNOWN_CLIENT = 1
 const ACCOUNT = 2
 const SIGN_UP = 3
 
@@ -91,6 +92,20 @@ suite('a backlog of mails', () => {
       range(1_000).map(() => 7),
     )
     assert.equal((await requestCode(profile(newEmail()))).status, 200)
+  })
+
+  test('all mails of earlier classes count for the wait, even if one network has them', async () => {
+    await addAttempts(1)
+    const crowd = (mailClass: number) =>
+      addWaiting(
+        mailClass,
+        range(70).map(() => 7),
+      )
+    await crowd(ACCOUNT)
+    assert.equal((await requestCode({ email: newEmail() })).status, 200)
+    assertError(await requestCode(profile(newEmail())), 503, 'unavailable')
+    await crowd(KNOWN_CLIENT)
+    assertError(await requestCode({ email: newEmail() }), 503, 'unavailable')
   })
 
   test('a refused request counts in the throttle and in the metrics', async () => {

@@ -25,7 +25,7 @@ type Dependencies = {
   countRefused: (mailClass: RefusableClass) => void
 }
 
-type Row = { class: number; is_busy: boolean; networks: number; attempts: number }
+type Row = { class: number; is_busy: boolean; ahead: number; attempts: number }
 
 export type MailBacklog = ReturnType<typeof createMailBacklog>
 
@@ -80,20 +80,20 @@ export function createMailBacklog({ sql, readSql, now, log, countRefused }: Depe
 }
 
 /**
- * Returns the backlog of each class that can be refused. Networks take turns. So the wait of a new mail is the number
- * of networks with a waiting mail, divided by the mails that all workers attempt in a second.
+ * Returns the backlog of each class that can be refused. `ahead` is the number of mails that go before a new mail of a
+ * new network: all mails of earlier classes, and one mail of each network in its own class, because networks take turns.
  */
 async function readBacklog(sql: Query, now: Date): Promise<Row[]> {
   return sql<Row>`
     with waiting as materialized (
-      select class, network, min(created_at) as since
+      select class, network, min(created_at) as since, count(*) as mails
       from outbox
       where channel = 'mail' and ready and attempts = 0 and class <= ${MAIL_CLASSES.signUp}
       group by class, network
     )
     select refusable.class,
       coalesce(min(since) < ${new Date(now.getTime() - BUSY_SECONDS * 1000)}, false) as is_busy,
-      count(distinct network) as networks,
+      coalesce(sum(case when waiting.class < refusable.class then mails else 1 end), 0)::integer as ahead,
       (select coalesce(sum(count), 0) from outbox_attempt
         where second >= extract(epoch from clock_timestamp())::bigint - ${BUSY_SECONDS}::integer) as attempts
     from unnest(${[MAIL_CLASSES.account, MAIL_CLASSES.signUp]}::smallint[]) as refusable (class)
@@ -109,8 +109,8 @@ async function addAttempts(sql: Query, count: number): Promise<void> {
     on conflict on constraint outbox_attempt_pkey do update set count = outbox_attempt.count + excluded.count`
 }
 
-function isOverLimit({ is_busy, networks, attempts }: Row): boolean {
-  return is_busy && networks / (attempts / BUSY_SECONDS) > MAX_WAIT_SECONDS
+function isOverLimit({ is_busy, ahead, attempts }: Row): boolean {
+  return is_busy && ahead / (attempts / BUSY_SECONDS) > MAX_WAIT_SECONDS
 }
 
 function tooManyMails(): AppError {

@@ -76,8 +76,9 @@ export async function outbox(t: TestContext, mode?: Mode) {
       )
     },
     /** Requests a code as `request-otp` does: for a sign-up, or for a sign-in if `profile` is null. */
-    async ask(email: string, { profile = ZOE, language, now = NOW, on = sql }: Options = {}) {
-      const requester = { email, sessionId: undefined, network: Buffer.alloc(16) }
+    async ask(email: string, options: Options = {}) {
+      const { profile = ZOE, language, now = NOW, on = sql, sessionId, network = Buffer.alloc(16) } = options
+      const requester = { email, sessionId, network }
       const rules = { buckets: createBuckets(undefined), signUpLimits: undefined }
       const request = { requester, profile: profile ?? undefined, language, ...rules }
       const { outcome } = await issueCode(on, KEYS, request, now)
@@ -106,7 +107,15 @@ type WorkerOptions = {
   sql?: Sql
   texts?: MailTexts
 }
-type Options = { profile?: Profile | null; language?: Language | undefined; now?: Date; on?: Sql }
+type Options = {
+  profile?: Profile | null
+  language?: Language | undefined
+  now?: Date
+  on?: Sql
+  /** The session of a known client. */
+  sessionId?: string
+  network?: Buffer
+}
 type OutboxRow = { id: number; attempts: number; ready: boolean; lease: string | null; payload: Record<string, string> }
 
 const ZOE: Profile = { firstName: 'Zoé', lastName: 'Martin', termsVersion: '1' }

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { suite, type TestContext, test } from 'node:test'
+import { insertUser } from './support/factories.ts'
+import { NOW, type Outbox, outbox } from './support/outbox.ts'
+
+const CROWD = Buffer.alloc(16, 1)
+const QUIET = Buffer.alloc(16, 2)
+
+/** Inserts an account with a session for each address. */
+async function addKnownClients(
+  sql: Outbox['sql'],
+  addresses: string[],
+): Promise<{ email: string; sessionId: string }[]> {
+  const known = []
+  for (const email of addresses) {
+    const userId = await insertUser(sql, { email, firstName: 'Zoé', lastName: 'Martin', locale: 'fr', now: NOW })
+    const [session] = await sql<{ id: string }>`
+      insert into session (user_id, created_at, expires_at, issued_at)
+      values (${userId}, ${NOW}, ${new Date(NOW.getTime() + 3_600_000)}, ${NOW}) returning id`
+    known.push({ email, sessionId: session!.id })
+  }
+  return known
+}
+
+const addressList = (name: string, count: number) =>
+  Array.from({ length: count }, (_, index) => `${name}${index}@example.com`)
+
+async function boxWith(t: TestContext, count: number, mode?: 'slow') {
+  const box = await outbox(t, mode)
+  const crowd = await addKnownClients(box.sql, addressList('crowd', count))
+  for (const { email, sessionId } of crowd) await box.ask(email, { profile: null, sessionId, network: CROWD })
+  return box
+}
+
+suite('mails to known clients', { concurrency: true, timeout: 120_000 }, () => {
+  test('only five waiting mails of a network go first; further ones have the class of the accounts', async t => {
+    const box = await boxWith(t, 20)
+    const classes = () => box.sql`
+      select class, network, count(*)::int as count from outbox group by class, network order by class, network`
+    assert.deepEqual(await classes(), [
+      { class: 1, network: CROWD, count: 5 },
+      { class: 2, network: CROWD, count: 15 },
+    ])
+    const [quiet, next] = await addKnownClients(box.sql, ['quiet@example.com', 'next@example.com'])
+    await box.ask(quiet!.email, { profile: null, sessionId: quiet!.sessionId, network: QUIET })
+    await box.sql`delete from outbox where id = (select min(id) from outbox)`
+    await box.ask(next!.email, { profile: null, sessionId: next!.sessionId, network: CROWD })
+    assert.deepEqual(await classes(), [
+      { class: 1, network: CROWD, count: 5 },
+      { class: 1, network: QUIET, count: 1 },
+      { class: 2, network: CROWD, count: 15 },
+    ])
+  })
+
+  test('300 known clients of one network do not keep the code of a user without a token waiting', async t => {
+    const box = await boxWith(t, 300, 'slow')
+    await box.register('owner@example.com', 'Anne')
+    box.work()
+    await box.smtp.until(() => box.smtp.mails.length > 0)
+    await box.ask('owner@example.com', { profile: null, network: QUIET })
+    const before = box.smtp.mails.length
+    const isOwners = (mail: { to: string[] }) => mail.to.includes('owner@example.com')
+    await box.smtp.until(() => box.smtp.mails.some(isOwners))
+    // The worker looks each second, and holds a few rows that it claimed before.
+    assert.ok(box.smtp.mails.findIndex(isOwners) - before < 60)
+  })
+})
