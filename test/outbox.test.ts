@@ -3,13 +3,14 @@ import { test } from 'node:test'
 import { KEY_LOOKUPS } from '../src/db/connection-config.ts'
 import { connect } from '../src/db/sql.ts'
 import * as rows from '../src/outbox/outbox.ts'
+import { TakeOver } from '../src/outbox/take-over.ts'
 import { NOW, type Outbox, outbox } from './support/outbox.ts'
 
 /** Claims rows as a worker does that remembers the last network of each class. */
 function claimer({ sql }: Outbox) {
   const lastNetworks = new Map<number, Buffer>([1, 2, 3].map(each => [each, Buffer.alloc(0)]))
-  return async (limit: number, mayTakeOver = true) => {
-    const claimed = await rows.claim(sql, { channel: 'mail', limit, lastNetworks, mayTakeOver })
+  return async (limit: number, lapsedBefore?: Date) => {
+    const claimed = await rows.claim(sql, { channel: 'mail', limit, lastNetworks, lapsedBefore })
     for (const row of claimed) lastNetworks.set(row.class, row.network)
     return claimed
   }
@@ -64,36 +65,61 @@ test('a deferred row is claimed only after it has been marked as ready', async t
   const soon = new Date(NOW.getTime() + 1_000)
   await box.add([{ due: soon }])
   const claim = claimer(box)
-  assert.equal(await rows.markReady(box.sql, NOW, 10), 0)
+  assert.equal((await rows.markReady(box.sql, NOW, 10)).marked, 0)
   assert.deepEqual(await claim(5), [])
-  assert.equal(await rows.markReady(box.sql, soon, 10), 1)
+  assert.equal((await rows.markReady(box.sql, soon, 10)).marked, 1)
   const [row] = await claim(5)
   const due = new Date(NOW.getTime() + 60_000)
-  await rows.finish(box.sql, [{ id: row!.id, lease: row!.lease, due }], NOW)
+  await rows.finish(box.sql, [{ ...row!, due }], NOW)
   assert.deepEqual(await claim(5), [])
 })
 
 test('after another worker has taken over a lapsed lease, the first worker can neither renew nor finish it', async t => {
   const box = await outbox(t)
-  const lapse = () => box.sql`update outbox set leased_until = clock_timestamp() - interval '1 ms'`
+  const ended = new Date(NOW.getTime() - 1)
+  const lapse = () => box.sql`update outbox set leased_until = ${ended}`
   await box.add([{}])
   const [first] = await claimer(box)(1)
-  assert.deepEqual(await claimer(box)(1), [])
+  assert.deepEqual(await claimer(box)(1, NOW), [])
   await lapse()
-  assert.deepEqual(await claimer(box)(1, false), [])
+  assert.deepEqual(await claimer(box)(1), [])
+  // A claim can be sent before the lease lapses, and reach the server later.
+  assert.deepEqual(await claimer(box)(1, ended), [])
   // A renewal under the row's own token succeeds even after the lease has lapsed.
   assert.equal((await rows.renew(box.sql, [first!])).size, 1)
-  assert.deepEqual(await claimer(box)(1), [])
+  assert.deepEqual(await claimer(box)(1, NOW), [])
   await lapse()
-  const [second] = await claimer(box)(1)
+  const [second] = await claimer(box)(1, NOW)
   assert.equal(second!.id, first!.id)
   assert.equal((await rows.renew(box.sql, [first!])).size, 0)
   for (const due of [undefined, NOW]) {
-    assert.equal((await rows.finish(box.sql, [{ id: first!.id, lease: first!.lease, due }], NOW)).size, 0)
+    assert.equal((await rows.finish(box.sql, [{ ...first!, due }], NOW)).size, 0)
   }
   assert.equal((await box.rows())[0]!.lease, second!.lease)
   assert.equal((await rows.finish(box.sql, [{ ...second!, due: undefined }], NOW)).size, 1)
   assert.deepEqual(await box.rows(), [])
+})
+
+test('a worker takes leases over only after its statements have succeeded for 10 s without a gap of more than 4 s', () => {
+  const takeOver = new TakeOver()
+  const at = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000)
+  const run = (...seconds: number[]) => {
+    for (const second of seconds) takeOver.succeed(at(second))
+    return takeOver.lapsedBefore
+  }
+  assert.equal(run(0, 1, 4, 8, 9), undefined)
+  assert.deepEqual(run(10), at(10))
+  assert.deepEqual(run(12), at(12))
+  takeOver.fail()
+  assert.equal(takeOver.lapsedBefore, undefined)
+  assert.equal(run(13, 17, 20, 22), undefined)
+  assert.deepEqual(run(23), at(23))
+  // A statement that waits for a lock ends late. A process that was frozen sends it late.
+  assert.equal(run(28, 32, 36, 37), undefined)
+  assert.deepEqual(run(38), at(38))
+  // The clock of the database was set back.
+  assert.equal(run(5, 9, 13, 14), undefined)
+  assert.deepEqual(run(15), at(15))
 })
 
 test('a code has at most one row, until its mail has left', async t => {
@@ -124,7 +150,10 @@ test('a claim from a hundred thousand waiting rows uses an index and reads only 
   await worker`select 1`
   const before = await read()
   const lastNetworks = new Map<number, Buffer>([[3, Buffer.alloc(0)]])
-  assert.equal((await rows.claim(worker, { channel: 'mail', limit: 4, lastNetworks, mayTakeOver: true })).length, 4)
+  assert.equal(
+    (await rows.claim(worker, { channel: 'mail', limit: 4, lastNetworks, lapsedBefore: undefined })).length,
+    4,
+  )
   await worker.close()
   const after = await read()
   assert.equal(after.seq, before.seq)

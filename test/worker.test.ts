@@ -3,9 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { connect } from '../src/db/sql.ts'
 import type { Delivery } from '../src/outbox/outbox.ts'
-import { administer } from './support/database.ts'
 import { outbox } from './support/outbox.ts'
 import { waitUntil } from './support/wait-until.ts'
 
@@ -122,13 +120,15 @@ suite('the worker', { concurrency: true, timeout: 90_000 }, () => {
     await box.smtp.until(() => box.smtp.mails.length === 1)
   })
 
-  test('a worker that stops gives the rows back that it has claimed but not begun', async t => {
+  test('a worker that stops gives the rows back that it has claimed but not begun, with their attempts', async t => {
     const box = await outbox(t, 'silent')
     await Promise.all(addressList(8).map(address => box.ask(address)))
     const first = box.work({ places: 1 })
     await box.smtp.until(() => box.smtp.seen.connections === 1)
     await first.stop()
-    assert.equal((await box.rows()).filter(row => row.lease !== null).length, 1)
+    const rows = await box.rows()
+    assert.equal(rows.filter(row => row.lease !== null).length, 1)
+    assert.deepEqual(rows.map(row => row.attempts).sort(), [0, 0, 0, 0, 0, 0, 0, 1])
   })
 
   test('a known client goes before a thousand accounts and sign-ups that wait, even if one network has most of them', async t => {
@@ -150,55 +150,5 @@ suite('the worker', { concurrency: true, timeout: 90_000 }, () => {
     // The worker looks each second, and holds a few rows that it claimed before.
     assert.ok(delivered.indexOf('known client') - before < 200)
     assert.ok(!delivered.includes('sign-up'))
-  })
-})
-
-suite('faults of the database', { concurrency: true, timeout: 120_000 }, () => {
-  test('after another transaction has locked the outbox exclusively for 40 s, all mails leave', async t => {
-    const box = await outbox(t, 'slow')
-    const addresses = addressList(12)
-    await Promise.all(addresses.map(address => box.ask(address)))
-    const workers = [box.work(), box.work()]
-    await box.smtp.until(() => box.smtp.mails.length > 0)
-    await box.sql.begin(async sql => {
-      await sql`lock table outbox in access exclusive mode`
-      await delay(40_000)
-    })
-    await waitUntil(async () => (await box.rows()).length === 0, 60_000)
-    await Promise.all(workers.map(worker => worker.stop()))
-    assert.deepEqual([...new Set(box.smtp.mails.flatMap(mail => mail.to))].sort(), addresses.sort())
-    assert.equal(box.smtp.mails.length, 12)
-  })
-
-  const defaults: [string, string][] = [
-    ['default_transaction_isolation', 'serializable'],
-    ['datestyle', "'German, DMY'"],
-    ['timezone', "'America/Lima'"],
-    ['statement_timeout', "'50ms'"],
-    ['search_path', 'unusual, public'],
-    ['role', 'unusual'],
-    ['bytea_output', 'escape'],
-  ]
-  test('with unusual session defaults of the database, twenty mails leave', async t => {
-    const box = await outbox(t)
-    const name = new URL(box.url).pathname.slice(1)
-    await box.sql`create schema unusual`
-    await administer('do $$ begin create role unusual; exception when duplicate_object then null; end $$')
-    await box.sql`grant all on schema public, unusual to unusual`
-    await box.sql`grant all on all tables in schema public to unusual`
-    for (const [setting, value] of defaults) await administer(`alter database ${name} set ${setting} = ${value}`)
-    const sql = connect(box.url)
-    try {
-      const [session] = await sql`select current_user as role, current_setting('search_path') as path`
-      assert.deepEqual(session, { role: 'unusual', path: 'unusual, public' })
-      const addresses = addressList(20)
-      await Promise.all(addresses.map(address => box.ask(address, { on: sql })))
-      const workers = [box.work({ sql }), box.work({ sql })]
-      await waitUntil(async () => (await box.rows()).length === 0)
-      await Promise.all(workers.map(worker => worker.stop()))
-      assert.deepEqual(box.smtp.mails.flatMap(mail => mail.to).sort(), addresses.sort())
-    } finally {
-      await sql.close()
-    }
   })
 })

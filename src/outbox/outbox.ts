@@ -13,8 +13,11 @@ export type Delivery = {
   payload: unknown
 }
 
-/** A row that a worker has finished. With `due`, the row stays and waits until then. Without `due`, it is deleted. */
-export type Finished = { id: number; lease: string; due: Date | undefined }
+/**
+ * A row that a worker has finished. With `due`, the row stays and waits until then. Without `due`, it is deleted.
+ * `attempts` is the number of attempts that have begun.
+ */
+export type Finished = { id: number; lease: string; due: Date | undefined; attempts: number }
 
 type Claim = {
   channel: string
@@ -22,8 +25,8 @@ type Claim = {
   limit: number
   /** For each class, the network that was served last. */
   lastNetworks: ReadonlyMap<number, Buffer>
-  /** Whether the worker may claim rows of another worker whose lease has lapsed. */
-  mayTakeOver: boolean
+  /** The worker may take over a row whose lease ended before this time. Without it, the worker takes over no row. */
+  lapsedBefore: Date | undefined
 }
 
 /**
@@ -34,12 +37,12 @@ type Claim = {
  * The recursive subquery `turn` jumps from network to network in the index, so its cost does not depend on the number
  * of waiting rows. Its column `lap` is 1 after the search has continued with the first network.
  *
- * `statement_timestamp()` is the time at which the server received the statement. If the statement waits for a lock, a
- * lease that lapses meanwhile still counts, because its worker could not renew it either.
+ * A claim may reach the server late, or wait for a lock. Therefore the claim compares the ends of leases with
+ * `lapsedBefore` and not with the time at which it runs (see `TakeOver`).
  * @returns the claimed rows, in the order in which they must be delivered
  */
-export async function claim(sql: Query, { channel, limit, lastNetworks, mayTakeOver }: Claim): Promise<Delivery[]> {
-  const hasNoLease = fragment`(lease is null or (${mayTakeOver} and leased_until < statement_timestamp()))`
+export async function claim(sql: Query, { channel, limit, lastNetworks, lapsedBefore }: Claim): Promise<Delivery[]> {
+  const hasNoLease = fragment`(lease is null or leased_until < ${lapsedBefore ?? null}::timestamptz)`
   const isFree = fragment`ready and channel = ${channel} and class = turn.class and ${hasNoLease}`
   return sql<Delivery>`
     with recursive turn (class, last, lap, network, position) as (
@@ -104,13 +107,15 @@ export async function finish(sql: Query, rows: readonly Finished[], now: Date): 
   const finished = await sql<{ lease: string }>`
     with row as (
       select * from unnest(${rows.map(({ id }) => id)}::bigint[], ${rows.map(({ lease }) => lease)}::uuid[],
-        ${rows.map(({ due }) => due ?? null)}::timestamptz[]) as row (id, lease, due)
+        ${rows.map(({ due }) => due ?? null)}::timestamptz[], ${rows.map(({ attempts }) => attempts)}::integer[])
+        as row (id, lease, due, attempts)
     ), deleted as (
       delete from outbox using row
       where outbox.id = row.id and outbox.lease = row.lease and row.due is null
       returning row.lease
     ), deferred as (
-      update outbox set lease = null, leased_until = null, due = row.due, ready = row.due <= ${now}
+      update outbox set lease = null, leased_until = null, due = row.due, ready = row.due <= ${now},
+        attempts = row.attempts
       from row where outbox.id = row.id and outbox.lease = row.lease and row.due is not null
       returning row.lease
     )
@@ -118,11 +123,18 @@ export async function finish(sql: Query, rows: readonly Finished[], now: Date): 
   return new Set(finished.map(({ lease }) => lease))
 }
 
-/** Marks at most `limit` rows as ready whose due time has come. @returns the number of marked rows */
-export async function markReady(sql: Query, now: Date, limit: number): Promise<number> {
-  const marked = await sql`
-    update outbox set ready = true
-    where id in (select id from outbox where not ready and due <= ${now} order by due limit ${limit} for update skip locked)
-    returning id`
-  return marked.length
+/**
+ * Marks at most `limit` rows as ready whose due time has come. The statement changes the outbox as a renewal does. So
+ * whatever prevents a renewal, such as a lock of the table, delays this statement too.
+ * @returns the number of marked rows, and the time at which the statement ended, by the clock of the database
+ */
+export async function markReady(sql: Query, now: Date, limit: number): Promise<{ marked: number; endedAt: Date }> {
+  const [row] = await sql<{ marked: number; endedAt: Date }>`
+    with marked as (
+      update outbox set ready = true
+      where id in (select id from outbox where not ready and due <= ${now} order by due limit ${limit} for update skip locked)
+      returning id
+    )
+    select (select count(*) from marked) as marked, clock_timestamp() as "endedAt"`
+  return row!
 }

@@ -7,6 +7,7 @@ import { type Attempt, type Channel, computeBackoffMs, type ObservedAttempt } fr
 import * as outbox from './outbox.ts'
 import { Places } from './places.ts'
 import { hasPreviousQueue, movePreviousQueue } from './previous-queue.ts'
+import { TakeOver } from './take-over.ts'
 
 const LEASE_MS = 10_000
 const RENEW_MS = 3_000
@@ -14,8 +15,6 @@ const RENEW_MS = 3_000
 const MIN_LEASE_LEFT_MS = 3_000
 const POLL_MS = 1_000
 const RETRY_MS = 250
-/** If a statement takes longer than this, other workers may have been unable to renew their leases too. */
-const SLOW_MS = 3_000
 const MAX_START_DELAY_MS = 400
 const BATCH_SIZE = 1_000
 // How long `stop` waits for running deliveries. The whole shutdown may take 10 s.
@@ -34,8 +33,6 @@ type Lease = { id: number; until: number }
  */
 export class Worker {
   readonly #sql: Database
-  /** The connection of claims. Behind another statement, a claim would reach the server too late (see `claim`). */
-  readonly #claimSql: Database
   readonly #channel: Channel
   readonly #deps: Dependencies
   readonly #places: Places
@@ -45,7 +42,7 @@ export class Worker {
   readonly #stopping = new AbortController()
   #isClosing = false
   #finished: outbox.Finished[] = []
-  #takesOverFrom = 0
+  readonly #takeOver = new TakeOver()
   #hasPreviousQueue: boolean | undefined
   #stopped: Promise<void> | undefined
   readonly #loops: { wake: () => void; ended: Promise<void> }[]
@@ -54,8 +51,7 @@ export class Worker {
   readonly #flush: () => void
 
   constructor(url: string, channel: Channel, deps: Dependencies) {
-    this.#sql = connect(url, { connections: 2, name: 'courtside-worker', planner: KEY_LOOKUPS })
-    this.#claimSql = connect(url, { connections: 1, name: 'courtside-worker', planner: KEY_LOOKUPS })
+    this.#sql = connect(url, { connections: 3, name: 'courtside-worker', planner: KEY_LOOKUPS })
     this.#channel = channel
     this.#deps = deps
     this.#places = new Places(channel.places)
@@ -82,27 +78,21 @@ export class Worker {
     for (const { wake } of this.#loops) wake()
     const finished = Promise.all(this.#loops.map(loop => loop.ended)).then(() => this.#finish())
     await Promise.race([finished.catch(() => {}), delay(1_000, undefined, { ref: false })])
-    const closed = Promise.all([this.#sql.close(), this.#claimSql.close()])
-    await Promise.race([closed, delay(1_000, undefined, { ref: false })])
+    await Promise.race([this.#sql.close(), delay(1_000, undefined, { ref: false })])
   }
 
-  /**
-   * Calls `work` every `everyMs` milliseconds, after each `wake`, and again at once if `work` returns true. After an
-   * error or a slow statement, the worker takes over no lapsed lease for 10 s, so other workers can renew theirs.
-   */
+  /** Calls `work` every `everyMs` milliseconds, after each `wake`, and again at once if `work` returns true. */
   #repeat(everyMs: number, work: () => Promise<boolean>) {
     let pause = new AbortController()
     let isFailing = false
     const run = async () => {
       while (!this.#isClosing) {
         pause = new AbortController()
-        const began = performance.now()
         const outcome = await work().catch(error => {
           if (!isFailing) this.#deps.log.error({ err: error }, 'the outbox cannot be read or changed; retrying')
           return 'failed' as const
         })
         isFailing = outcome === 'failed'
-        if (isFailing || performance.now() - began > SLOW_MS) this.#takesOverFrom = performance.now() + LEASE_MS
         if (outcome === true) continue
         if (isFailing) await delay(RETRY_MS)
         else await delay(everyMs, undefined, { signal: pause.signal }).catch(() => {})
@@ -116,11 +106,11 @@ export class Worker {
     const limit = this.#places.maxClaimed - this.#held.size
     if (limit < Math.max(1, this.#places.maxClaimed / 8) || this.#stopping.signal.aborted) return false
     const sentAt = performance.now()
-    const rows = await outbox.claim(this.#claimSql, {
+    const rows = await outbox.claim(this.#sql, {
       channel: this.#channel.name,
       limit,
       lastNetworks: this.#lastNetworks,
-      mayTakeOver: sentAt >= this.#takesOverFrom,
+      lapsedBefore: this.#takeOver.lapsedBefore,
     })
     for (const row of rows) {
       this.#lastNetworks.set(row.class, row.network)
@@ -150,7 +140,10 @@ export class Worker {
         const seconds = (now().getTime() - row.created_at.getTime()) / 1000
         observe({ channel: this.#channel.name, outcome: attempt.outcome, seconds, isFirst: row.attempts === 1 })
       }
-      this.#finished.push({ id: row.id, lease: row.lease, due: attempt ? attempt.retryAt : now() })
+      const { id, lease, attempts } = row
+      this.#finished.push(
+        attempt ? { id, lease, attempts, due: attempt.retryAt } : { id, lease, attempts: attempts - 1, due: now() },
+      )
     } finally {
       this.#places.release()
       this.#flush()
@@ -188,10 +181,14 @@ export class Worker {
 
   /** Marks rows as ready whose due time has come, and moves mails of the previous version into the outbox. */
   async #prepareRows(): Promise<boolean> {
-    const marked = await outbox.markReady(this.#sql, this.#deps.now(), BATCH_SIZE)
+    const { marked, endedAt } = await outbox.markReady(this.#sql, this.#deps.now(), BATCH_SIZE).catch(error => {
+      this.#takeOver.fail()
+      throw error
+    })
+    this.#takeOver.succeed(endedAt)
+    this.wake()
     this.#hasPreviousQueue ??= await hasPreviousQueue(this.#sql)
     if (this.#hasPreviousQueue) await movePreviousQueue(this.#sql)
-    if (marked > 0) this.wake()
     return marked === BATCH_SIZE
   }
 }

@@ -16,6 +16,7 @@ import { JWT_SECRET } from './app.ts'
 import { testDatabase } from './database.ts'
 import { insertUser } from './factories.ts'
 import { type Mode, smtpServer } from './smtp.ts'
+import { waitUntil } from './wait-until.ts'
 
 export const KEYS = deriveKeys([JWT_SECRET])
 export const NOW = new Date('2026-11-28T10:00:00.000Z')
@@ -58,6 +59,7 @@ export async function outbox(t: TestContext, mode?: Mode) {
     workers.push(worker)
     return worker
   }
+  const rows = () => sql<OutboxRow>`select id, attempts, ready, lease, payload from outbox order by id`
   return {
     ...database,
     smtp,
@@ -95,7 +97,13 @@ export async function outbox(t: TestContext, mode?: Mode) {
           values ('mail', ${mailClass}, ${Buffer.from(network)}, ${NOW}, ${due}, ${due <= NOW}, ${JSON.stringify(payload)})`
       }
     },
-    rows: () => sql<OutboxRow>`select id, attempts, ready, lease, payload from outbox order by id`,
+    rows,
+    /** Waits until a worker has deferred the only row after this number of attempts. */
+    untilDeferred: (attempts: number) =>
+      waitUntil(async () => {
+        const [row] = await rows()
+        return row !== undefined && row.attempts === attempts && !row.ready && row.lease === null
+      }, 60_000),
   }
 }
 
