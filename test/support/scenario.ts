@@ -15,18 +15,24 @@ export function profile(email: string) {
 
 /**
  * Returns the newest sign-in code for an address that a stranger or a session requested. No worker runs, so this
- * function decrypts the code with the key of the service. A code of several parts is a text such as "4921 0377".
+ * function decrypts the code with the key of the service. A code of several parts is a text such as "4921 0377". Fails
+ * if two networks requested codes at the same time, unless `network` names the one to read.
+ * @param network the address of a stranger. If it is undefined, the stranger may have any network
  */
 export async function queuedCode(
   { ctx, database }: Pick<Harness, 'ctx' | 'database'>,
   email: string,
   sessionId: string | null = null,
+  network?: string,
 ): Promise<string> {
-  const [code] = await database.sql<{ id: string; sealed: string }>`
-    select id, sealed from sign_in_code
+  const hash = network === undefined ? null : await ctx.networks.hashNetwork(network)
+  const [code, next] = await database.sql<{ id: string; sealed: string; sent_at: Date }>`
+    select id, sealed, sent_at from sign_in_code
     where email = ${email} and session_id is not distinct from ${sessionId}::uuid and sealed is not null
-    order by sent_at desc limit 1`
+      and (${hash}::bytea is null or network = ${hash})
+    order by sent_at desc limit 2`
   assert.ok(code, 'no code is queued for this address')
+  assert.notDeepEqual(next?.sent_at, code.sent_at, 'two codes are equally new; name the network of the requester')
   return ctx.keys.open(code.id, code.sealed)!
 }
 
