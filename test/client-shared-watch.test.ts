@@ -59,7 +59,7 @@ describe('watchers that share one watch', { timeout: 60_000 }, () => {
     assert.deepEqual(watcher.calls, ['connecting', 'stopped'])
   })
 
-  test('six watchers share one stream, and a late watcher is told the current state', async t => {
+  test('six watchers share one stream, and a late watcher receives the current state', async t => {
     const w = await createWatch(t, {
       stream(response) {
         writeHead(response).write(SYNC)

@@ -116,7 +116,7 @@ describe('sign-up and sign-in by the client', { timeout: 60_000 }, () => {
     })
   }
 
-  test('if the first part of a text opens, the client does not send the rest, and a wrong part ends the attempt', async t => {
+  test('if the first part of a text signs in, the client does not send the rest, and a wrong part ends the attempt', async t => {
     const one = await startCodeServer(t, ['4921'])
     await new Courtside({ url: one.url }).verifyOtp({ email: newEmail(), code: '4921 0377' })
     assert.deepEqual(one.codes, ['4921'])

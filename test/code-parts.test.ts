@@ -27,7 +27,7 @@ const readAttempts = async (email: string) =>
   )[0]!.attempts
 
 describe('a code of several parts', () => {
-  test('its parts are different, the right first part is otp_continue, and the last part opens', async () => {
+  test('the parts of a code are different, the right first part gets otp_continue, and the last part opens a session', async () => {
     const { email, first, second, network } = await twoParts()
     assert.notEqual(first, second)
     const answer = await guess(email, first, { network })
@@ -52,7 +52,7 @@ describe('a code of several parts', () => {
     assert.equal((await guess(email, second, { network })).status, 200)
   })
 
-  test('the second part alone opens nothing, and after five wrong guesses at both parts nothing does', async () => {
+  test('the second part alone opens no session, and after five wrong guesses at both parts, no guess does', async () => {
     const { email, first, second, network } = await twoParts()
     await miss(email, otherThan(second), 2, { network })
     assert.equal((await guess(email, second, { network })).body.code, 'otp_invalid')
@@ -61,7 +61,7 @@ describe('a code of several parts', () => {
     assert.equal((await guess(email, second, { network })).body.code, 'otp_invalid')
   })
 
-  test('for a caller of another network the first part is still due, and both parts open from there', async () => {
+  test('for a caller of another network the first part is still due, and the caller can enter both parts', async () => {
     const { email, first, second, network } = await twoParts()
     assert.equal((await guess(email, first, { network })).body.code, 'otp_continue')
     assert.equal((await guess(email, second, { network: 2 })).body.code, 'otp_invalid')
@@ -75,7 +75,7 @@ describe('a code of several parts', () => {
     assert.equal((await guess(email, second, { network })).body.code, 'otp_invalid')
   })
 
-  test('a repeat shows the same parts, but does not renew the attempts', async () => {
+  test('a repeat of a code shows the same parts, but does not renew the attempts', async () => {
     const { email, first, second, network } = await twoParts()
     await miss(email, [first, second].includes('0000') ? '9998' : '0000', 3, { network })
     h.clock.advance(MINUTE)

@@ -26,7 +26,7 @@ async function measureWaits(email: string, count: number, network = 1): Promise<
   return waits
 }
 
-test('the first three mails to a network are 60 s apart; then each wait is twice as long, up to four hours', async () => {
+test('the first three mails to a network are 60 s apart, and then each wait is twice as long, up to four hours', async () => {
   const expected = [1, 1, 2, 4, 8, 16, 32, 64, 128, 240, 240]
   for (const email of [(await makeUser(h)).email, newEmail()]) {
     assert.deepEqual(await measureWaits(email, expected.length), expected)
@@ -45,7 +45,7 @@ test('a network that asked often waits longer than a fresh one, so the fresh one
   assert.equal(refused.headers['retry-after'], String(16 * 60))
 })
 
-test('between mails to strangers of different networks lie 60 s', async () => {
+test('mails to strangers of different networks are at least 60 s apart', async () => {
   const { email } = await makeUser(h)
   await ask(email, { network: 1 })
   h.clock.advance(MINUTE - 1)

@@ -23,7 +23,7 @@ async function askFor(body: object | string, network: number, others: string[]):
 }
 
 describe('which code a guess meets', () => {
-  test('each network has its own code for an address, and each code opens from its own network', async () => {
+  test('each network has its own code for an address, and each code opens a session from its own network', async () => {
     const { email } = await account()
     const codes = [await ask(email, { network: 1 })]
     for (const network of [2, 3]) {
@@ -50,7 +50,7 @@ describe('which code a guess meets', () => {
     assert.equal((await guess(email, other, { network: 1 })).status, 200)
   })
 
-  test('two of the five attempts at a code are open to other networks, and three stay for the requester', async () => {
+  test('two of the five attempts at a code are open to other networks, and three are left for the requester', async () => {
     const { email } = await account()
     const code = await ask(email, { network: 1 })
     for (let network = 2; network < 8; network += 1) await miss(email, code, 1, { network })
@@ -99,7 +99,7 @@ describe('which code a guess meets', () => {
     assert.equal((await guess(email, second, { network: 2 })).status, 422)
   })
 
-  test('a code that a process of the previous version stored opens from every network, within its five attempts', async () => {
+  test('callers of every network can use a code that a process of the previous version stored, within five attempts', async () => {
     const { email } = await account()
     const id = crypto.randomUUID()
     const store = (code: string) => h.database.sql`
@@ -148,7 +148,7 @@ describe('a repeated request', () => {
     }
   })
 
-  test('a request with another name or another purpose makes a new code, and the old one is dead', async () => {
+  test('a request with another name or another purpose makes a new code, and the previous code opens no session', async () => {
     const email = newEmail()
     const first = await ask(profile(email))
     const id = await findId(email)

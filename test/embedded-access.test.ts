@@ -44,7 +44,7 @@ async function query(url: string, statement: string): Promise<Row[]> {
 }
 
 describe('the role of the service', () => {
-  test('the role is no superuser, cannot run programs, and nobody can connect as the superuser', async () => {
+  test('the role is no superuser and cannot run programs, and no process can connect as the superuser', async () => {
     const embedded = await startEmbedded(dataDir, log)
     cleanups.push(embedded.stop)
     await migrate(embedded.url)

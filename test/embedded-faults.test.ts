@@ -59,7 +59,7 @@ describe('a start needs no help', () => {
   beforeEach(copyTemplate)
 
   for (const text of ['', '\n', '1', '99999999\n/nowhere\n', 'no number\n']) {
-    test(`after a crash that left the postmaster.pid ${JSON.stringify(text)}`, async () => {
+    test(`a start succeeds after a crash that left the postmaster.pid ${JSON.stringify(text)}`, async () => {
       await writeFile(join(dataDir, 'postgres/postmaster.pid'), text)
       assert.equal(await countLevels(), 8)
     })
@@ -70,7 +70,7 @@ describe('a start needs no help', () => {
     'is empty': (path: string) => truncate(path),
     'is cut': (path: string) => truncate(path, 20),
   })) {
-    test(`if the file with the password ${name}`, async () => {
+    test(`a start succeeds if the file with the password ${name}`, async () => {
       const path = join(dataDir, 'postgres/service-password')
       const password = await readFile(path, 'utf8')
       await damage(path)
@@ -82,14 +82,14 @@ describe('a start needs no help', () => {
   }
 
   for (const mode of [0o2770, 0o755, 0o777, 0o500]) {
-    test(`if the folder of the cluster has the mode ${mode.toString(8)}`, async () => {
+    test(`a start succeeds if the folder of the cluster has the mode ${mode.toString(8)}`, async () => {
       await chmod(join(dataDir, 'postgres'), mode)
       assert.equal(await countLevels(), 8)
       assert.equal((await stat(join(dataDir, 'postgres'))).mode & 0o7777, 0o700)
     })
   }
 
-  test('if the path of the data folder looks like options of PostgreSQL', async () => {
+  test('a start succeeds if the path of the data folder looks like options of PostgreSQL', async () => {
     dataDir = join(folder, 'a -p 1 -D b', 'data')
     await copyTemplate()
     const service = await startService({ DATA_DIR: dataDir })
@@ -97,7 +97,7 @@ describe('a start needs no help', () => {
     assert.equal(await countLevels(), 8)
   })
 
-  test('if PostgreSQL died in the middle of the preparation of its role', async () => {
+  test('a start succeeds if PostgreSQL died in the middle of the preparation of its role', async () => {
     // The access rules still let the superuser in, and there is no password yet.
     await rm(join(dataDir, 'postgres/service-password'))
     const path = join(dataDir, 'postgres/pg_hba.conf')
@@ -115,13 +115,13 @@ describe('an error that names DATA_DIR or the path', () => {
     )
   }
 
-  test('DATA_DIR is a file, or leads through a file', async () => {
+  test('if DATA_DIR is a file, or leads through a file, the error names DATA_DIR', async () => {
     await writeFile(dataDir, '')
     assert.match(await refusal(), /DATA_DIR: .*data is a file\. Set DATA_DIR to a folder\./)
     assert.match(await refusal({ DATA_DIR: join(dataDir, 'inside') }), /DATA_DIR: the path .* leads through a file\./)
   })
 
-  test('DATA_DIR cannot be written', {
+  test('if DATA_DIR cannot be written, the error names DATA_DIR', {
     skip: process.getuid?.() !== 0 && 'only root can start as another user',
   }, () => {
     const started = spawnSync(process.execPath, [BIN, 'serve'], {
@@ -134,7 +134,7 @@ describe('an error that names DATA_DIR or the path', () => {
     assert.match(started.stderr, /DATA_DIR: the user id 65534 may not write to \/var\/courtside-data\./)
   })
 
-  test('the path of the cluster is a file, and the path of the password is a folder', async () => {
+  test('if the path of the cluster is a file, or that of the password is a folder, the error names the path', async () => {
     await copyTemplate()
     await rm(join(dataDir, 'postgres/service-password'))
     await mkdir(join(dataDir, 'postgres/service-password'))
@@ -144,7 +144,7 @@ describe('an error that names DATA_DIR or the path', () => {
     assert.match(await refusal(), /data\/postgres is a file\. It must be the folder of the database\./)
   })
 
-  test('DATA_DIR can be written by other users: the service starts and logs a warning', async () => {
+  test('if other users can write to DATA_DIR, the service starts and logs a warning', async () => {
     await copyTemplate()
     await chmod(dataDir, 0o777)
     const service = await startService({ DATA_DIR: dataDir })
@@ -182,7 +182,7 @@ describe('PostgreSQL ends while the service runs', () => {
   beforeEach(copyTemplate)
   const METRICS_TOKEN = 'Lt9GZkXb3vQ7sNw2RyHc5Jp8Md4Tf6Ka'
 
-  test('the service starts it again after each kill, and /readyz and the metric are right', async () => {
+  test('the service starts PostgreSQL again after each kill, and /readyz and the metric are right', async () => {
     const service = await startService({ DATA_DIR: dataDir, METRICS_TOKEN })
     cleanups.push(() => service.stop())
     for (let round = 1; round <= 3; round += 1) {

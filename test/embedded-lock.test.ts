@@ -186,14 +186,14 @@ describe('a machine that shares the data folder through a file system without lo
     await assert.rejects(startEmbedded(dataDir, log), /is in use by process 12 on the host far-away\./)
   })
 
-  test('a start works after the record of another boot has not changed for some seconds', async () => {
+  test('a start succeeds after the record of another boot has not changed for some seconds', async () => {
     await writeRecord(1)
     const started = await startEmbedded(dataDir, log)
     await started.stop()
     await assert.rejects(readFile(join(dataDir, 'owner.json')), { code: 'ENOENT' })
   })
 
-  test('a start works if the record is empty or cut', async () => {
+  test('a start succeeds if the record is empty or cut', async () => {
     for (const text of ['', '{"id":"far","ro']) {
       await writeFile(join(dataDir, 'owner.json'), text)
       await (await startEmbedded(dataDir, log)).stop()
@@ -237,7 +237,7 @@ test('while the service runs, it renews its record, and four commands and two mo
   assert.equal((await fetch(`${service.address}/readyz`)).status, 200)
 })
 
-test('several commands at once work one after the other, if no service runs', async () => {
+test('if no service runs, several commands that start at once run one after the other', async () => {
   await (await startService({ DATA_DIR: dataDir })).stop()
   const commands = Array.from({ length: 4 }, () => courtside(['levels', 'list', '--json'], { DATA_DIR: dataDir }))
   for (const { code, errors, output } of await Promise.all(commands)) {

@@ -141,7 +141,7 @@ describe('framing', { timeout: 120_000 }, () => {
       assert.ok(sent < 10_000, `${sent}`)
     })
 
-    test('a request that is too slow gets a 408, unless it was answered before', async () => {
+    test('a request that arrives too slowly gets a 408, unless it was answered before', async () => {
       const other = await anotherApp(h, {}, { limits: { headMs: 100, requestMs: 500, checkMs: 50 } })
       try {
         const otherPort = Number(new URL(await listen(other.app)).port)
@@ -156,7 +156,7 @@ describe('framing', { timeout: 120_000 }, () => {
   })
 
   describe('a client that closes its sending side', () => {
-    test('gets the answer to its request', async () => {
+    test('a client that closes its sending side gets the answer to its request', async () => {
       for (const bytes of [GET, LAST, GET + GET]) {
         const connection = await openRaw(port)
         connection.socket.end(bytes)
@@ -165,7 +165,7 @@ describe('framing', { timeout: 120_000 }, () => {
       }
     })
 
-    test('can sign out', async () => {
+    test('a client that closes its sending side can sign out', async () => {
       const { token } = await signUp(h)
       const connection = await openRaw(port)
       connection.socket.end(`POST /api/v1/auth/logout HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`)
@@ -174,7 +174,7 @@ describe('framing', { timeout: 120_000 }, () => {
       assert.equal((await h.call('GET', '/api/v1/auth/me', { token })).status, 401)
     })
 
-    test('gets a complete stream that ends at once', async () => {
+    test('a client that closes its sending side gets a complete stream that ends at once', async () => {
       const { token } = await makeUser(h)
       const connection = await openRaw(port)
       connection.socket.end(streamRequest(token))
@@ -182,7 +182,7 @@ describe('framing', { timeout: 120_000 }, () => {
       assert.match(connection.received(), /^HTTP\/1\.1 200 .*\r\n0\r\n\r\n$/s)
     })
 
-    test('leaves no open socket behind', async () => {
+    test('a client that closes its sending side leaves no open socket behind', async () => {
       const count = () => new Promise<number>(resolve => h.app.server.getConnections((_, open) => resolve(open)))
       for (const bytes of ['', GET, 'GET /hea', GARBAGE, LAST]) {
         const connection = await openRaw(port)

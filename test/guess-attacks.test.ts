@@ -67,7 +67,7 @@ describe('a stolen token that asks each minute', () => {
     [1, 24],
     [3, 8],
   ] as const) {
-    test(`with ${stolen} stolen token(s) asking for ${hours} hours, the owner is in within ${6 * stolen} minutes on any device`, {
+    test(`with ${stolen} stolen token(s) asking for ${hours} hours, the owner signs in within ${6 * stolen} minutes on any device`, {
       timeout: 300_000,
     }, async () => {
       await refill()

@@ -57,7 +57,7 @@ test('more than 50 wrong guesses in 24 hours make codes of three parts until the
   assert.equal(await nextParts(email), 2)
 })
 
-test('a decoy counts like a code: an unknown address gets as many parts after as many guesses', async () => {
+test('a guess at a decoy counts like a guess at a code, so an unknown address gets as many parts', async () => {
   const email = newEmail()
   await spend(email, 10)
   assert.equal(await nextParts(email), 2)

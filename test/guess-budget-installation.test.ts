@@ -32,7 +32,7 @@ async function spend(count: number): Promise<void> {
   }
 }
 
-test('after its wrong guesses, codes have two parts for 7 days; the audit trail, /readyz and /metrics say so', async () => {
+test('a spent budget makes codes of two parts for 7 days, and the audit trail, /readyz and /metrics report it', async () => {
   await spend(19)
   assert.deepEqual([await parts(), audited(), await readWarning(), await readShare()], [1, 0, undefined, 0.95])
   await spend(1)

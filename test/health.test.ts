@@ -51,7 +51,7 @@ test('/readyz answers 200 while all writes wait for a lock', async () => {
   await Promise.all(waiting)
 })
 
-test('while the mail server refuses every mail, /readyz says so', async () => {
+test('while the mail server refuses every mail, /readyz contains a warning', async () => {
   let isBroken = true
   const mailer = {
     async compose() {},

@@ -78,7 +78,7 @@ describe('the identity of an event', () => {
     await report(h, created({}, { id: 'ab', source: ' ' }))
   })
 
-  test('the table event contains no hash that somebody without the secret can compute from the content', async () => {
+  test('the table event contains no hash that an attacker without the secret can compute from the content', async () => {
     const body = created({ player_ids: [1, 2] }, { time: '2026-11-28T09:00:00Z' })
     await report(h, body)
     const event = parse(body)

@@ -62,7 +62,7 @@ describe('the development mailbox behind nginx', {
 
   const mailbox = () => new URL(service.listening.mailbox!)
 
-  test('the address that the start prints shows the mailbox on this machine, and without its key it is a 404', async () => {
+  test('the address that the start prints shows the mailbox on this machine, and without its key it gets a 404', async () => {
     assert.equal((await fetch(mailbox())).status, 200)
     assert.ok(service.listening.page!.endsWith(`/#mailbox=${mailbox().searchParams.get('key')}`))
     for (const path of ['/dev/mailbox', '/dev/mailbox.json', '/dev/mailbox.json?key=', '/dev/mailbox.json?key=x']) {
@@ -79,7 +79,7 @@ describe('the development mailbox behind nginx', {
     })
   }
 
-  test('through nginx by default, and with headers that name the client, even the key is no use', async () => {
+  test('through nginx, by default or with headers that name the client, even a request with the key gets a 404', async () => {
     for (const name of ['by default', 'with X-Forwarded-For', 'with X-Client-IP']) {
       assert.equal(await get(ports[name]!, `/dev/mailbox.json${mailbox().search}`), 404)
     }

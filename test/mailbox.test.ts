@@ -97,7 +97,7 @@ suite('the development mailbox', () => {
     for (const path of ['/dev/mailbox', '/dev/mailbox.json']) assert.ok(body.includes(`"${path}?key=${mailbox.key}"`))
   })
 
-  test('the mailbox answers a request over HTTP/1.0 with 404, because nginx forwards requests so', async () => {
+  test('the mailbox answers a request over HTTP/1.0 with 404, because nginx forwards requests over HTTP/1.0', async () => {
     const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
     for (const [version, status] of [
       ['1.1', 200],

@@ -41,7 +41,7 @@ describe('a refresh with a superseded token whose successor no request has used'
     ['another User-Agent than', { ...OWNER, headers: THIEF.headers }],
   ] as const
   for (const [what, caller] of CALLERS) {
-    test(`after 30 s, from ${what} the refresh that issued the successor, it returns the successor and is audited`, async () => {
+    test(`after 30 s, from ${what} the refresh that issued the successor, a repeated refresh returns the successor and is audited`, async () => {
       const [token, next] = await makeRefreshed()
       h.clock.advance(31 * SECONDS)
       const audited = await listAudited(async () => assert.equal(await renew(h, token, caller), next))
@@ -49,7 +49,7 @@ describe('a refresh with a superseded token whose successor no request has used'
     })
   }
 
-  test('after 30 s, from another network and another User-Agent, it ends the session as stolen', async () => {
+  test('after 30 s, from another network and another User-Agent, a repeated refresh ends the session as stolen', async () => {
     for (const waitMs of [30 * SECONDS, 61 * MINUTES]) {
       const [token, next] = await makeRefreshed()
       h.clock.advance(waitMs)
@@ -85,7 +85,7 @@ describe('a refresh with a superseded token whose successor no request has used'
     assert.deepEqual(audited, Array(rounds).fill('refresh_repeated'))
   })
 
-  test('within 30 s, from another network and another User-Agent, it returns the successor and is not audited', async () => {
+  test('within 30 s, a repeated refresh from another network and User-Agent returns the successor and is not audited', async () => {
     const [token, next] = await makeRefreshed()
     h.clock.advance(30 * SECONDS - 1)
     const audited = await listAudited(async () => assert.equal(await renew(h, token, THIEF), next))
@@ -125,7 +125,7 @@ describe('a refresh with a superseded token whose successor no request has used'
 })
 
 describe('the limit of refreshes', () => {
-  test('a session may send 60 refreshes in a minute, from any network; the next one gets 429, and other sessions none', async () => {
+  test('a session may send 60 refreshes in a minute, from any network; the next one gets a 429, and other sessions get none', async () => {
     const { token } = await makeUser(h)
     const statuses = await Promise.all(
       Array.from({ length: 60 }, (_, index) =>

@@ -23,7 +23,7 @@ const repeat = (status: number, count: number) => Array.from({ length: count }, 
 /** Starts a new hour, in which no sign-up counts. */
 const newHour = () => h.clock.advance(HOUR)
 
-test('a network may have six unfinished sign-ups in an hour; a further one is a 429 with Retry-After', async () => {
+test('a network may have six unfinished sign-ups in an hour, and a further one gets a 429 with Retry-After', async () => {
   assert.deepEqual(await signUps(1, 7), [...repeat(200, 6), 429])
   h.clock.advance(20 * MINUTE)
   const refused = await request(profile(newEmail()), { network: 1 })
@@ -63,7 +63,7 @@ test('when the limit of the installation is spent, each network still has three 
   newHour()
 })
 
-test('a refused sign-up sends nothing, starts no wait, and comes after a registered address and a wait', async () => {
+test('a refused sign-up sends nothing, starts no wait, and the checks of the address and of the wait come before it', async () => {
   const { email: registered } = await makeUser(h)
   await signUps(1, 5)
   const waiting = newEmail()
@@ -89,7 +89,7 @@ test('if thirty sign-ups from one network are concurrent, exactly six are sent',
   newHour()
 })
 
-test('SHARED_NETWORKS, SIGN_UP_LIMITS=off and the development mailbox have no limit', async () => {
+test('with SHARED_NETWORKS, SIGN_UP_LIMITS=off or the development mailbox, sign-ups have no limit', async () => {
   const settings: Record<string, string>[] = [
     { ...ENV, SHARED_NETWORKS: '2001:db8::/32' },
     { ...ENV, SIGN_UP_LIMITS: 'off' },

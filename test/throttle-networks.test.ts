@@ -127,7 +127,7 @@ describe('a request with a token that the service signed', () => {
     assert.equal((await guess(address, { token: `${token.slice(0, -4)}AAAA`, email })).status, 429)
   })
 
-  test('its 413, 415 and 422 come before the 429, and a 413 and a 422 count for the client', async () => {
+  test('a request with a token gets its 413, 415 or 422 before the 429, and its 413 or 422 counts for the client', async () => {
     const address = `${newNetwork()}:1::1`
     const { email, token } = await makeUser(h)
     const faulty: [number, Sent][] = [

@@ -36,7 +36,7 @@ describe(`${COUNT} sockets that do not read`, { timeout: 900_000 }, () => {
   })
 
   for (const { path, requests, goneAfterSeconds } of ATTACKS) {
-    test(`with ${requests} requests for ${path} each, they cost at most ${MAX_GROWTH_MIB} MiB and are gone after ${goneAfterSeconds} s`, async () => {
+    test(`sockets with ${requests} requests for ${path} each cost at most ${MAX_GROWTH_MIB} MiB and are gone after ${goneAfterSeconds} s`, async () => {
       await (await fetch(service.address + path)).arrayBuffer()
       const base = { rss: await readRssMib(), files: await countOpenFiles() }
       const sockets = await attack(path, requests)
