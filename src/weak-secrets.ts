@@ -44,8 +44,8 @@ const DIGEST_BYTES = 8
 let published: Set<string> | undefined
 
 /**
- * Returns why a secret is easy to guess: it is published, or it is a text that a person wrote, such as the placeholder
- * of an example. Returns undefined for a secret that may be random. A secret of random bytes in hexadecimal or base64
+ * Returns why a secret is easy to guess. Such a secret is published, or a person wrote it, for example as a
+ * placeholder. Returns undefined for a secret that may be random. A secret of random bytes in hexadecimal or base64
  * passes; the chance of a refusal by accident is below one in a million.
  */
 export function findWeakness(secret: string): string | undefined {

@@ -12,9 +12,9 @@ import { GRACE_MS, graceStart } from './session-tokens.ts'
 export type Connections = { sql: Sql; readSql: Query }
 
 /**
- * The caller of an accepted token. `until` is the time until which the service accepts the token: the earliest of its
- * `exp`, the end of its session and the end of its grace period. If a logout or another operation ends the session
- * before `until`, the service refuses the token from then on.
+ * The caller of an accepted token. The service accepts the token until `until`: the earliest of its `exp`, the end of
+ * its session and the end of its grace period. If a logout or another operation ends the session before `until`, the
+ * service refuses the token from then on.
  */
 export type Accepted = { caller: Caller; until: Date }
 
@@ -23,8 +23,8 @@ export type Accepted = { caller: Caller; until: Date }
  * less than 30 s ago. In both cases, the token's own `exp` must not have passed.
  *
  * At the first request with a token, `authenticate` stores the token's generation in the column `presented`. If
- * `refresh` afterwards gets an older token, and more than 30 s have passed since that token was superseded, it ends the
- * session, because the older token may be stolen.
+ * `refresh` gets an older token more than 30 s after this token was superseded, it ends the session, because the older
+ * token may be stolen.
  * @returns undefined if the token is refused
  */
 export async function authenticate(

@@ -16,8 +16,8 @@ function isTransient(error: unknown): boolean {
 
 /**
  * Returns whether the error means that the connection must be closed. There are two cases. The server became read-only,
- * because it is no longer the primary. Or a prepared statement of the connection is stale, because a migration changed
- * the result columns of the statement, or because another client of the same pooler deallocated the statement.
+ * because it is no longer the primary. Or a prepared statement of the connection is stale. A migration changed the
+ * result columns of the statement, or another client of the same pooler deallocated the statement.
  */
 export function isStale(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false

@@ -15,7 +15,7 @@ export type Listener = ReturnType<typeof createListener>
 
 /**
  * Creates the listener of a process. The listener has the only connection on which the process receives NOTIFY messages
- * from PostgreSQL. The listener reconnects by itself. It loses the messages that are sent while it is disconnected, so
+ * from PostgreSQL. The listener reconnects by itself. It loses the messages that are sent while it is disconnected. So
  * each handler that was added with `onUp` must read the current data from the database. If a transaction commits before
  * the listener calls the handler, the handler can read the changes of the transaction. If the transaction commits
  * later, the listener receives the NOTIFY message of the transaction.

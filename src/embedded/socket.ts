@@ -16,7 +16,7 @@ const MAX_PATH_BYTES = process.platform === 'linux' ? 107 : 103
 
 /**
  * The folder of PostgreSQL's Unix socket, relative to the cluster. PostgreSQL binds the socket while it works in the
- * cluster's folder, so the length of the path of the data folder does not matter to it.
+ * cluster's folder. So the path of the data folder can have any length.
  */
 export const SOCKET_FOLDER_FROM_CLUSTER = '../socket'
 

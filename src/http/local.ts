@@ -5,7 +5,7 @@ import { comesThroughProxy } from './client-address.ts'
 
 /**
  * Returns whether a request may use the routes for development. The request must contain the key of the development
- * mailbox as the query parameter `key`, and must come from a browser or program on this machine.
+ * mailbox as the query parameter `key`. It must come from a browser or program on this machine.
  */
 export function isDevelopmentRequest(request: FastifyRequest, key: string): boolean {
   return isLocalRequest(request) && isKey((request.query as { key?: unknown }).key, key)

@@ -14,8 +14,8 @@ export type Metrics = {
   countRefusal(route: string | undefined, code: Code): void
   /**
    * Counts a sign-in code. The outcomes of a request are `sent` (the mail is in the outbox) and `decoy` (the address is
-   * unknown). The outcomes of a guess are `spent` (the code was right and is used up), `continued` (a part of the code
-   * was right) and `failed` (the code was refused).
+   * unknown). The outcomes of a guess are `spent` (the code was right), `continued` (a part of the code was right) and
+   * `failed` (the guess was refused).
    */
   countCode(outcome: 'sent' | 'decoy' | 'spent' | 'continued' | 'failed'): void
   /** @param type the type of the event, or undefined if the event did not pass validation */
