@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { harness } from './support/app.ts'
-import { newEmail, otherThan, profile, queuedCode, readPayload, signUp } from './support/scenario.ts'
+import { newEmail, profile, signUp } from './support/scenario.ts'
 import { strangers, WITH_BUDGETS } from './support/strangers.ts'
 
 const MINUTE = 60_000
@@ -10,7 +10,7 @@ const h = harness(WITH_BUDGETS)
 const { request, guess, ask, miss } = strangers(h)
 
 /** Returns an account whose waits are over. */
-async function account() {
+async function createAccount() {
   const user = await signUp(h)
   h.clock.advance(MINUTE)
   return user
@@ -24,7 +24,7 @@ async function askFor(body: object | string, network: number, others: string[]):
 
 describe('which code a guess meets', () => {
   test('each network has its own code for an address, and each code opens a session from its own network', async () => {
-    const { email } = await account()
+    const { email } = await createAccount()
     const codes = [await ask(email, { network: 1 })]
     for (const network of [2, 3]) {
       h.clock.advance(MINUTE)
@@ -34,7 +34,7 @@ describe('which code a guess meets', () => {
   })
 
   test('a guess also meets the code that was mailed last to another network, and no earlier one', async () => {
-    const { email } = await account()
+    const { email } = await createAccount()
     const first = await ask(email, { network: 1 })
     h.clock.advance(MINUTE)
     const second = await askFor(email, 2, [first])
@@ -43,7 +43,7 @@ describe('which code a guess meets', () => {
   })
 
   test('a caller whose own code is wrong meets the code that was mailed last to another network', async () => {
-    const { email } = await account()
+    const { email } = await createAccount()
     const own = await ask(email, { network: 1 })
     h.clock.advance(MINUTE)
     const other = await askFor(email, 2, [own])
@@ -51,7 +51,7 @@ describe('which code a guess meets', () => {
   })
 
   test('two of the five attempts at a code are open to other networks, and three are left for the requester', async () => {
-    const { email } = await account()
+    const { email } = await createAccount()
     const code = await ask(email, { network: 1 })
     for (let network = 2; network < 8; network += 1) await miss(email, code, 1, { network })
     assert.equal((await guess(email, code, { network: 9 })).status, 422)
@@ -60,7 +60,7 @@ describe('which code a guess meets', () => {
   })
 
   test('when the open attempts at the last code are spent, a guess meets no earlier code of another network', async () => {
-    const { email } = await account()
+    const { email } = await createAccount()
     const first = await ask(email, { network: 1 })
     h.clock.advance(MINUTE)
     const second = await askFor(email, 2, [first])
@@ -71,7 +71,7 @@ describe('which code a guess meets', () => {
   })
 
   test('a stranger can use the code that was mailed to a known client, and the known client a stranger’s code', async () => {
-    const { email, token } = await account()
+    const { email, token } = await createAccount()
     const known = await ask(email, { token })
     assert.equal((await guess(email, known, { network: 7 })).status, 200)
     h.clock.advance(MINUTE)
@@ -88,7 +88,7 @@ describe('which code a guess meets', () => {
   })
 
   test('a success ends all codes of the address', async () => {
-    const { email, token } = await account()
+    const { email, token } = await createAccount()
     const known = await ask(email, { token })
     const first = await askFor(email, 1, [known])
     h.clock.advance(MINUTE)
@@ -100,7 +100,7 @@ describe('which code a guess meets', () => {
   })
 
   test('callers of every network can use a code that a process of the previous version stored, within five attempts', async () => {
-    const { email } = await account()
+    const { email } = await createAccount()
     const id = crypto.randomUUID()
     const store = (code: string) => h.database.sql`
       insert into sign_in_code (id, email, purpose, mac, sent_at, expires_at)
@@ -118,7 +118,7 @@ describe('a repeated request', () => {
       .id
 
   test('within ten minutes a request repeats the code, with the same id, 15 more minutes and five more attempts', async () => {
-    const { email } = await account()
+    const { email } = await createAccount()
     const code = await ask(email)
     const id = await findId(email)
     await miss(email, code, 4)
@@ -139,7 +139,7 @@ describe('a repeated request', () => {
       },
     ]
     for (const reason of reasons) {
-      const { email } = await account()
+      const { email } = await createAccount()
       const code = await ask(email)
       const id = await findId(email)
       await reason(email, code)
@@ -171,7 +171,7 @@ describe('a repeated request', () => {
   })
 
   test('a request while the first mail waits in the queue adds no second mail', async () => {
-    const { email } = await account()
+    const { email } = await createAccount()
     await ask(email)
     h.clock.advance(MINUTE)
     await ask(email)
@@ -181,7 +181,7 @@ describe('a repeated request', () => {
   })
 
   test('a request after the first mail has left adds a mail with the same code', async () => {
-    const { email } = await account()
+    const { email } = await createAccount()
     const code = await ask(email)
     const takeMails = async () =>
       h.database.sql<{ sealed: string }>`
@@ -230,99 +230,5 @@ test('a sign-in and then a sign-up get the same answers, whether another network
         [200, '60'],
       ],
     )
-  }
-})
-
-describe('known clients', () => {
-  test('a known client has a wait of its own, apart from the wait of strangers', async () => {
-    const { email, token } = await account()
-    assert.equal((await request(email)).status, 200)
-    assert.equal((await request(email, { token })).status, 200)
-    assert.deepEqual([(await request(email)).status, (await request(email, { token })).status], [429, 429])
-  })
-
-  test('a session gets five mails as a known client; its next request ends its code and is a stranger’s', async () => {
-    const { email, token } = await account()
-    for (let mail = 0; mail < 5; mail += 1) {
-      await ask(email, { token })
-      h.clock.advance(MINUTE)
-    }
-    const last = await queuedCode(h, email, readPayload(token).sid)
-    assert.equal((await guess(email, otherThan(last), { token })).status, 422)
-    assert.equal((await request(email, { token })).status, 200)
-    const rows = await h.database.sql`select session_id from sign_in_code where email = ${email}
-      and expires_at > ${h.ctx.now()}`
-    assert.deepEqual(rows, [{ session_id: null }])
-    assert.equal((await request(email)).status, 429)
-    assert.equal((await guess(email, await queuedCode(h, email), { token })).status, 200)
-  })
-
-  test('a success does not reset the mails that a session got as a known client', async () => {
-    const { email, token } = await account()
-    for (let mail = 0; mail < 5; mail += 1) {
-      assert.equal((await guess(email, await ask(email, { token }), { token })).status, 200)
-      h.clock.advance(MINUTE)
-    }
-    await request(email, { token })
-    assert.match(await queuedCode(h, email), /^\d{4}$/)
-  })
-
-  test('only the five newest sessions of an account are known clients, whatever ended the newer ones', async () => {
-    const { email, token } = await account()
-    const add = (end: string | null) => h.database.sql`
-      insert into session (user_id, created_at, expires_at, issued_at, ended_at, end_reason)
-      select user_id, ${h.ctx.now()}, ${h.ctx.now()}, ${h.ctx.now()}, ${end && h.ctx.now()}, ${end}
-      from session where id = ${readPayload(token).sid}`
-    for (const end of [null, 'logout', 'reuse', 'operator']) await add(end)
-    assert.match(await ask(email, { token }), /^\d{4}$/)
-    await add(null)
-    h.clock.advance(MINUTE)
-    await request(email, { token })
-    const rows = await h.database.sql`
-      select session_id from sign_in_code where email = ${email} and sent_at = ${h.ctx.now()}`
-    assert.deepEqual(rows, [{ session_id: null }])
-  })
-
-  const isKnown = async (email: string, token: string) => {
-    h.clock.advance(MINUTE)
-    assert.equal((await request(email, { token })).status, 200)
-    const [row] = await h.database.sql<{ session_id: string | null }>`
-      select session_id from sign_in_code where email = ${email} order by sent_at desc limit 1`
-    return row!.session_id !== null
-  }
-
-  test('an expired or logged-out session is a known client until it is 90 days old', async () => {
-    const { email, token } = await account()
-    await h.call('POST', '/api/v1/auth/logout', { token })
-    h.clock.advance(89 * 86_400_000)
-    assert.equal(await isKnown(email, token), true)
-    h.clock.advance(86_400_000)
-    assert.equal(await isKnown(email, token), false)
-  })
-
-  test('a revoked session, a token of another account and an unusable token are no known clients', async () => {
-    const { email, token } = await account()
-    const other = await signUp(h)
-    await h.database.sql`update session set ended_at = now(), end_reason = 'reuse' where id = ${readPayload(token).sid}`
-    for (const bad of [token, other.token, 'not.a.token']) assert.equal(await isKnown(email, bad), false)
-  })
-
-  const logouts: [string, unknown, Record<string, string>, boolean][] = [
-    ['{"forget": true}', { forget: true }, {}, false],
-    ['{"forget": false}', { forget: false }, {}, true],
-    ['{"forget": "yes"}', { forget: 'yes' }, {}, true],
-    ['a list', [true], {}, true],
-    ['malformed JSON', '{"forget": tru', {}, true],
-    ['another media type', '{"forget": true}', { 'content-type': 'text/plain' }, true],
-    ['70 KiB', { forget: true, more: 'x'.repeat(70_000) }, {}, true],
-    ['no body', undefined, {}, true],
-  ]
-  for (const [name, body, headers, staysKnown] of logouts) {
-    test(`after a logout with ${name}, the client ${staysKnown ? 'stays known' : 'is a stranger'}`, async () => {
-      const { email, token } = await account()
-      const answer = await h.call('POST', '/api/v1/auth/logout', { token, body, headers })
-      assert.equal(answer.status, 200, answer.text)
-      assert.equal(await isKnown(email, token), staysKnown)
-    })
   }
 })
