@@ -77,6 +77,12 @@ describe('the first start', () => {
     }
   })
 
+  test('the service finds its embedded database although PGPORT and PGSSLMODE are set for another server', async () => {
+    const service = await startService({ DATA_DIR: dataDir, PGPORT: '1', PGSSLMODE: 'require' })
+    assert.equal((await fetch(`${service.address}/readyz`)).status, 200)
+    assert.equal(await service.stop(), 0)
+  })
+
   test('if the first start is killed, the next start works and removes the unfinished cluster', async () => {
     const killed = spawn(process.execPath, [new URL('../bin/courtside.js', import.meta.url).pathname, 'serve'], {
       env: { PATH: process.env.PATH, DATA_DIR: dataDir, PORT: '0' },

@@ -92,7 +92,7 @@ export async function asSuperuser(
   work: (client: pg.Client) => Promise<unknown>,
   port = 5432,
 ): Promise<void> {
-  const client = new pg.Client({ user: SUPERUSER, host: findAddress(dirname(cluster)), port, database })
+  const client = new pg.Client({ user: SUPERUSER, host: findAddress(dirname(cluster)), port, database, ssl: false })
   client.on('error', () => {})
   try {
     await client.connect()

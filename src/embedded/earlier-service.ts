@@ -16,7 +16,7 @@ export async function requireNoEarlierService(cluster: string): Promise<void> {
   const port = (await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[3]?.trim()
   if (!port) return
   const password = await readFile(passwordPath, 'utf8')
-  const url = `postgres://courtside:${password}@127.0.0.1:${port}/courtside?require_auth=scram-sha-256`
+  const url = `postgres://courtside:${password}@127.0.0.1:${port}/courtside?sslmode=disable&require_auth=scram-sha-256`
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 2_000, query_timeout: 2_000 })
   try {
     await client.connect()

@@ -10,7 +10,8 @@ import type { Account } from './programs.ts'
 export const SERVICE_ROLE = 'courtside_service'
 
 // PostgreSQL names its socket after a port number.
-const SOCKET_NAME = '.s.PGSQL.5432'
+const PORT = 5432
+const SOCKET_NAME = `.s.PGSQL.${PORT}`
 // The maximum length of `sun_path`, without the terminating zero byte.
 const MAX_PATH_BYTES = process.platform === 'linux' ? 107 : 103
 
@@ -69,10 +70,12 @@ export async function requirePrivateSocket(folder: string): Promise<void> {
 /**
  * Returns the URL of the embedded database. The connection uses the socket in a folder that only the service's user can
  * enter. `require_auth` makes sure that the client never sends the password to another program that took the socket's
- * place.
+ * place. The URL names the port and `sslmode`, because pg would otherwise read them from PGPORT and PGSSLMODE, which an
+ * operator may have set for `psql`.
  */
 export function buildUrl(folder: string, password: string): string {
-  return `postgres://${SERVICE_ROLE}:${password}@/courtside?host=${encodeURIComponent(findAddress(folder))}&require_auth=scram-sha-256`
+  const host = encodeURIComponent(findAddress(folder))
+  return `postgres://${SERVICE_ROLE}:${password}@/courtside?host=${host}&port=${PORT}&sslmode=disable&require_auth=scram-sha-256`
 }
 
 const openFolders = new Map<string, number>()
