@@ -35,7 +35,7 @@ describe('docs/integrating.md', { timeout: 60_000 }, () => {
    */
   function createShell(blocks: string[]): [string, string[], { cwd: string; env: NodeJS.ProcessEnv }] {
     const script = ['set -e', ...blocks].join('\n').replaceAll('http://127.0.0.1:3000', service.address)
-    return ['bash', ['-c', script], { cwd: folder, env: { ...process.env, TOKEN: token } }]
+    return ['bash', ['-c', script], { cwd: folder, env: { ...process.env, TOKEN: token, ME: '1' } }]
   }
 
   test('the commands in docs/integrating.md print the documented lines if one shell runs all commands', async () => {
