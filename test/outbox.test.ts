@@ -104,13 +104,13 @@ test('a worker takes leases over only after its statements have succeeded for 10
   const takeOver = new TakeOver()
   const at = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000)
   const run = (...seconds: number[]) => {
-    for (const second of seconds) takeOver.succeed(at(second))
+    for (const second of seconds) takeOver.recordSuccess(at(second))
     return takeOver.lapsedBefore
   }
   assert.equal(run(0, 1, 4, 8, 9), undefined)
   assert.deepEqual(run(10), at(10))
   assert.deepEqual(run(12), at(12))
-  takeOver.fail()
+  takeOver.recordFailure()
   assert.equal(takeOver.lapsedBefore, undefined)
   assert.equal(run(13, 17, 20, 22), undefined)
   assert.deepEqual(run(23), at(23))

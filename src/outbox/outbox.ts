@@ -124,8 +124,8 @@ export async function finish(sql: Query, rows: readonly Finished[], now: Date): 
 }
 
 /**
- * Marks at most `limit` rows as ready whose due time has come. The statement changes the outbox as a renewal does. So
- * whatever prevents a renewal, such as a lock of the table, delays this statement too.
+ * Marks at most `limit` rows as ready whose due time has come. The statement changes the outbox as a renewal does. So a
+ * lock of the table, or any other fault that prevents a renewal, delays this statement too.
  * @returns the number of marked rows, and the time at which the statement ended, by the clock of the database
  */
 export async function markReady(sql: Query, now: Date, limit: number): Promise<{ marked: number; endedAt: Date }> {

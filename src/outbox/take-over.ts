@@ -1,16 +1,17 @@
-/** For this time, other workers must have been able to renew their leases before this worker takes one over. */
+/** The time during which other workers must have been able to renew their leases before this worker takes one over. */
 const OBSERVE_MS = 10_000
 
-/** A fault that lasts less than this lets no lease lapse, because workers renew a lease 7 s before its end. */
+/** The longest fault in which no lease lapses. Workers renew a lease 7 s before its end. */
 const MAX_GAP_MS = 4_000
 
 /**
- * Decides which lapsed leases a worker may take over. While the database or its connections fail, the workers that live
- * cannot renew their leases. So a worker may take a lease over only if it lapsed although its owner could renew it for
- * 10 s: in this time, the worker ran a statement each second that needs the same locks as a renewal.
+ * Decides which lapsed leases a worker may take over. While the database or its connections fail, running workers
+ * cannot renew their leases. So this worker may take over only leases that lapsed although their workers could renew
+ * them for 10 s. During these 10 s, this worker ran a statement each second that needs the same locks as a renewal.
  *
- * The result is a time by the clock of the database, at which such a statement ended. So it does not matter when a claim
- * reaches the server. A lease that lapsed before this time and was not renewed until the claim belongs to a dead worker.
+ * The result is the time at which the latest of these statements ended, by the clock of the database. So a claim may
+ * reach the server late. A lease that lapsed before this time and was not renewed until the claim belongs to a dead
+ * worker.
  */
 export class TakeOver {
   #since: Date | undefined
@@ -22,14 +23,18 @@ export class TakeOver {
     return this.#last.getTime() - this.#since.getTime() >= OBSERVE_MS ? this.#last : undefined
   }
 
-  /** @param endedAt the time at which the statement ended, by the clock of the database */
-  succeed(endedAt: Date): void {
+  /**
+   * Records that the statement succeeded.
+   * @param endedAt the time at which the statement ended, by the clock of the database
+   */
+  recordSuccess(endedAt: Date): void {
     const gapMs = this.#last ? endedAt.getTime() - this.#last.getTime() : 0
     if (!this.#since || gapMs < 0 || gapMs > MAX_GAP_MS) this.#since = endedAt
     this.#last = endedAt
   }
 
-  fail(): void {
+  /** Records that the statement failed. */
+  recordFailure(): void {
     this.#since = undefined
   }
 }

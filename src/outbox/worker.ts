@@ -182,10 +182,10 @@ export class Worker {
   /** Marks rows as ready whose due time has come, and moves mails of the previous version into the outbox. */
   async #prepareRows(): Promise<boolean> {
     const { marked, endedAt } = await outbox.markReady(this.#sql, this.#deps.now(), BATCH_SIZE).catch(error => {
-      this.#takeOver.fail()
+      this.#takeOver.recordFailure()
       throw error
     })
-    this.#takeOver.succeed(endedAt)
+    this.#takeOver.recordSuccess(endedAt)
     this.wake()
     this.#hasPreviousQueue ??= await hasPreviousQueue(this.#sql)
     if (this.#hasPreviousQueue) await movePreviousQueue(this.#sql)
