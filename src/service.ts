@@ -69,7 +69,7 @@ function startWorkers(ctx: Context, databaseUrl: string) {
     metrics.countAttempt(channel, outcome, seconds)
     if (isFirst) ctx.mailBacklog.countAttempt()
   }
-  const mails = new Worker(databaseUrl, mailChannel(ctx), { log, now, observe })
+  const mails = new Worker(databaseUrl, createMailChannel(ctx), { log, now, observe })
   const clock = () => ({ now: now(), timeZone: config.timeZone })
   const schedule = startSchedule(sql, clock, log, ({ type, outcome, lateSeconds }) =>
     metrics.countDueTime(type, outcome, lateSeconds),
@@ -78,7 +78,7 @@ function startWorkers(ctx: Context, databaseUrl: string) {
   return { wake: mails.wake, stopFunctions: [() => mails.stop(), schedule.stop, pruning.stop] }
 }
 
-function mailChannel(ctx: Context) {
+function createMailChannel(ctx: Context) {
   return {
     name: 'mail',
     classes: Object.values(MAIL_CLASSES),

@@ -11,7 +11,10 @@ import { waitUntil } from './support/wait-until.ts'
 
 const h = harness()
 
-/** The largest file that everyone can get. It is larger than the buffers of a TCP connection that nobody reads. */
+/**
+ * The largest file that everyone can get. It is larger than the buffers of a TCP connection that the client does not
+ * read.
+ */
 const LARGE = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n'
 const GET = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
 const LAST = 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
@@ -130,7 +133,7 @@ describe('the limits of a process', { timeout: 60_000 }, () => {
   })
 })
 
-describe('bodies that nobody reads', { timeout: 60_000 }, () => {
+describe('bodies that the service does not read', { timeout: 60_000 }, () => {
   const post = (path: string, rest: string) => `POST ${path} HTTP/1.1\r\nHost: x\r\n${rest}\r\n\r\n`
 
   for (const [path, status] of [

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { Logger, runMigrations } from 'graphile-worker'
 import pg from 'pg'
 import { createTokens } from '../src/auth/jwt.ts'
-import { firstToken } from '../src/auth/session-tokens.ts'
+import { signFirstToken } from '../src/auth/session-tokens.ts'
 import { settingsFor } from './support/app.ts'
 import { administer } from './support/database.ts'
 import { post } from './support/load.ts'
@@ -86,7 +86,7 @@ test('an upgrade from the version with graphile-worker loses no waiting mail, no
     `insert into session (user_id, created_at, expires_at, issued_at) values ($1, $2, $3, $2) returning id`,
     [user.id, now, new Date(now.getTime() + 604_800_000)],
   )
-  const token = firstToken(createTokens(KEYS), user.id, session.id, now)
+  const token = signFirstToken(createTokens(KEYS), user.id, session.id, now)
   await query(
     `insert into game (id, creator_id, player_ids, place, starts_at, updated_at)
     values (7, $1, array[$1::bigint], 'Court 1', now() + interval '1 hour', now())`,

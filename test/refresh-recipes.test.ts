@@ -64,7 +64,7 @@ function sendAtOnce({ tabs }: User, count: number): Promise<number[]> {
   return Promise.all(Array.from({ length: count }, (_, index) => tabs[index % tabs.length]!()))
 }
 
-test('ten documented ways to refresh, with answers up to 1.5 s late and one or two tabs, sign nobody out in 200 runs', {
+test('ten documented ways to refresh, with answers up to 1.5 s late and one or two tabs, sign no user out in 200 runs', {
   timeout: 120_000,
 }, async t => {
   const ahead = await anotherApp(h, {}, { now: () => new Date(Date.now() + 10_000) })

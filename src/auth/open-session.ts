@@ -7,7 +7,7 @@ import { type Refund, refundAddress } from './give-back.ts'
 import type { Requester } from './new-code.ts'
 import { DELETE_PROFILE, PROFILE_COLUMNS } from './pending-profile.ts'
 import type { ReservedAttempt } from './reserve-guess.ts'
-import { sessionEnd } from './session-tokens.ts'
+import { computeSessionEnd } from './session-tokens.ts'
 
 /** A right guess: the code, and the attempts to give back. */
 export type Success = { code: ReservedAttempt; refund: Refund }
@@ -49,7 +49,7 @@ export async function openSession(
       select id, true as is_new from created union all select id, false from existing
     )
     insert into session (user_id, created_at, expires_at, issued_at)
-    select id, ${now}, ${sessionEnd(now)}, ${now} from account
+    select id, ${now}, ${computeSessionEnd(now)}, ${now} from account
     returning id, user_id, (select is_new from account) as is_new_user`
   return session && { userId: session.user_id, sessionId: session.id, isNewUser: session.is_new_user }
 }

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts'
 import type { Claims, Tokens } from './jwt.ts'
 import { SESSION_ENDED } from './session-ended.ts'
-import { GRACE_MS, graceStart, TOKEN_SECONDS, tokenClaims } from './session-tokens.ts'
+import { buildClaims, findGraceStart, GRACE_MS, TOKEN_SECONDS } from './session-tokens.ts'
 
 /**
  * The minimum remaining lifetime of a token that `refresh` returns again (decisions.md, "a refresh of a token that a
@@ -61,8 +61,8 @@ export async function refresh(
       select *,
         generation > ${claims.generation} and coalesce(
           superseded_at[${claims.generation} - generation + 1 + cardinality(superseded_at)]
-            <= ${graceStart(now)}, true) as is_late,
-        generation > 1 and greatest(issued_at, given_at) > ${graceStart(now)} as was_just_given,
+            <= ${findGraceStart(now)}, true) as is_late,
+        generation > 1 and greatest(issued_at, given_at) > ${findGraceStart(now)} as was_just_given,
         -- If a superseded token returns the newest token, the newest token must stay useful for the 30 s in which it
         -- returns itself.
         issued_at > case when generation = ${claims.generation}
@@ -92,7 +92,7 @@ export async function refresh(
       superseded_at = case when verdict = 'renew'
         then array(
             select at from (
-              select at from unnest(superseded_at) as at where at > ${graceStart(now)}
+              select at from unnest(superseded_at) as at where at > ${findGraceStart(now)}
               order by at desc limit ${MAX_SUPERSEDED - 1}
             ) as latest order by at)
           || greatest(${now}, superseded_at[cardinality(superseded_at)])
@@ -112,7 +112,7 @@ export async function refresh(
 
 /** Signs the newest token of the session of `claims`. */
 function signNewest(tokens: Tokens, { sub, sid }: Claims, session: Row, now: Date) {
-  const newest = tokenClaims({
+  const newest = buildClaims({
     userId: sub,
     sessionId: sid,
     generation: session.generation,

@@ -117,7 +117,7 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
       reportGuess(request, verified, metrics)
       if (verified.outcome !== 'signed-in') {
         if (verified.outcome === 'wrong') audit(request, 'sign_in_failed')
-        throw refusedCode(verified)
+        throw toCodeError(verified)
       }
       const { signedIn } = verified
       audit(request, signedIn.isNewUser ? 'sign_up' : 'sign_in', signedIn)
@@ -142,7 +142,7 @@ function deletionRoute(app: App, { metrics, cache, signIn, erase }: Dependencies
       reportGuess(request, checked, metrics)
       if (checked.outcome !== 'right') {
         if (checked.outcome === 'wrong') audit(request, 'deletion_failed')
-        throw refusedCode(checked)
+        throw toCodeError(checked)
       }
       await erase(request.caller.userId)
       cache.forget({ userId: request.caller.userId })
@@ -166,7 +166,7 @@ function reportGuess(
   if (hasSpentBudget) audit(request, 'guess_budget_spent', undefined)
 }
 
-function refusedCode(refusal: { outcome: 'wrong' } | { outcome: 'continue'; nextPart: number } | OwnerCheck): AppError {
+function toCodeError(refusal: { outcome: 'wrong' } | { outcome: 'continue'; nextPart: number } | OwnerCheck): AppError {
   if (refusal.outcome === 'continue') return invalid({ code: [ENTER_PART[refusal.nextPart]!] }, 'otp_continue')
   return invalid({ code: [WRONG_CODE] }, 'otp_invalid')
 }

@@ -12,18 +12,20 @@ const SESSION_MS = 10_080 * 60_000
 export const GRACE_MS = 30_000
 
 /** Returns the start of the grace periods that end at `now`. */
-export function graceStart(now: Date): Date {
+export function findGraceStart(now: Date): Date {
   return new Date(now.getTime() - GRACE_MS)
 }
 
 /** Returns the end of a session that starts at `now`. */
-export function sessionEnd(now: Date): Date {
+export function computeSessionEnd(now: Date): Date {
   return new Date(now.getTime() + SESSION_MS)
 }
 
 /** Returns the first token of a session that starts at `now`. */
-export function firstToken(tokens: Tokens, userId: number, sessionId: string, now: Date): string {
-  return tokens.sign(tokenClaims({ userId, sessionId, generation: 1, issuedAt: now, expiresAt: sessionEnd(now) }))
+export function signFirstToken(tokens: Tokens, userId: number, sessionId: string, now: Date): string {
+  return tokens.sign(
+    buildClaims({ userId, sessionId, generation: 1, issuedAt: now, expiresAt: computeSessionEnd(now) }),
+  )
 }
 
 /** The columns of a session that determine the newest token of the session. `expiresAt` is the end of the session. */
@@ -33,7 +35,7 @@ type SessionRow = { userId: number; sessionId: string; generation: number; issue
  * Derives the claims of a session's newest token. The claims depend only on the session's row, so the same row always
  * results in the same token.
  */
-export function tokenClaims({ userId, sessionId, generation, issuedAt, expiresAt }: SessionRow): Claims {
+export function buildClaims({ userId, sessionId, generation, issuedAt, expiresAt }: SessionRow): Claims {
   const iat = Math.floor(issuedAt.getTime() / 1000)
   const exp = Math.min(iat + TOKEN_SECONDS, Math.floor(expiresAt.getTime() / 1000))
   return { sub: userId, sid: sessionId, generation, iat, nbf: iat, exp }

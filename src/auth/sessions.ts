@@ -3,7 +3,7 @@ import type { Caller } from '../http/route.ts'
 import { KNOWN_CLIENT_MS } from './code-limits.ts'
 import type { Claims } from './jwt.ts'
 import { SESSION_ENDED } from './session-ended.ts'
-import { GRACE_MS, graceStart } from './session-tokens.ts'
+import { findGraceStart, GRACE_MS } from './session-tokens.ts'
 
 /**
  * `readSql` and `sql` use different connections. The connections of `readSql` run only queries that change no row. So a
@@ -40,7 +40,7 @@ export async function authenticate(
     from session
     where id = ${claims.sid} and user_id = ${claims.sub} and ended_at is null and expires_at > ${now}
       and (generation = ${claims.generation}
-        or superseded_at[${claims.generation} - generation + 1 + cardinality(superseded_at)] > ${graceStart(now)})`
+        or superseded_at[${claims.generation} - generation + 1 + cardinality(superseded_at)] > ${findGraceStart(now)})`
   if (!session) return undefined
   if (session.presented < claims.generation) {
     await sql`

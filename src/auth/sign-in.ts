@@ -12,7 +12,7 @@ import type { Tokens } from './jwt.ts'
 import { findKnownClient, type TokenOwner } from './known-clients.ts'
 import type { Requester, Rules } from './new-code.ts'
 import { openSession, spend } from './open-session.ts'
-import { firstToken } from './session-tokens.ts'
+import { signFirstToken } from './session-tokens.ts'
 
 type Dependencies = {
   sql: Sql
@@ -114,7 +114,7 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, ru
     const instant = now()
     const opened = await openSession(sql, buckets, { caller, success, language }, instant)
     if (!opened) return { outcome: 'wrong', hasSpentBudget }
-    const signedIn = { ...opened, token: firstToken(tokens, opened.userId, opened.sessionId, instant) }
+    const signedIn = { ...opened, token: signFirstToken(tokens, opened.userId, opened.sessionId, instant) }
     return { outcome: 'signed-in', signedIn, hasSpentBudget }
   }
 

@@ -1,5 +1,5 @@
 import { createTokens } from '../../src/auth/jwt.ts'
-import { firstToken, sessionEnd } from '../../src/auth/session-tokens.ts'
+import { computeSessionEnd, signFirstToken } from '../../src/auth/session-tokens.ts'
 import type { Sql } from '../../src/db/sql.ts'
 import { type NewNotification, store } from '../../src/notifications/store.ts'
 import type { Harness } from './app.ts'
@@ -29,9 +29,9 @@ export async function makeUser(
   const id = await insertUser(sql, { email, firstName, lastName: 'Durand', locale, now })
   const [session] = await sql<{ id: string }>`
     insert into session (user_id, created_at, expires_at, issued_at)
-    values (${id}, ${now}, ${sessionEnd(now)}, ${now})
+    values (${id}, ${now}, ${computeSessionEnd(now)}, ${now})
     returning id`
-  return { id, email, token: firstToken(createTokens(ctx.keys), id, session!.id, now) }
+  return { id, email, token: signFirstToken(createTokens(ctx.keys), id, session!.id, now) }
 }
 
 /** Stores notifications for a user. @returns the ids of the notifications, oldest first */
