@@ -61,7 +61,7 @@ export async function openService(
 
 /**
  * Starts the workers. Call this after the node has begun to listen.
- * @returns the functions that stop the workers, and a function that makes them look into the outbox
+ * @returns the functions that stop the workers, and a function that makes them claim rows of the outbox
  */
 function startWorkers(ctx: Context, databaseUrl: string) {
   const { sql, config, log, now, metrics } = ctx

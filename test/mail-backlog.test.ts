@@ -22,7 +22,7 @@ async function addWaiting(mailClass: number, networks: number[], seconds = 11) {
   await h.database.sql`
     insert into outbox (channel, class, network, created_at, due, payload)
     select 'mail', ${mailClass}, int4send(network), ${since}, ${since}, '{}' from unnest(${networks}::int[]) as network`
-  await h.ctx.mailBacklog.look()
+  await h.ctx.mailBacklog.poll()
 }
 
 /** Adds `perSecond` first attempts to each of the last 10 s. */
@@ -38,7 +38,7 @@ suite('a backlog of mails', () => {
   beforeEach(async () => {
     await h.database.sql`delete from outbox`
     await h.database.sql`delete from outbox_attempt`
-    await h.ctx.mailBacklog.look()
+    await h.ctx.mailBacklog.poll()
   })
 
   test('if sign-ups wait and no worker attempts a mail, a sign-up gets a 503, and a sign-in gets a 200', async () => {
@@ -72,7 +72,7 @@ suite('a backlog of mails', () => {
     await addWaiting(SIGN_UP, range(70))
     assertError(await requestCode(profile(newEmail())), 503, 'unavailable')
     await h.database.sql`update outbox_attempt set count = 10`
-    await h.ctx.mailBacklog.look()
+    await h.ctx.mailBacklog.poll()
     assert.equal((await requestCode(profile(newEmail()))).status, 200)
   })
 

@@ -9,7 +9,7 @@ export const MAIL_CLASSES = { knownClient: 1, account: 2, signUp: 3 } as const
 /** The classes that the service refuses while too many mails wait. Mails to known clients are never refused. */
 export type RefusableClass = 'account' | 'signUp'
 
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 /** A class is busy if one of its mails, or a mail of an earlier class, waits longer than this for its first attempt. */
 const BUSY_SECONDS = 10
 const MAX_WAIT_SECONDS = 60
@@ -36,7 +36,7 @@ export type MailBacklog = ReturnType<typeof createMailBacklog>
 export function createMailBacklog({ sql, readSql, now, log, countRefused }: Dependencies) {
   const stopping = new AbortController()
   let refused = new Set<number>()
-  let lookedAt = Number.NEGATIVE_INFINITY
+  let polledAt = Number.NEGATIVE_INFINITY
   let attempts = 0
 
   async function storeAttempts(): Promise<void> {
@@ -46,22 +46,22 @@ export function createMailBacklog({ sql, readSql, now, log, countRefused }: Depe
     attempts -= count
   }
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     const rows = await readBacklog(readSql, now())
     refused = new Set(rows.filter(isOverLimit).map(row => row.class))
-    lookedAt = performance.now()
+    polledAt = performance.now()
   }
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       const failed = (error: unknown) => log.debug({ err: error }, 'could not read or write the backlog of mails')
-      await storeAttempts().then(look).catch(failed)
-      await delay(LOOK_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
+      await storeAttempts().then(poll).catch(failed)
+      await delay(POLL_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }
   }
 
   return {
-    look,
+    poll,
     /** Counts the first attempt at a mail, in the process that makes it. */
     countAttempt(): void {
       attempts += 1
@@ -71,7 +71,7 @@ export function createMailBacklog({ sql, readSql, now, log, countRefused }: Depe
     stop: async () => stopping.abort(),
     /** @throws AppError 503 with `Retry-After: 30` if a new mail of the class would wait longer than 60 s */
     check(mailClass: RefusableClass): void {
-      const isFresh = performance.now() - lookedAt < STALE_MS
+      const isFresh = performance.now() - polledAt < STALE_MS
       if (!isFresh || !refused.has(MAIL_CLASSES[mailClass])) return
       countRefused(mailClass)
       throw tooManyMails()
