@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connect } from '../src/db/sql.ts'
+import { type Delivery, renew } from '../src/outbox/outbox.ts'
 import { administer } from './support/database.ts'
 import { outbox } from './support/outbox.ts'
 import { waitUntil } from './support/wait-until.ts'
@@ -27,6 +28,31 @@ suite('workers during faults of the database', { concurrency: true, timeout: 120
       assert.equal(box.smtp.mails.length, 12)
     })
   }
+
+  test('after a fault, a worker leaves lapsed leases to the workers that can renew them again', async t => {
+    const box = await outbox(t)
+    const delivered: Delivery[] = []
+    const other = box.start(async delivery => {
+      delivered.push(delivery)
+      return { outcome: 'delivered' }
+    })
+    // After this time, the worker takes over lapsed leases.
+    await delay(12_000)
+    const [held] = await box.sql<{ id: number; lease: string }>`
+      insert into outbox (channel, class, created_at, due, payload, lease, leased_until)
+      values ('mail', 2, now(), now(), '{}', gen_random_uuid(), clock_timestamp() + interval '10 seconds')
+      returning id, lease`
+    await box.sql.begin(async sql => {
+      await sql`lock table outbox in access exclusive mode`
+      await delay(12_000)
+    })
+    await delay(3_000)
+    assert.equal((await renew(box.sql, [held!])).size, 1)
+    assert.deepEqual(delivered, [])
+    await waitUntil(() => delivered.length === 1, 60_000)
+    await other.stop()
+    assert.deepEqual(await box.rows(), [])
+  })
 
   const defaults: [string, string][] = [
     ['default_transaction_isolation', 'serializable'],
