@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { createListener, type Listener } from '../src/db/listener.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { startProxy } from './support/proxy.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const log = pino({ level: 'silent' })
 
@@ -35,6 +36,8 @@ describe('the listener', { timeout: 60_000 }, () => {
     await up
     assert.equal(listener.isUp(), true)
     await sql`select pg_notify('one', 'a'), pg_notify('two', 'b'), pg_notify('three', 'c')`
+    // A server process that is terminated at once would not deliver these messages.
+    await waitUntil(() => received.length === 2)
     const down = waitForNext(listener, 'onDown')
     up = waitForNext(listener, 'onUp')
     await sql`select pg_terminate_backend(pid) from pg_stat_activity
