@@ -5,7 +5,7 @@ import * as sessions from './auth/sessions.ts'
 import type { Config } from './config.ts'
 import type { Sql } from './db/sql.ts'
 import * as eventLog from './games/event-log.ts'
-import { pruneThrottle } from './limits/throttle.ts'
+import { pruneThrottle } from './limits/counter.ts'
 import * as notifications from './notifications/notifications.ts'
 
 const DAY_MS = 86_400_000

@@ -1,4 +1,5 @@
 import { type Fragment, fragment } from '../db/statement.ts'
+import { findLatestStart, isWindowRunning } from './clock-tolerance.ts'
 
 /**
  * The numbers of wrong guesses that an address, a network and the installation may have before codes get more parts
@@ -51,11 +52,12 @@ const UNLIMITED: Budgets = { address: 1e7, network: 1e7, installation: 1e7 }
 
 /** Returns columns that describe a bucket at `now`: `remaining`, `window_guesses` and `window_start`. */
 export function describeBucket({ capacity, refillSeconds }: Bucket, now: Date): Fragment {
-  const isRunning = fragment`guesses_since > ${findWindowStart(now)}`
+  const isRunning = isBucketWindowRunning(fragment`guesses_since`, now)
+  const fullAt = readFullAt(fragment`guesses_full_at`, fragment`guesses_since`, now)
   return fragment`
     -- The small number makes up for the rounding of the division.
     ${capacity}::float8 + 1e-9 - greatest(0,
-      coalesce(extract(epoch from guesses_full_at - ${now}::timestamptz)::float8, 0) / ${refillSeconds}::float8) as remaining,
+      coalesce(extract(epoch from ${fullAt} - ${now}::timestamptz)::float8, 0) / ${refillSeconds}::float8) as remaining,
     case when ${isRunning} then guesses else 0 end as window_guesses,
     case when ${isRunning} then guesses_since else ${now}::timestamptz end as window_start`
 }
@@ -84,7 +86,12 @@ export function giveBack({ refillSeconds }: Bucket, taken: Fragment, counted: Fr
     guesses = greatest(0, guesses - (${counted}))`
 }
 
-/** Returns the latest start of a window that is over at `now`. */
-export function findWindowStart(now: Date): Date {
-  return new Date(now.getTime() - WINDOW_SECONDS * 1000)
+/** Returns whether the window of a bucket runs at `now`. */
+export function isBucketWindowRunning(since: Fragment, now: Date): Fragment {
+  return isWindowRunning(since, WINDOW_SECONDS * 1000, now)
+}
+
+/** Returns the time at which a bucket is full again. A bucket whose window begins in the future counts as full. */
+export function readFullAt(fullAt: Fragment, since: Fragment, now: Date): Fragment {
+  return fragment`case when coalesce(${since} <= ${findLatestStart(now)}, true) then ${fullAt} end`
 }

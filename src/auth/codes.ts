@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts'
-import { MAILS_KEPT_MS, PENDING_SIGN_UP_MS, SEND_COOLDOWN_SECONDS } from './code-limits.ts'
+import { MAILS_KEPT_MS, PENDING_SIGN_UP_MS } from './code-limits.ts'
 import { DELETE_PROFILE } from './pending-profile.ts'
 
 const DAY_MS = 86_400_000
@@ -13,7 +13,7 @@ export async function unlock(sql: Sql, email: string): Promise<boolean> {
   const unlocked = await sql`
     with address as (
       update sign_in_address set guesses_full_at = null, guesses = 0, guesses_since = null,
-        sent_at = sent_at - make_interval(secs => ${SEND_COOLDOWN_SECONDS})
+        sent_at = 'epoch'
       where email = ${email} returning email
     ), code as (
       update sign_in_code set mails = 0 where email = ${email}

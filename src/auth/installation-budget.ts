@@ -1,6 +1,7 @@
 import type { Query, Sql } from '../db/sql.ts'
 import { type Fragment, fragment } from '../db/statement.ts'
 import type { Buckets } from './budgets.ts'
+import { findLatestStart, isWindowRunning } from './clock-tolerance.ts'
 
 const WINDOW_MS = 7 * 86_400_000
 const THREE_PARTS_MS = 86_400_000
@@ -20,10 +21,10 @@ const MAX_UNCOUNTED = 10
  * @param isOutside whether the caller has spent the budget of the address or of the network
  */
 export function countPartsForInstallation({ isOn, installation }: Buckets, isOutside: Fragment, now: Date): Fragment {
-  const isRunning = fragment`guesses_since > ${findWindowStart(now)}`
+  const isRunning = isWindowRunning(fragment`guesses_since`, WINDOW_MS, now)
   return fragment`
     case when not ${isOn}::boolean then 1
-      when three_parts_until > ${now} then 3
+      when three_parts_until > ${now} and three_parts_until <= ${findLatestEnd(now)} then 3
       when ${isOutside} and ${isRunning} and outside_guesses >= ${installation * ALL_GUESSES_FACTOR} then 3
       when ${isRunning} and guesses >= ${installation} then 2
       else 1 end`
@@ -42,7 +43,7 @@ export type Wrong = { onePart: number; within: number; outside: number }
  */
 async function count(sql: Sql, { installation }: Buckets, wrong: Wrong, now: Date): Promise<boolean> {
   const { onePart, within, outside } = wrong
-  const isOver = fragment`coalesce(guesses_since <= ${findWindowStart(now)}, true)`
+  const isOver = fragment`not coalesce(${isWindowRunning(fragment`guesses_since`, WINDOW_MS, now)}, false)`
   const before = fragment`case when ${isOver} then 0 else all_guesses end`
   const isFlood = fragment`${before} + ${within} >= ${installation * ALL_GUESSES_FACTOR}`
   const [row] = await sql<{ guesses: number }>`
@@ -103,12 +104,13 @@ export function createInstallationBudget(sql: Sql, buckets: Buckets, now: () => 
 export async function readInstallation(sql: Query, buckets: Buckets, now: Date) {
   const [row] = await sql<{ share: number; parts: number }>`
     select ${countPartsForInstallation(buckets, fragment`false`, now)} as parts,
-      case when guesses_since > ${findWindowStart(now)} then least(1, guesses / ${buckets.installation}::float8) else 0 end
+      case when ${isWindowRunning(fragment`guesses_since`, WINDOW_MS, now)} then least(1, guesses / ${buckets.installation}::float8) else 0 end
         as share
     from sign_in_installation`
   return row!
 }
 
-function findWindowStart(now: Date): Date {
-  return new Date(now.getTime() - WINDOW_MS)
+/** Returns the latest end that a process with a correct clock can have given to the time of three parts. */
+function findLatestEnd(now: Date): Date {
+  return new Date(findLatestStart(now).getTime() + THREE_PARTS_MS)
 }

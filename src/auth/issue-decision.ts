@@ -1,5 +1,6 @@
 import { type Fragment, fragment } from '../db/statement.ts'
 import { type Buckets, countPartsForBucket, describeBucket } from './budgets.ts'
+import { findLatestStart } from './clock-tolerance.ts'
 import {
   MAILS_BEFORE_BACKOFF,
   MAILS_KEPT_MS,
@@ -40,10 +41,10 @@ export function decideRequest(code: NewCode): Fragment {
       where id = ${sessionId}::uuid and code_mails < ${MAX_KNOWN_CLIENT_MAILS} and (select count(*) from address) >= 0
       for update
     ), own as materialized (
-      select * from sign_in_code
+      select *, sent_at > ${findLatestStart(now)} as is_ahead from sign_in_code
       where email = ${email} and session_id = (select id from known) and network is null
       union all
-      select * from sign_in_code
+      select *, sent_at > ${findLatestStart(now)} from sign_in_code
       where email = ${email} and session_id is null and network = ${network} and not exists (select from known)
     ), ${describeRequest(code)}, ${countForNetwork(code)}, verdict as materialized (
       select request.*, case
@@ -65,21 +66,21 @@ function describeRequest({ email, network, signsUp, profile, buckets, now }: New
         case when not exists (select from known) then ${network}::bytea end as network
     ), purpose as materialized (
       -- A request without a profile resumes the pending sign-up of its own network.
-      select caller.*, coalesce(own.mails * (own.sent_at > ${new Date(now.getTime() - MAILS_KEPT_MS)})::int, 0) as mails,
+      select caller.*, coalesce(own.mails * (own.sent_at > ${new Date(now.getTime() - MAILS_KEPT_MS)} and not own.is_ahead)::int, 0) as mails,
         own.id as own_id, own.repeats as own_repeats,
-        case when own.sent_at > ${pendingSince} then own.counted_sign_ups else 0 end as counted_sign_ups,
+        case when own.sent_at > ${pendingSince} and not own.is_ahead then own.counted_sign_ups else 0 end as counted_sign_ups,
         ${resumeProfile(profile)},
         case
           when signs_up and is_registered then 'registered'
           when is_registered then 'sign_in'
-          when signs_up or (own.purpose = 'sign_up' and own.sent_at > ${pendingSince}) then 'sign_up'
+          when signs_up or (own.purpose = 'sign_up' and own.sent_at > ${pendingSince} and not own.is_ahead) then 'sign_up'
           else 'decoy'
         end as purpose
       from caller left join own on true
     ), due as materialized (
       select ${countDueParts(network, buckets, now)} as parts
     ), request as materialized (
-      select purpose.*, parts, ${isRepeat(now)} as repeats, ${computeWaitEnd(buckets.isOn)} as ends_at, ${isExempt} as is_exempt
+      select purpose.*, parts, ${isRepeat(now)} as repeats, ${computeWaitEnd(buckets.isOn, now)} as ends_at, ${isExempt} as is_exempt
       from purpose cross join due left join own on true
     )`
 }
@@ -104,7 +105,7 @@ function countDueParts(network: Buffer, buckets: Buckets, now: Date): Fragment {
 /** Returns whether the request repeats the requester's code instead of making a new one. */
 function isRepeat(now: Date): Fragment {
   return fragment`
-    coalesce(own.sealed_id = own.id and own.made_at > ${new Date(now.getTime() - MAX_REPEAT_AGE_MS)}
+    coalesce(own.sealed_id = own.id and not own.is_ahead and own.made_at > ${new Date(now.getTime() - MAX_REPEAT_AGE_MS)}
       and own.expires_at > ${now} and own.attempts < ${MAX_ATTEMPTS}
       and coalesce(cardinality(own.part_macs), 1) = parts and own.purpose = purpose.purpose
       and (purpose.purpose <> 'sign_up' or ${HAS_SAME_PROFILE}), false)`
@@ -113,12 +114,13 @@ function isRepeat(now: Date): Fragment {
 // A sign-up may follow immediately after a sign-in for which no mail was sent.
 const isExempt = fragment`coalesce(signs_up and not (select mailed from address), false)`
 
-/** Returns the end of the requester's wait, or null if there is no wait. */
-function computeWaitEnd(hasLongWaits: boolean): Fragment {
+/** Returns the end of the requester's wait, or null if there is no wait. A mail in the future counts as no mail. */
+function computeWaitEnd(hasLongWaits: boolean, now: Date): Fragment {
+  const latest = findLatestStart(now)
   return fragment`
     case
-      when is_known then (select code_sent_at from known) + make_interval(secs => ${SEND_COOLDOWN_SECONDS})
-      when not ${isExempt} then (select sent_at from address)
+      when is_known then (select code_sent_at from known where code_sent_at <= ${latest}) + make_interval(secs => ${SEND_COOLDOWN_SECONDS})
+      when not ${isExempt} then (select sent_at from address where sent_at <= ${latest})
         + make_interval(secs => ${computeWaitSeconds(hasLongWaits, fragment`purpose.mails`)})
     end`
 }

@@ -1,4 +1,5 @@
 import { type Fragment, fragment } from '../db/statement.ts'
+import { findLatestStart } from './clock-tolerance.ts'
 import { MAX_ATTEMPTS, SEND_COOLDOWN_SECONDS } from './code-limits.ts'
 import type { NewCode } from './new-code.ts'
 import { PROFILE_COLUMNS, PROFILE_OF_SIGN_UP, REPLACE_PROFILE } from './pending-profile.ts'
@@ -28,10 +29,12 @@ function takeSendSlot({ email, sessionId, signsUp, now }: NewCode): Fragment {
       select ${email}, case when is_known then 'epoch' else ${now}::timestamptz end, is_known or purpose <> 'decoy', ${now}
       from verdict where verdict = 'send'
       on conflict on constraint sign_in_address_pkey do update set
-        sent_at = greatest(slot.sent_at, excluded.sent_at), asked_at = excluded.asked_at,
+        sent_at = greatest(case when slot.sent_at <= ${findLatestStart(now)} then slot.sent_at end, excluded.sent_at),
+        asked_at = excluded.asked_at,
         mailed = case when excluded.sent_at = 'epoch' then slot.mailed else excluded.mailed end
         where excluded.sent_at = 'epoch'
           or slot.sent_at <= ${new Date(now.getTime() - SEND_COOLDOWN_SECONDS * 1000)}
+          or slot.sent_at > ${findLatestStart(now)}
           -- A sign-up may follow immediately after a sign-in for which no mail was sent.
           or (not slot.mailed and ${signsUp}::boolean)
       returning email

@@ -1,7 +1,15 @@
 import { randomInt } from 'node:crypto'
 import type { Sql } from '../db/sql.ts'
 import { type Fragment, fragment } from '../db/statement.ts'
-import { type Buckets, countPartsForBucket, describeBucket, findWindowStart, takeFrom } from './budgets.ts'
+import {
+  type Buckets,
+  countPartsForBucket,
+  describeBucket,
+  isBucketWindowRunning,
+  readFullAt,
+  takeFrom,
+} from './budgets.ts'
+import { findLatestStart } from './clock-tolerance.ts'
 import { MAX_ATTEMPTS, MAX_OTHER_ATTEMPTS } from './code-limits.ts'
 import { countPartsForInstallation } from './installation-budget.ts'
 import type { Requester } from './new-code.ts'
@@ -75,7 +83,8 @@ function lockCodes({ email, sessionId, network }: Requester, buckets: Buckets, n
       select id from sign_in_code
       where ${isLive} and id <> all (array(select id from own))
         and (purpose <> 'sign_up' or not exists (select from own))
-      order by sent_at desc, id
+      -- A code that a process with a fast clock mailed is not the newest.
+      order by sent_at > ${findLatestStart(now)}, sent_at desc, id
       limit 1
     ), bucket as materialized (
       select ${describeBucket(buckets.network, now)} from sign_in_network
@@ -140,10 +149,12 @@ function judgeCodes({ sessionId }: Requester, buckets: Buckets, now: Date): Frag
 
 /** Returns the steps that count the guesses. Only the step `attempt` returns rows. */
 function countGuesses({ email, network }: Requester, buckets: Buckets, now: Date): Fragment {
+  const isRunning = isBucketWindowRunning(fragment`stored.guesses_since`, now)
+  const fullAt = (row: Fragment) => readFullAt(fragment`${row}.guesses_full_at`, fragment`${row}.guesses_since`, now)
   return fragment`
     address_taken as (
       update sign_in_address set guesses = address.window_guesses + total.guesses, guesses_since = address.window_start,
-        guesses_full_at = ${takeFrom(buckets.address, fragment`guesses_full_at`, fragment`total.address`, now)}
+        guesses_full_at = ${takeFrom(buckets.address, fullAt(fragment`sign_in_address`), fragment`total.address`, now)}
       from address, total where sign_in_address.email = ${email} and total.guesses > 0
     ), network_taken as (
       insert into sign_in_network as stored (network, guesses, guesses_since, guesses_full_at)
@@ -151,9 +162,9 @@ function countGuesses({ email, network }: Requester, buckets: Buckets, now: Date
         ${takeFrom(buckets.network, fragment`null::timestamptz`, fragment`total.network`, now)}
       from total where total.guesses > 0
       on conflict on constraint sign_in_network_pkey do update set
-        guesses = case when stored.guesses_since > ${findWindowStart(now)} then stored.guesses else 0 end + excluded.guesses,
-        guesses_since = case when stored.guesses_since > ${findWindowStart(now)} then stored.guesses_since else ${now} end,
-        guesses_full_at = ${takeFrom(buckets.network, fragment`stored.guesses_full_at`, fragment`(select network from total)`, now)}
+        guesses = case when ${isRunning} then stored.guesses else 0 end + excluded.guesses,
+        guesses_since = case when ${isRunning} then stored.guesses_since else ${now} end,
+        guesses_full_at = ${takeFrom(buckets.network, fullAt(fragment`stored`), fragment`(select network from total)`, now)}
     ), attempt as (
       update sign_in_code as code set attempts = attempts + 1,
         other_attempts = other_attempts + (not is_own and not is_shared)::int,

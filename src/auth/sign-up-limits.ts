@@ -1,4 +1,5 @@
 import { type Fragment, fragment } from '../db/statement.ts'
+import { isWindowRunning } from './clock-tolerance.ts'
 import type { NewCode } from './new-code.ts'
 
 const WINDOW_MS = 3_600_000
@@ -25,22 +26,21 @@ export function countsAsSignUp(row: Fragment): Fragment {
  */
 export function countForNetwork({ network, signsUp, signUpLimits, now }: NewCode): Fragment {
   const limits = signUpLimits ?? NO_LIMITS
-  const hour = new Date(now.getTime() - WINDOW_MS)
   const isCounted = fragment`
     (select count(*) from request
       where ${signUpLimits !== undefined}::boolean and ${countsAsSignUp(fragment`request`)}
         and purpose <> 'registered' and coalesce(ends_at <= ${now}, true)) > 0`
-  const count = fragment`case when counts.sign_ups_since > ${hour} then counts.sign_ups else 0 end`
+  const count = fragment`case when ${isWindowRunning(fragment`counts.sign_ups_since`, WINDOW_MS, now)} then counts.sign_ups else 0 end`
   return fragment`
     installation_count as materialized (
-      select case when sign_ups_since > ${hour} then sign_ups else 0 end as sign_ups,
-        case when sign_ups_since > ${hour} then sign_ups_since else ${now}::timestamptz end as sign_ups_since
+      select case when ${isWindowRunning(fragment`sign_ups_since`, WINDOW_MS, now)} then sign_ups else 0 end as sign_ups,
+        case when ${isWindowRunning(fragment`sign_ups_since`, WINDOW_MS, now)} then sign_ups_since else ${now}::timestamptz end as sign_ups_since
       from sign_in_installation where ${isCounted} for update
     ), network_count as (
       insert into sign_in_network as counts (network, sign_ups, sign_ups_since)
       select ${network}, 1, ${now} from installation_count
       on conflict on constraint sign_in_network_pkey do update set sign_ups = ${count} + 1,
-        sign_ups_since = case when counts.sign_ups_since > ${hour} then counts.sign_ups_since else ${now} end
+        sign_ups_since = case when ${isWindowRunning(fragment`counts.sign_ups_since`, WINDOW_MS, now)} then counts.sign_ups_since else ${now} end
       where not ${signsUp}::boolean or (${count} < ${limits.network} and (
         ${count} < ${MIN_PER_NETWORK} or (select sign_ups from installation_count) < ${limits.installation}))
       returning network
@@ -58,7 +58,7 @@ export function computeSignUpLimitEnd({ network, signUpLimits, now }: NewCode): 
     (select coalesce((
           select sign_ups_since from sign_in_network
           where network = ${network} and sign_ups >= ${limits.network}
-            and sign_ups_since > ${new Date(now.getTime() - WINDOW_MS)}), installation_count.sign_ups_since)
+            and ${isWindowRunning(fragment`sign_ups_since`, WINDOW_MS, now)}), installation_count.sign_ups_since)
         + make_interval(secs => ${WINDOW_MS / 1000})
       from installation_count)`
 }

@@ -1,27 +1,13 @@
-import { createRequire } from 'node:module'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { RateLimiterPostgres as Limiter, RateLimiterRes as State } from 'rate-limiter-flexible'
-import { rethrowAsUnavailable } from '../db/errors.ts'
-import type { Sql, Statements } from '../db/sql.ts'
+import type { RateLimiterRes as State } from 'rate-limiter-flexible'
+import type { Statements } from '../db/sql.ts'
 import { AppError } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
+import { type Counter, consume, createLimiter, type Outcome, peek, WINDOW_SECONDS } from './counter.ts'
 import type { Networks } from './network-key.ts'
-
-// We load two files of rate-limiter-flexible directly. The main file of the package would load the code for two dozen
-// other databases too.
-const require = createRequire(import.meta.url)
-const RateLimiterPostgres: typeof Limiter = require('rate-limiter-flexible/lib/RateLimiterPostgres.js')
-const RateLimiterRes: typeof State = require('rate-limiter-flexible/lib/RateLimiterRes.js')
-
-const WINDOW_SECONDS = 60
 
 /** A network may send this many times the requests of one client. A shared network gets the same factor once more. */
 const NETWORK_FACTOR = 20
-
-/** A counter of requests: the limiter with its limit, and the key of the counter. */
-type Counter = { limiter: Limiter; key: string }
-
-type Outcome = { isRefused: boolean; state: State }
 
 type Options = {
   sql: Statements
@@ -55,8 +41,8 @@ export function createThrottle({ sql, networks, isShared, name, limit }: Options
     const [hash, network] = await Promise.all([networks.hashText(`client ${client}`), networks.hashNetwork(client)])
     const limiters = isShared(request) ? shared : usual
     return [
-      { limiter: limiters.client, key: hash.toString('base64url') },
-      { limiter: limiters.network, key: network.toString('base64url') },
+      { sql, limiter: limiters.client, key: hash.toString('base64url') },
+      { sql, limiter: limiters.network, key: network.toString('base64url') },
     ]
   }
 
@@ -76,7 +62,7 @@ export function createThrottle({ sql, networks, isShared, name, limit }: Options
      * its network do not count for it.
      */
     async countSession(reply: FastifyReply, sessionId: string): Promise<void> {
-      const counters = [{ limiter: perSession, key: sessionId }]
+      const counters = [{ sql, limiter: perSession, key: sessionId }]
       finish(reply, counters, await consumeAll(counters))
     },
 
@@ -98,25 +84,9 @@ export function createThrottle({ sql, networks, isShared, name, limit }: Options
 export function createLimit(sql: Statements, name: string, limit: number) {
   const limiter = createLimiter(sql, name, limit)
   return async (key: string): Promise<void> => {
-    const { isRefused, state } = await consume(limiter, key)
+    const { isRefused, state } = await consume({ sql, limiter, key })
     if (isRefused) throw tooManyRequests(state)
   }
-}
-
-function createLimiter({ pipeline }: Statements, name: string, limit: number): Limiter {
-  return new RateLimiterPostgres({
-    storeClient: pipeline,
-    storeType: 'pool',
-    tableName: 'throttle',
-    tableCreated: true,
-    clearExpiredByTimeout: false,
-    keyPrefix: name,
-    points: limit,
-    duration: WINDOW_SECONDS,
-    // After a client has exceeded the limit, the process refuses all requests of the client until the window ends. The
-    // process does not query the database for these requests.
-    inMemoryBlockOnConsumed: limit + 1,
-  })
 }
 
 /**
@@ -125,30 +95,15 @@ function createLimiter({ pipeline }: Statements, name: string, limit: number): L
  */
 async function consumeAll(counters: readonly Counter[]): Promise<Outcome> {
   const outcomes: Outcome[] = []
-  for (const [index, { limiter, key }] of counters.entries()) {
-    const outcome = await consume(limiter, key)
+  for (const [index, counter] of counters.entries()) {
+    const outcome = await consume(counter)
     if (outcome.isRefused) {
-      await Promise.all(counters.slice(0, index).map(counter => counter.limiter.reward(counter.key)))
+      await Promise.all(counters.slice(0, index).map(({ limiter, key }) => limiter.reward(key)))
       return outcome
     }
     outcomes.push(outcome)
   }
   return findStrictest(outcomes)
-}
-
-async function consume(limiter: Limiter, key: string): Promise<Outcome> {
-  try {
-    return { isRefused: false, state: await limiter.consume(key) }
-  } catch (outcome) {
-    if (outcome instanceof RateLimiterRes) return { isRefused: true, state: outcome }
-    return rethrowAsUnavailable(outcome)
-  }
-}
-
-async function peek({ limiter, key }: Counter): Promise<Outcome> {
-  const state = await limiter.get(key).catch(rethrowAsUnavailable)
-  if (!state) return { isRefused: false, state: new RateLimiterRes(limiter.points, WINDOW_SECONDS * 1000) }
-  return { isRefused: state.consumedPoints >= limiter.points, state }
 }
 
 function findStrictest(outcomes: readonly Outcome[]): Outcome {
@@ -177,16 +132,4 @@ function tooManyRequests({ msBeforeNext }: State): AppError {
     { fr: 'Trop de tentatives. Réessayez dans un instant.', en: 'Too many attempts. Try again shortly.' },
     { headers: { 'retry-after': String(seconds), 'x-ratelimit-reset': String(Math.ceil(endsAtMs / 1000)) } },
   )
-}
-
-/**
- * Deletes counters whose window has ended.
- * @param limit the maximum number of counters to delete
- * @returns the number of deleted counters
- */
-export async function pruneThrottle(sql: Sql, now: Date, limit: number): Promise<number> {
-  const deleted = await sql`
-    delete from throttle where key in (select key from throttle where expire < ${now.getTime()} limit ${limit})
-    returning key`
-  return deleted.length
 }
