@@ -82,6 +82,7 @@ describe('which code a guess meets', () => {
   test('a code of a sign-up counts for other networks only if they have no live code', async () => {
     const email = newEmail()
     const decoy = await ask(email, { network: 1 })
+    h.clock.advance(1)
     const signUpCode = await askFor(profile(email), 2, [decoy])
     assert.equal((await guess(email, signUpCode, { network: 1 })).status, 422)
     assert.equal((await guess(email, signUpCode, { network: 3 })).body.is_new_user, true)
