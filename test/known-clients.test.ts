@@ -40,6 +40,18 @@ describe('known clients', () => {
     assert.equal((await guess(email, await queuedCode(h, email), { token })).status, 200)
   })
 
+  test('the sixth request of a session ends its code, even if it is refused because a stranger asked before', async () => {
+    const { email, token } = await createAccount()
+    for (let mail = 0; mail < 5; mail += 1) {
+      h.clock.advance(MINUTE)
+      await ask(email, { token })
+    }
+    await ask(email, { network: 7 })
+    assert.equal((await request(email, { token })).status, 429)
+    const rows = await h.database.sql`select id from sign_in_code where email = ${email} and session_id is not null`
+    assert.deepEqual(rows, [])
+  })
+
   test('a success does not reset the mails that a session got as a known client', async () => {
     const { email, token } = await createAccount()
     for (let mail = 0; mail < 5; mail += 1) {

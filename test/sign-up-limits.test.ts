@@ -44,6 +44,21 @@ test('a sign-up that was finished does not count', async () => {
   newHour()
 })
 
+test('a sign-up of an earlier hour that is finished now gives nothing back to the present hour', async () => {
+  assert.deepEqual(await signUps(1, 1), [200])
+  h.clock.advance(59 * MINUTE)
+  const early: [string, string][] = []
+  for (let index = 0; index < 5; index += 1) {
+    const email = newEmail()
+    early.push([email, await ask(profile(email), { network: 1 })])
+  }
+  h.clock.advance(MINUTE)
+  assert.deepEqual(await signUps(1, 7), [...repeat(200, 6), 429])
+  for (const [email, code] of early) assert.equal((await guess(email, code, { network: 1 })).status, 200)
+  assert.deepEqual(await signUps(1, 1), [429])
+  newHour()
+})
+
 test('the first repeat of a code does not count, later repeats do', async () => {
   const email = newEmail()
   for (let mail = 0; mail < 4; mail += 1) {

@@ -44,7 +44,7 @@ function takeSendSlot({ email, sessionId, signsUp, now }: NewCode): Fragment {
     ), ended as (
       -- A session without mails left asked for a code as a stranger, so its own code ends.
       delete from sign_in_code
-      where email = (select email from send_slot) and session_id = ${sessionId}::uuid and not exists (select from known)
+      where email = ${email} and session_id = ${sessionId}::uuid and not exists (select from known)
     )`
 }
 

@@ -83,7 +83,7 @@ function spendSteps(buckets: Buckets, caller: Requester, { code, refund }: Succe
     address as materialized (
       select email from sign_in_address where email = ${caller.email} for update
     ), spent as materialized (
-      select id, email, purpose, network, ${PROFILE_COLUMNS}, counted_sign_ups,
+      select id, email, purpose, network, ${PROFILE_COLUMNS}, counted_sign_ups, made_at,
         case when ${code.is_own}::boolean then network_guesses else 0 end as own_guesses,
         case when ${code.is_own}::boolean then greatest(0, installation_guesses - ${uncounted}) else 0 end
           as installation_guesses,
@@ -102,7 +102,7 @@ function spendSteps(buckets: Buckets, caller: Requester, { code, refund }: Succe
       order by network
       for update
     ), ${refundAddress(caller, buckets, refund, fragment`exists (select from spent)`)}, refunded_installation as (
-      update sign_in_installation set sign_ups = greatest(0, sign_ups - spent.counted_sign_ups),
+      update sign_in_installation set sign_ups = ${giveBackSignUps},
         guesses = greatest(0, guesses - spent.installation_guesses * one_part),
         all_guesses = greatest(0, all_guesses - spent.installation_guesses)
       from installation, spent where sign_in_installation.id = installation.id
@@ -113,8 +113,7 @@ function spendSteps(buckets: Buckets, caller: Requester, { code, refund }: Succe
           fragment`case when sign_in_network.network = ${caller.network} then ${refund.network}::int + ${earlier} else 0 end`,
           fragment`case when sign_in_network.network = ${caller.network} then ${refund.guesses}::int + ${earlier} else 0 end`,
         )},
-        sign_ups = case when sign_in_network.network = spent.network
-          then greatest(0, sign_ups - spent.counted_sign_ups) else sign_ups end
+        sign_ups = case when sign_in_network.network = spent.network then ${giveBackSignUps} else sign_ups end
       from networks, spent where sign_in_network.network = networks.network
     ), ended as (
       update sign_in_code as code set id = gen_random_uuid(), purpose = 'decoy', attempts = ${MAX_ATTEMPTS},
@@ -127,3 +126,7 @@ function spendSteps(buckets: Buckets, caller: Requester, { code, refund }: Succe
         or code.id = spent.id)
     )`
 }
+
+// A code that was made before the present window began was counted in an earlier window.
+const giveBackSignUps = fragment`
+  case when spent.made_at >= sign_ups_since then greatest(0, sign_ups - spent.counted_sign_ups) else sign_ups end`
