@@ -123,7 +123,8 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
 }
 
 // Everyone can read the warnings of `/readyz`, so they contain no numbers and no reasons.
-const UNDECLARED_PROXY = 'requests had a forwarded header but came from a peer that is not in TRUST_PROXY'
+const UNDECLARED_PROXY =
+  'since its start, this process got requests that look forwarded from a peer that is not in TRUST_PROXY'
 const FAILING_MAIL = 'the mail server takes no mail of this process'
 const SPENT_BUDGET =
   'strangers spent the budget of wrong guesses of the installation, so their codes have several parts'

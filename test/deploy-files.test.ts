@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { parse } from 'yaml'
 import { readConfig } from '../src/config.ts'
@@ -98,6 +100,20 @@ describe('compose.yaml', () => {
     assert.ok(logging.options['max-size'] && logging.options['max-file'])
     assert.equal(stop_grace_period, '20s')
   })
+})
+
+test('the commands in compose.yaml write the secrets to a file that no other user can read', t => {
+  const folder = mkdtempSync(join(tmpdir(), 'courtside-compose-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const [, commands] = /^# {3}2\..*\n((?:# {6}.*\n)+)/m.exec(read('compose.yaml'))!
+  const script = `docker() { echo secret; }\n${commands!.replace(/^# {6}/gm, '')}`
+  for (let round = 0; round < 2; round += 1) {
+    // In the second round, the file exists and others may read it.
+    execFileSync('bash', ['-c', `umask 022\n${script}`], { cwd: folder })
+    assert.equal(statSync(join(folder, '.env')).mode & 0o777, 0o600)
+    assert.match(readFileSync(join(folder, '.env'), 'utf8'), /^JWT_SECRET=secret$/m)
+    chmodSync(join(folder, '.env'), 0o644)
+  }
 })
 
 describe('the alerts and the dashboard', () => {

@@ -111,6 +111,16 @@ describe('framing', { timeout: 120_000 }, () => {
       }
     })
 
+    test('a request behind a request with Upgrade gets no answer, and the connection closes', async () => {
+      const upgrade = 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'
+      const post = 'POST /api/v1/game-levels HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n'
+      for (const parts of [[upgrade], [upgrade + GET], [upgrade + GET, GET], [upgrade + post, GET]]) {
+        const { statuses, text } = await exchangeRaw(port, ...parts)
+        assert.deepEqual(statuses, [200])
+        assert.match(text, /\r\nconnection: close\r\n/i)
+      }
+    })
+
     test('pipelined requests run one after the other', async () => {
       const user = await makeUser(h)
       const [id] = await makeNotifications(h, user.id, 1)
@@ -204,6 +214,9 @@ describe('framing', { timeout: 120_000 }, () => {
       ['the method SETUP', 'SETUP /healthz RTSP/1.0\r\nHost: x\r\n', 400],
       ['the coding gzip', 'POST /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n', 400],
       ['a chunked body in HTTP/1.0', 'POST /healthz HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n', 400],
+      ['a fragment', 'GET /healthz#x HTTP/1.1\r\nHost: x\r\n', 400],
+      ['a fragment in a whole URL', 'DELETE http://x/api/v1/game-levels#x HTTP/1.1\r\nHost: x\r\n', 400],
+      ['a whole URL', 'GET HTTP://y/healthz?x=1 HTTP/1.1\r\nHost: x\r\n', 200],
       ['the method CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n', 405],
     ]
     for (const host of [
@@ -253,6 +266,47 @@ describe('framing', { timeout: 120_000 }, () => {
         )
       })
     }
+
+    test('if the target is a whole URL, a wrong method gets a 405 with Allow', async () => {
+      const { token } = await makeUser(h)
+      for (const path of ['/api/v1/game-levels', '/api/v1/notifications/unread-count', '/api/v1/game-levels?x=1']) {
+        const head = `HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`
+        const { statuses, text } = await exchangeRaw(port, `DELETE http://localhost${path} ${head}`)
+        assert.deepEqual(statuses, [405], path)
+        assert.match(text, /\r\nallow: GET, HEAD\r\n/)
+      }
+      for (const url of ['http://localhost', 'http://localhost?x=/healthz']) {
+        assert.deepEqual((await exchangeRaw(port, `PATCH ${url} ${LAST.slice(13)}`)).statuses, [405], url)
+      }
+    })
+
+    const expecting = (start: string, length: number) =>
+      `${start} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`
+    for (const [start, length, status] of [
+      ['POST /api/v1/auth/verify-otp', 100_000, 413],
+      ['POST /api/v1/game-levels', 2, 405],
+      ['POST /api/v1/auth/logout', 2, 401],
+      ['POST /healthz#x', 2, 400],
+    ] as const) {
+      test(`with Expect: 100-continue, ${start} gets its ${status} without a 100 and closes`, async () => {
+        assert.deepEqual((await exchangeRaw(port, expecting(start, length))).statuses, [status])
+      })
+    }
+
+    test('with Expect: 100-continue, a route that reads the body asks for it', async () => {
+      const connection = await openRaw(port, expecting('POST /api/v1/auth/verify-otp', 2))
+      await connection.seen(/ 100 /)
+      connection.socket.write(`{}${LAST}`)
+      await connection.closed()
+      assert.deepEqual(connection.statuses(), [100, 422, 200])
+    })
+
+    test('after a request over HTTP/1.0, /readyz speaks of no header', async () => {
+      await exchangeRaw(port, 'GET /healthz HTTP/1.0\r\n\r\n')
+      const { body } = await h.call('GET', '/readyz')
+      assert.match(body.warning, /requests that look forwarded .* TRUST_PROXY$/)
+      assert.doesNotMatch(body.warning, /header/)
+    })
 
     test('a refused request behind other requests gets its answer after theirs', async () => {
       const bad = 'GET /healthz HTTP/1.1\r\n\r\n'

@@ -138,7 +138,8 @@ describe('the files of reverse proxies in deploy/, in front of two processes', {
 
     test(`deploy/${file} refuses requests to the intake and to the metrics`, { skip }, async () => {
       const { address } = proxies.get(program)!
-      for (const path of ['/internal/v1/events', '/internal', '/metrics']) {
+      const plain = ['/internal/v1/events', '/internal', '/metrics']
+      for (const path of [...plain, '/%6detrics', '/%69nternal', '/%69nternal/v1/events', '/internal%2Fv1/events']) {
         const answer = await fetch(address + path)
         assert.equal(answer.status, 404, path)
         assert.equal(answer.headers.get('x-request-id'), null, `${path} reached the service`)

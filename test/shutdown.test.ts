@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
@@ -54,6 +55,37 @@ test('a process that gets SIGTERM under load loses no acknowledged request and e
   for (const email of emails) assert.equal(mailsTo(email), 1, email)
 
   assert.equal(await services[0]!.stop(), 0)
+})
+
+test('a mail server that falls silent after its greeting does not delay the exit', async t => {
+  const database = await testDatabase()
+  const sockets = new Set<Socket>()
+  const server = createServer(socket => {
+    sockets.add(socket.on('error', () => {}))
+    socket.write('220 mail.example.com ESMTP\r\n')
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const service = await startService({ ...settingsFor(database.url, `smtp://127.0.0.1:${port}`), LOG_LEVEL: 'info' })
+  t.after(async () => {
+    await service.stop('SIGKILL')
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    await database.drop()
+  })
+  for (let user = 0; user < 5; user += 1) {
+    const answer = await fetch(`${service.address}/api/v1/auth/request-otp`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ email: `silent${user}@example.com`, first_name: 'A', last_name: 'B', accept_cgu: true }),
+    })
+    assert.equal(answer.status, 200)
+  }
+  await waitUntil(() => sockets.size > 0)
+  const signalled = performance.now()
+  assert.equal(await service.stop('SIGTERM'), 0)
+  assert.ok(performance.now() - signalled < 10_000)
+  assert.ok(service.lines.some(line => line.includes('"stopped"')))
 })
 
 test('SIGTERM ends a starting node that waits for the migration of another process', async t => {

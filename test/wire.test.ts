@@ -169,6 +169,7 @@ describe('bodies', () => {
       assert.deepEqual([answer.status, answer.headers['accept-encoding']], [415, 'identity'], coding)
     }
     assert.equal((await assessLevel('{"game_level_id":1}', token, { 'content-encoding': 'Identity' })).status, 200)
+    assert.equal((await assessLevel('{"game_level_id":1}', token, { 'content-encoding': '' })).status, 200)
   })
 
   test('the answer to a forbidden character deep in a body shows only the start of its path', async () => {

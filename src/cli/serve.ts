@@ -10,6 +10,8 @@ import { readArguments } from './usage.ts'
 
 /** The service must close within 10 s. A limit of 9 s leaves one second for the exit itself. */
 const CLOSE_TIMEOUT_MS = 9_000
+/** An open socket, such as the connection of an unfinished mail, keeps the process running for at most this time. */
+const EXIT_TIMEOUT_MS = 250
 
 /** `courtside serve`: runs until SIGTERM, SIGINT or SIGHUP. */
 export async function run(args: string[]): Promise<void> {
@@ -48,6 +50,7 @@ export async function run(args: string[]): Promise<void> {
     closeTimer ??= exitAfterTimeout()
     for (const close of closers.reverse()) await close().catch(error => log.error({ err: error }, 'could not close'))
     clearTimeout(closeTimer)
+    setTimeout(() => process.exit(), EXIT_TIMEOUT_MS).unref()
   }
   log.info('stopped')
 }

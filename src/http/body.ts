@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { AppError, invalid } from '../errors.ts'
 import type { Text } from '../language.ts'
+import { sendContinue } from './expect.ts'
 
 /**
  * The rule by which a route reads the body of a request. A route that reads no body ignores the body and the
@@ -51,7 +52,7 @@ async function readBody(request: FastifyRequest, payload: NodeJS.ReadableStream,
   const batch = type === rule.batch?.type ? rule.batch : undefined
   const bytes = await readBytes(request, payload, (batch ?? rule).maxBytes)
   if (bytes.length === 0) return undefined
-  if ((request.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') throw compressed()
+  if ((request.headers['content-encoding'] || 'identity').toLowerCase() !== 'identity') throw compressed()
   const isPart = rule.isPart?.(request.headers) === true
   if (isPart ? !isJson(type) : !rule.types.includes(type)) throw wrongType(isPart ? 'application/json' : rule.types[0]!)
   const { text, value } = parse(bytes)
@@ -87,6 +88,7 @@ export function isMediaType(contentType: string | undefined): boolean {
 function readBytes(request: FastifyRequest, payload: NodeJS.ReadableStream, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     if (Number(request.headers['content-length']) > maxBytes) throw tooLarge(maxBytes)
+    sendContinue(request.raw)
     const chunks: Buffer[] = []
     let size = 0
     // The listener stays after an error. The rest of the body is then dropped, until the connection closes.

@@ -84,7 +84,7 @@ export function watchUndeclaredProxy(trusted: readonly string[], count: () => vo
   let total = 0
   let loggedAt = Number.NEGATIVE_INFINITY
   return {
-    /** The number of requests with a forwarded header from an undeclared peer since the process started. */
+    /** The number of requests from an undeclared peer that look forwarded since the process started. */
     get total() {
       return total
     },
@@ -96,7 +96,7 @@ export function watchUndeclaredProxy(trusted: readonly string[], count: () => vo
       loggedAt = now.getTime()
       request.log.error(
         { seen: total },
-        'ignored a forwarded header from a peer that is not in TRUST_PROXY; if the peer is your proxy, add it there',
+        'a request looks forwarded, but its peer is not in TRUST_PROXY; if the peer is your proxy, add it there',
       )
     },
   }

@@ -1,6 +1,8 @@
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
+import { awaitsContinue } from './expect.ts'
 import { describeRefusal, formatRefusal, type Refusal, refuseHead, toRefusal } from './refusal.ts'
+import { toOriginForm } from './request-target.ts'
 
 const http = process.getBuiltinModule('node:http')
 
@@ -24,7 +26,8 @@ export class Answer extends http.ServerResponse {
     const { req: request, shouldKeepAlive } = this
     // A chunked body does not announce its size.
     const size = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY)
-    if (!request.complete && (!shouldKeepAlive || size > MAX_DISCARDED_BYTES)) {
+    const isUnread = !shouldKeepAlive || size > MAX_DISCARDED_BYTES || awaitsContinue(request)
+    if (!request.complete && isUnread) {
       this.shouldKeepAlive = false
       let rest = LINGER_BYTES
       request.on('data', (chunk: Buffer) => {
@@ -86,8 +89,14 @@ export class Connection {
       if (next) this.#start(next)
       else this.#finish?.()
     })
+    // Behind a request with this header, Node's parser drops the bytes of the same read. They may contain the head of a
+    // request, whose body would then be read as a request. So nothing behind such a request is answered.
+    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     const refusal = refuseHead(request)
-    if (!refusal) return void this.#handlers.handle(request, response)
+    if (!refusal) {
+      request.url = toOriginForm(request.url!)
+      return void this.#handlers.handle(request, response)
+    }
     const { headers, body } = describeRefusal(refusal)
     response.writeHead(refusal.status, headers).end(body)
     this.#handlers.onRefusal(refusal)

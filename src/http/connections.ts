@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { Answer, Connection, type Handlers } from './connection.ts'
+import { holdContinue } from './expect.ts'
 import { CONNECT_REFUSED } from './refusal.ts'
 
 const http = process.getBuiltinModule('node:http')
@@ -72,6 +73,11 @@ export function createHttpServer(handlers: Handlers, limits: ConnectionLimits, o
     // Node has removed its own listeners from the socket.
     socket.on('error', () => {})
     connections.get(socket as Socket)?.refuse(CONNECT_REFUSED)
+  })
+  // By default, Node would ask for the body before the route decides whether it reads one.
+  server.on('checkContinue', (request, response) => {
+    holdContinue(request, response)
+    server.emit('request', request, response)
   })
   // An unknown `Expect` header is ignored. By default, Node would answer 417, without our error body.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))

@@ -25,9 +25,11 @@ export function toRefusal(error: NodeJS.ErrnoException): Refusal {
 }
 
 /** Checks what Node's HTTP parser does not check. @returns undefined if the head of the request is valid HTTP */
-export function refuseHead({ method, httpVersion, headers, rawHeaders }: IncomingMessage): Refusal | undefined {
+export function refuseHead({ method, url, httpVersion, headers, rawHeaders }: IncomingMessage): Refusal | undefined {
   // The parser also reads the methods of RTSP, such as PLAY.
   if (!METHODS.has(method!)) return BAD_REQUEST
+  // A target has no fragment (RFC 9112 §3.2). The router would ignore it, but a proxy may compare the whole target.
+  if (url!.includes('#')) return BAD_REQUEST
   const coding = headers['transfer-encoding']
   // The parser accepts other codings before `chunked`, but nothing here decodes them (RFC 9112 §6.1).
   if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0')) return BAD_REQUEST

@@ -147,7 +147,7 @@ function register(client: typeof import('prom-client'), registry: Registry) {
     skipped: counter('recipients_skipped_total', 'Recipients in events who have no account and are no guests'),
     undeclared: counter(
       'undeclared_forwarded_total',
-      'Requests with a forwarded header whose peer is not in TRUST_PROXY',
+      'Requests that look forwarded and whose peer is not in TRUST_PROXY',
     ),
     dueTimes: counter('reminders_total', 'Reminders and game starts that became due, by outcome', ['type', 'outcome']),
     lateness: histogram(
