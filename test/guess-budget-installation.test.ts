@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { createBuckets } from '../src/auth/budgets.ts'
+import { createInstallationBudget } from '../src/auth/installation-budget.ts'
 import { anotherApp, harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
 import { newEmail, otherThan } from './support/scenario.ts'
@@ -59,14 +62,69 @@ test('a right guess does not count, and a success gives back the wrong guesses a
   assert.equal(await parts(), 2)
 })
 
-test('twenty times as many wrong guesses at any codes make codes of three parts for 24 hours', async () => {
+test('twenty times as many wrong guesses at any codes, without those before a success, make three parts for 24 hours', async () => {
   h.clock.advance(8 * DAY)
-  await spend(400)
+  await spend(397)
+  const { email } = await makeUser(h)
+  const code = await ask(email, { network: 2 })
+  await miss(email, code, 2, { network: 2 })
+  assert.equal((await enter(email, code, { network: 2 })).status, 200)
+  await spend(2)
+  assert.equal(await parts(), 2)
+  await spend(1)
   assert.equal(await parts(), 3)
   h.clock.advance(DAY - 1)
   assert.equal(await parts(), 3)
   h.clock.advance(1)
   assert.equal(await parts(), 2)
+})
+
+test('twenty times as many guesses outside the other budgets make three parts for strangers outside, until the 7 days end', async t => {
+  h.clock.advance(9 * DAY)
+  const small = await anotherApp(h, { ...WITH_BUDGETS, GUESS_BUDGETS: 'address=1000,network=2,installation=3' })
+  t.after(() => small.close())
+  const from = strangers({ ...h, ...small })
+  const askParts = async (network: number) => countParts(await from.ask(newEmail(), { network }))
+  const guessOften = async (network: number, count: number) => {
+    for (let index = 0; index < count; index += 1) {
+      const email = newEmail()
+      await from.miss(email, await from.ask(email, { network }), 1, { network })
+    }
+  }
+  // Each network makes two guesses within its budget first. Its eight other guesses count outside.
+  for (let network = 200; network < 207; network += 1) await guessOften(network, 10)
+  await guessOften(207, 5)
+  assert.equal(await askParts(207), 2)
+  await guessOften(207, 1)
+  assert.deepEqual([await askParts(207), await askParts(208)], [3, 2])
+  h.clock.advance(7 * DAY - 1)
+  await guessOften(209, 2)
+  assert.equal(await askParts(209), 3)
+  h.clock.advance(1)
+  assert.equal(await askParts(209), 2)
+})
+
+test('ten guesses of strangers are not counted yet at the same time, and a known client never waits for them', async () => {
+  const buckets = createBuckets({ address: 1000, network: 1000, installation: 1000 })
+  const installation = createInstallationBudget(h.database.sql, buckets, () => h.clock.now())
+  let [started, end] = [0, () => {}]
+  const ended = new Promise<void>(resolve => {
+    end = resolve
+  })
+  const guessOnce = async () => {
+    started += 1
+    await ended
+    return { result: undefined, wrong: { onePart: 1, within: 1, outside: 0 } }
+  }
+  const strange = Array.from({ length: 45 }, () => installation.run(true, guessOnce))
+  await setImmediate()
+  assert.equal(started, 10)
+  const known = installation.run(false, guessOnce)
+  await setImmediate()
+  assert.equal(started, 11)
+  end()
+  await Promise.all([...strange, known])
+  assert.equal(started, 46)
 })
 
 test('two processes share the count, and a burst exceeds it by at most ten guesses for each process', async () => {

@@ -199,4 +199,14 @@ describe('deleting one’s account', () => {
       assert.deepEqual(left, [])
     }
   })
+
+  test('at its own code, a known client has all five attempts to delete the account', async () => {
+    const { email, token } = await signUp(h)
+    h.clock.advance(MINUTES)
+    await h.call('POST', '/api/v1/auth/request-otp', { body: { email }, token })
+    const code = await queuedCode(h, email, readPayload(token).sid)
+    const remove = (typed: string) => h.call('DELETE', '/api/v1/auth/me', { token, body: { code: typed } })
+    for (let attempt = 0; attempt < 4; attempt += 1) assert.equal((await remove(otherThan(code))).status, 422)
+    assert.equal((await remove(code)).status, 200)
+  })
 })
