@@ -174,6 +174,15 @@ describe('a request that a page of a foreign origin can send', () => {
     assert.equal((await send()).status, 429)
   })
 
+  test('a compressed body gets a 415 and does not count', async () => {
+    const answer = await h.call('POST', REQUEST, {
+      body: profile(newEmail()),
+      headers: { 'content-encoding': 'gzip' },
+      remoteAddress: `${newNetwork()}:1::1`,
+    })
+    assert.deepEqual([answer.status, answer.headers['x-ratelimit-remaining']], [415, '5'])
+  })
+
   test('a body that is too large and no JSON, and an empty request from another site, do not count', async () => {
     const address = `${newNetwork()}:1::1`
     const large = await guess(address, { body: 'x'.repeat(70_000), headers: { 'content-type': 'text/plain' } })

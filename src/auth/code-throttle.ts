@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Database } from '../db/sql.ts'
-import { JSON_BODY, mediaType } from '../http/body.ts'
+import { isCompressed, JSON_BODY, mediaType } from '../http/body.ts'
 import type { Networks } from '../limits/network-key.ts'
 import { createThrottle } from '../limits/throttle.ts'
 import { bearer } from './guard.ts'
@@ -22,9 +22,9 @@ type Dependencies = {
  * - A request with a token that we signed. Its body must be valid before it is counted. If the token belongs to an
  *   account with the address of the body, only the session is counted. So the requests of a neighbour, or of a page
  *   that runs in the same browser, cannot use up the minute of a known client.
- * - A request whose content type is not JSON. A page of a foreign origin can make a browser send such a request, but no
- *   JSON. If the answer is a 415 or a 413, or if the browser says that another site sent the request, the request does
- *   not count.
+ * - A request whose content type is not JSON, or whose body is compressed. A page of a foreign origin can make a browser
+ *   send a request that is no JSON. If the answer is a 415 or a 413, or if the browser says that another site sent the
+ *   request, it does not count.
  */
 export function createCodeThrottle(
   { sql, networks, isSharedNetwork, now, tokens }: Dependencies,
@@ -65,7 +65,7 @@ export function createCodeThrottle(
 }
 
 function isJson(request: FastifyRequest): boolean {
-  return JSON_BODY.types.includes(mediaType(request.headers['content-type']))
+  return JSON_BODY.types.includes(mediaType(request.headers['content-type'])) && !isCompressed(request)
 }
 
 function isForeign(request: FastifyRequest, { statusCode }: FastifyReply): boolean {

@@ -52,7 +52,7 @@ async function readBody(request: FastifyRequest, payload: NodeJS.ReadableStream,
   const batch = type === rule.batch?.type ? rule.batch : undefined
   const bytes = await readBytes(request, payload, (batch ?? rule).maxBytes)
   if (bytes.length === 0) return undefined
-  if ((request.headers['content-encoding'] || 'identity').toLowerCase() !== 'identity') throw compressed()
+  if (isCompressed(request)) throw compressed()
   const isPart = rule.isPart?.(request.headers) === true
   if (isPart ? !isJson(type) : !rule.types.includes(type)) throw wrongType(isPart ? 'application/json' : rule.types[0]!)
   const { text, value } = parse(bytes)
@@ -191,4 +191,8 @@ export function tooLarge(maxBytes: number): AppError {
     { fr: `Le corps dépasse ${maxBytes / 1024} Kio.`, en: `The body is larger than ${maxBytes / 1024} KiB.` },
     { headers: { connection: 'close' } },
   )
+}
+
+export function isCompressed({ headers }: FastifyRequest): boolean {
+  return (headers['content-encoding'] || 'identity').toLowerCase() !== 'identity'
 }
