@@ -31,8 +31,12 @@ const SEQUENCES = [
   'asdfghjkl',
   'zxcvbnm',
   '1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik',
+  '00112233445566778899aabbccddeeff',
 ]
 const MIN_RUN = 4
+
+// Four or more words. A random text of this length mixes upper case, lower case and digits within a word.
+const WORDS_ONLY = /^(?:[a-z]+|[A-Z]+|[A-Z][a-z]+)(?:[-_.](?:[a-z]+|[A-Z]+|[A-Z][a-z]+)){3,}$/
 
 // The search for repetitions takes quadratic time. A secret with a random beginning of this length is long enough.
 const MAX_EXAMINED = 512
@@ -60,6 +64,7 @@ function findPattern(secret: string): string | undefined {
   const text = secret.slice(0, MAX_EXAMINED)
   if (/\s|\p{Cc}/u.test(text)) return 'contains blanks'
   if (/<[^>]*>|\$\{|\{\{/.test(text)) return 'is a placeholder in brackets'
+  if (WORDS_ONLY.test(text)) return 'consists of words, not random'
   if (isRepetition(text)) return 'repeats itself'
   if (countInRuns(text.toLowerCase()) > text.length / 2) return 'is a sequence, not random'
   if (WORD_PATTERNS.some(pattern => pattern.test(text))) return 'is a placeholder'
