@@ -1,13 +1,14 @@
 import { constants } from 'node:fs'
-import { access, lchown, mkdir, stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { access, lstat, mkdir, readdir, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 
 const ROOT = 0
 
 /**
  * Creates the folder DATA_DIR with mode 0700, unless it exists.
  * @returns the absolute path of the folder
- * @throws an error that names DATA_DIR, if the folder cannot be created or this process may not write to it
+ * @throws an error that names DATA_DIR, if the folder cannot be created, if this process may not write to it, or if this
+ *   process runs as root and another user controls the folder
  */
 export async function prepareDataFolder(dataDir: string): Promise<string> {
   const folder = resolve(dataDir)
@@ -17,6 +18,7 @@ export async function prepareDataFolder(dataDir: string): Promise<string> {
   } catch (cause) {
     throw new Error(`DATA_DIR: ${explain(folder, cause as NodeJS.ErrnoException)}`, { cause })
   }
+  if (process.geteuid?.() === ROOT) await requireRootFolder(folder)
   return folder
 }
 
@@ -32,14 +34,28 @@ function explain(folder: string, { code, message }: NodeJS.ErrnoException): stri
 }
 
 /**
- * Makes the owner of a folder also the owner of a file in this folder. If root creates files in the data folder of an
- * ordinary user, that user could otherwise not read them at the next start. Does nothing if this process is not root.
+ * Checks that root, and no other user, decides what the paths in the data folder lead to. Another user could replace a
+ * file by a symbolic link, and root would then change a file elsewhere. Links of root are allowed, because an
+ * administrator may keep the database on another disk.
+ * @throws if another user owns the folder or may write to it, or owns a link to it or in it
  */
-export async function giveToFolderOwner(path: string, folder: string): Promise<void> {
-  if (process.geteuid?.() !== ROOT) return
-  const { uid, gid } = await stat(folder)
-  // `lchown` does not follow symbolic links, so a link in the folder cannot change the owner of another file.
-  if (uid !== ROOT) await lchown(path, uid, gid)
+async function requireRootFolder(folder: string): Promise<void> {
+  const { uid } = await stat(folder)
+  if (uid !== ROOT) {
+    throw new Error(
+      `DATA_DIR: ${folder} belongs to the user id ${uid}, who could make root change other files. Start Courtside as ` +
+        'this user, or set another DATA_DIR.',
+    )
+  }
+  const warning = await findFolderWarning(folder)
+  if (warning) throw new Error(warning)
+  for (const path of [folder, ...(await readdir(folder)).map(name => join(folder, name))]) {
+    const stats = await lstat(path).catch(() => undefined)
+    if (!stats?.isSymbolicLink() || stats.uid === ROOT) continue
+    throw new Error(
+      `DATA_DIR: ${path} is a symbolic link of the user id ${stats.uid}. Only root may own it. Delete it.`,
+    )
+  }
 }
 
 /**

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { chmod, link, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { link, open, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { giveToFolderOwner, prepareDataFolder } from './data-folder.ts'
+import { prepareDataFolder } from './data-folder.ts'
 import { findWeakness } from './weak-secrets.ts'
 
 /** Returns a new secret: 32 random bytes as base64url. The settings accept it, whatever the random bytes are. */
@@ -31,7 +32,6 @@ export async function loadOrCreateSecret(
   const draft = `${path}.${randomBytes(9).toString('base64url')}`
   try {
     await writeFile(draft, `${newSecret()}\n`, { mode: 0o600, flush: true, flag: 'wx' })
-    await giveToFolderOwner(draft, folder)
     // The hard link creates the file together with its content. If the file exists, `link` fails. So only one of two
     // concurrent processes creates the file, and both processes read the same secret.
     await link(draft, path).catch(error => {
@@ -53,7 +53,7 @@ export async function readSecret(
   warn: (sentence: string) => void,
 ): Promise<StoredSecret> {
   const path = resolve(dataDir, name)
-  const text = await readFile(path, 'utf8').catch(cause => {
+  const { text, mode, isClosed } = await readPrivately(path).catch(cause => {
     throw new Error(`${path} ${explainReadError(cause)}`, { cause })
   })
   const secret = text.trim()
@@ -61,7 +61,7 @@ export async function readSecret(
     throw new Error(`${path} contains no secret. Delete the file. The next startup creates a new secret.`)
   const weakness = findWeakness(secret)
   if (weakness) throw new Error(`${path} ${weakness}. Delete the file. The next startup creates a new secret.`)
-  await closeToOthers(path, warn)
+  if ((mode & 0o077) !== 0) warn(describeOpenFile(path, mode, isClosed))
   return { secret, path }
 }
 
@@ -69,21 +69,34 @@ function explainReadError({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'ENOENT') return 'does not exist. The service creates it when it starts.'
   if (code === 'EISDIR')
     return 'is a folder, but it must be a file. Delete the folder. The next startup creates the file.'
+  if (code === 'ELOOP') return 'is a symbolic link, but it must be a file. Put the file in the place of the link.'
   if (code === 'EACCES') return `cannot be read by the user id ${process.geteuid?.()}. Make this user its owner.`
   return `cannot be read: ${message}`
 }
 
-/** Gives a file the mode 0600. If other users could read it, warns, because they may know the secret. */
-async function closeToOthers(path: string, warn: (sentence: string) => void): Promise<void> {
-  const mode = (await stat(path)).mode & 0o777
-  if ((mode & 0o077) === 0) return
-  const isClosed = await chmod(path, 0o600).then(
-    () => true,
-    () => false,
-  )
-  warn(
+/**
+ * Reads a file, and gives it the mode 0600 if other users could read it. Does not follow a symbolic link at the end of
+ * the path, because the mode of another file would change.
+ */
+async function readPrivately(path: string) {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const mode = (await handle.stat()).mode & 0o777
+    const text = await handle.readFile('utf8')
+    const isClosed = (mode & 0o077) === 0 || (await handle.chmod(0o600).then(...YES_OR_NO))
+    return { text, mode, isClosed }
+  } finally {
+    await handle.close()
+  }
+}
+
+const YES_OR_NO = [() => true, () => false] as const
+
+/** Returns a warning about a file that other users could read, because they may know the secret. */
+function describeOpenFile(path: string, mode: number, isClosed: boolean): string {
+  return (
     `Other users could read ${path}, because its mode was ${mode.toString(8)}. ` +
-      (isClosed ? 'Its mode is 600 now. ' : 'Change its mode to 600. ') +
-      'If other users of the machine are not trusted, delete the file, so that the next startup creates a new secret.',
+    (isClosed ? 'Its mode is 600 now. ' : 'Change its mode to 600. ') +
+    'If other users of the machine are not trusted, delete the file, so that the next startup creates a new secret.'
   )
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { chmod, chown, lstat, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, chown, lstat, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -91,28 +91,30 @@ describe('the user that runs the embedded database', {
     assert.equal(startAs(ROOT), runsAs(DATABASE_UID))
   })
 
-  test('if root starts once in the data folder of an ordinary user, this user can still start afterwards', async () => {
+  test('root refuses the data folder of an ordinary user and changes nothing, so this user can still start', async () => {
     await chown(data, STRANGER, STRANGER)
-    for (const uid of [STRANGER, ROOT, STRANGER]) {
-      assert.equal(startAs(uid), runsAs(STRANGER))
+    assert.match(startAs(ROOT), /DATA_DIR: .* belongs to the user id 54321, .* Start Courtside as this user/)
+    assert.deepEqual(await readdir(data), [])
+    for (const expected of [runsAs(STRANGER), 'refused', runsAs(STRANGER)]) {
+      if (expected === 'refused') assert.match(startAs(ROOT), /^DATA_DIR: .* belongs to the user id 54321/)
+      else assert.equal(startAs(STRANGER), expected)
       const names = ['', ...(await readdir(data, { recursive: true }))]
       const owners = await Promise.all(names.map(async name => (await lstat(join(data, name))).uid))
       assert.deepEqual([...new Set(owners)], [STRANGER])
     }
   })
 
-  test('if root may not run the database as the owner of the data folder, the start fails and changes no owner', async () => {
+  test('if root may not run the database as the owner of the cluster, the start fails and changes no owner', async () => {
     await chown(data, STRANGER, STRANGER)
     assert.equal(startAs(STRANGER), runsAs(STRANGER))
-    const elsewhere = await mkdtemp(join(tmpdir(), 'courtside-data-'))
-    await rename(data, join(elsewhere, 'data'))
-    await chmod(elsewhere, 0o755)
-    data = join(elsewhere, 'data')
+    await chown(data, ROOT, ROOT)
     await chmod(checkout, 0o700)
-    assert.match(startAs(ROOT), /DATA_DIR: .* belongs to the user id 54321, who cannot run the programs in/)
+    assert.match(startAs(ROOT), /DATA_DIR: .*postgres belongs to the user id 54321, who cannot run the programs in/)
     await chmod(checkout, 0o755)
+    await chown(data, STRANGER, STRANGER)
+    await rm(join(data, 'socket'), { recursive: true })
+    assert.equal((await lstat(join(data, 'postgres/PG_VERSION'))).uid, STRANGER)
     assert.equal(startAs(STRANGER), runsAs(STRANGER))
-    await rm(elsewhere, { recursive: true })
   })
 
   test('a user without an entry in /etc/passwd can create the database, or the error message says what to add', async () => {
@@ -133,9 +135,6 @@ describe('the user that runs the embedded database', {
       startAs(STRANGER),
       /postgres belongs to the user id 61042, but this process runs as the user id 54321\. .* chown -R 54321 /,
     )
-    // A start as root gives everything to the owner of the data folder.
-    assert.equal(startAs(ROOT), runsAs(STRANGER))
-    assert.equal(startAs(STRANGER), runsAs(STRANGER))
   })
 
   const ADVICE = /as an ordinary user, move it and DATA_DIR to folders that others can reach, or set DATABASE_URL/

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { chmod, mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdtemp, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
-import { giveToFolderOwner } from '../data-folder.ts'
 import { runInitdb } from './database-user.ts'
 import type { Account } from './programs.ts'
 
@@ -44,6 +43,8 @@ export async function createCluster(
     ])
     onWaiting()
     await initdbEnd
+    // A program of the user who ran initdb could have put a link in this place.
+    if (!(await lstat(draftCluster)).isDirectory()) throw new Error(`initdb has created no folder ${draftCluster}.`)
     await syncFolder(draftCluster)
     await rename(draftCluster, cluster)
     await syncFolder(dirname(cluster))
@@ -117,8 +118,16 @@ function draftPrefix(cluster: string): string {
 export async function replaceFile(cluster: string, name: string, text: string): Promise<void> {
   const draft = join(cluster, `${name}.${randomUUID()}`)
   try {
-    await writeFile(draft, text, { mode: 0o600, flag: 'wx', flush: true })
-    await giveToFolderOwner(draft, cluster)
+    const handle = await open(draft, 'wx', 0o600)
+    try {
+      await handle.writeFile(text)
+      await handle.sync()
+      const { uid, gid } = await stat(cluster)
+      // The owner of the cluster may have replaced the draft by another file, so its path is not used again.
+      if (process.geteuid?.() === 0) await handle.chown(uid, gid)
+    } finally {
+      await handle.close()
+    }
     await rename(draft, join(cluster, name))
     await syncFolder(cluster)
   } finally {

@@ -1,6 +1,7 @@
-import { chmod, lchown, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
+import { giveFolder } from './give-folder.ts'
 import { type Account, CURRENT_USER, runProgram } from './programs.ts'
 
 const ROOT = 0
@@ -18,8 +19,7 @@ const NAMESPACE = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${N
  * Chooses the user who runs PostgreSQL, because PostgreSQL refuses to run as root. An ordinary user runs it as the same
  * user. For root, the function takes the first user who can run the programs and enter the data folder:
  *
- * 1. the owner of the data folder, if this is an ordinary user. There is no other choice in this case, because that
- *    user must be able to start the service later
+ * 1. the owner of the cluster, if this is an ordinary user. The user may own other parts of it, such as a tablespace
  * 2. a user of our own, DATABASE_UID
  * 3. root in a user namespace, in which PostgreSQL sees itself as `nobody`. Outside the namespace it still is root
  *
@@ -33,7 +33,7 @@ export async function chooseAccount(bin: string, folder: string, log: FastifyBas
     const account = { wrapper: [], ...owner }
     if (await canRun(account, bin, folder)) return account
     throw new Error(
-      `DATA_DIR: ${folder} belongs to the user id ${owner.uid}, who cannot run the programs in ${bin}, or cannot enter ` +
+      `DATA_DIR: ${folder}/postgres belongs to the user id ${owner.uid}, who cannot run the programs in ${bin}, or cannot enter ` +
         'DATA_DIR. Start Courtside as this user, move it to a folder that others can read, or set DATABASE_URL.',
     )
   }
@@ -78,34 +78,11 @@ export async function runInitdb(account: Account, path: string, draft: string, a
   }
 }
 
-/**
- * Makes the user of an account the owner of a folder and everything in it. Changes the owner of the folder itself last:
- * if the loop is interrupted, the next startup runs it again. Some programs copy files with their owners, but folders
- * without them. So the function also checks the owner of a file in the cluster.
- */
-export async function giveFolder({ uid, gid }: Account, folder: string): Promise<void> {
-  if (uid === undefined) return
-  const owners = await Promise.all([folder, join(folder, 'PG_VERSION')].map(readOwnerId))
-  if (owners.every(owner => owner === undefined || owner === uid)) return
-  const inside = await readdir(folder, { recursive: true })
-  // `lchown` does not follow symbolic links, so a link in the folder cannot change the owner of another file.
-  for (const path of [...inside.map(name => join(folder, name)), folder]) await lchown(path, uid, gid!)
-}
-
-async function readOwnerId(path: string): Promise<number | undefined> {
-  return stat(path).then(
-    stats => stats.uid,
-    () => undefined,
-  )
-}
-
-/** Returns the owner of the data folder. If this is root, returns the ordinary user who owns the cluster, if any. */
+/** Returns the ordinary user who owns the cluster, or root. */
 async function findOwner(folder: string): Promise<{ uid: number; gid: number }> {
-  for (const path of [folder, join(folder, 'postgres')]) {
-    const stats = await stat(path).catch(() => undefined)
-    if (stats && ![ROOT, NOBODY, DATABASE_UID].includes(stats.uid)) return { uid: stats.uid, gid: stats.gid }
-  }
-  return { uid: ROOT, gid: ROOT }
+  const stats = await stat(join(folder, 'postgres')).catch(() => undefined)
+  if (!stats || [NOBODY, DATABASE_UID].includes(stats.uid)) return { uid: ROOT, gid: ROOT }
+  return { uid: stats.uid, gid: stats.gid }
 }
 
 /**

@@ -1,11 +1,12 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFile, open, readFile, stat, truncate } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { open, readFile, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { giveToFolderOwner } from '../data-folder.ts'
 import { listSharedMemoryOptions, type Programs } from './cluster.ts'
-import { giveFolder } from './database-user.ts'
+import { giveFolder } from './give-folder.ts'
 import { findPostmaster, removeLockFile, stopPostmaster, stopProcess } from './postmaster.ts'
 import { spawnProgram } from './programs.ts'
 import { isServerListening, prepareSocketFolder, SOCKET_FOLDER_FROM_CLUSTER } from './socket.ts'
@@ -116,8 +117,8 @@ async function spawnServer(
   logPath: string,
   settings: Record<string, string>,
 ): Promise<ChildProcess> {
-  const output = await open(logPath, 'a', 0o600)
-  await giveToFolderOwner(logPath, dirname(cluster))
+  const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW } = constants
+  const output = await open(logPath, O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW, 0o600)
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   // `readCommandLine` expects the folder as the last argument.
   const child = spawnProgram(
@@ -156,11 +157,18 @@ async function readReason(logPath: string, start: number): Promise<string> {
 
 /**
  * If a log file is too long, copies it to `<path>.1` and truncates it. This function does not replace the file, because
- * the server keeps appending to the open file.
+ * the server keeps appending to the open file. It follows no symbolic link at either path, and creates `<path>.1` anew.
  */
 export async function rotateLog(path: string): Promise<void> {
-  const stats = await stat(path).catch(() => undefined)
-  if (!stats || stats.size < MAX_LOG_BYTES) return
-  await copyFile(path, `${path}.1`)
-  await truncate(path)
+  const log = await open(path, constants.O_RDWR | constants.O_NOFOLLOW).catch(() => undefined)
+  if (!log) return
+  try {
+    if ((await log.stat()).size < MAX_LOG_BYTES) return
+    await rm(`${path}.1`, { force: true })
+    const copy = await open(`${path}.1`, 'wx', 0o600)
+    await pipeline(log.createReadStream({ autoClose: false }), copy.createWriteStream())
+    await log.truncate()
+  } finally {
+    await log.close()
+  }
 }

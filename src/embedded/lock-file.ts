@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
-import { giveToFolderOwner } from '../data-folder.ts'
 
 // Result codes of SQLite: https://www.sqlite.org/rescode.html
 const SQLITE_BUSY = 5
@@ -15,11 +14,10 @@ export type FileLock = { isSupported: boolean; release(): void }
  * locks, so this function opens the file as an SQLite database and begins a transaction. SQLite then locks the file
  * with `fcntl`. The transaction writes nothing, so the file stays empty. The kernel frees the lock when this process
  * ends.
- * @param folder the data folder, whose owner becomes the owner of the file
  * @returns undefined if another process, or another caller in this process, holds the lock
  */
-export async function lockFile(path: string, folder: string): Promise<FileLock | undefined> {
-  await createFile(path, folder)
+export async function lockFile(path: string): Promise<FileLock | undefined> {
+  await createFile(path)
   let database: DatabaseSync | undefined
   try {
     database = new DatabaseSync(path, { timeout: 0 })
@@ -42,10 +40,9 @@ export async function lockFile(path: string, folder: string): Promise<FileLock |
  * Creates an empty file, unless it exists. Does not open an existing file: if a process closes a file, it loses all its
  * `fcntl` locks on the file.
  */
-async function createFile(path: string, folder: string): Promise<void> {
+async function createFile(path: string): Promise<void> {
   try {
     await writeFile(path, '', { mode: 0o600, flag: 'wx' })
-    await giveToFolderOwner(path, folder)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }

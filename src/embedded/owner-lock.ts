@@ -2,26 +2,22 @@ import { link, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import { giveToFolderOwner } from '../data-folder.ts'
 import { lockFile } from './lock-file.ts'
 import { describeOwner, endsSoon, identify, type Owner, readOwner, shareKernel } from './owner.ts'
 
 /** The owner rewrites its record at this interval. */
 const BEAT_MS = 1_000
 /**
- * A process on another machine may own the folder if its record changes within this time. The time is five beats, so an
- * owner under load has time for at least one of them.
+ * A process on another machine may own the folder if its record changes within this time. An owner under load writes at
+ * least one of five beats.
  */
 const OBSERVATION_MS = 5_000
-/** A start waits this long for an owner that is a command or has begun to stop. */
+/** A start waits this long for an owner that is about to end. */
 const OWNER_END_MS = 10_000
 
 /** The right to run PostgreSQL on a data folder. Only one process has this right. */
 export type OwnerLock = {
-  /**
-   * Aborts if another process has taken the folder, because this process stood still for longer than other processes
-   * wait.
-   */
+  /** Aborts if another process has taken the folder, because this process stood still for longer than others wait. */
   lost: AbortSignal
   /** Tells other processes that this process is about to stop, so they wait for its end. */
   announceStop(): Promise<void>
@@ -86,7 +82,7 @@ export async function acquireOwnerLock(
 /** Takes the lock of the operating system. @throws FolderInUseError */
 async function lockWhenOwnerEnds(folder: string) {
   for (let waitedMs = 0; ; waitedMs += 100) {
-    const lock = await lockFile(join(folder, 'owner.lock'), folder)
+    const lock = await lockFile(join(folder, 'owner.lock'))
     if (lock) return lock
     const owner = await readOwner(folder)
     // An owner that has just taken the lock has not written its record yet.
@@ -105,7 +101,6 @@ async function writeRecord(folder: string, self: Owner, hasLock: boolean): Promi
   const draft = `${findRecordPath(folder)}.${self.id}`
   await writeFile(draft, format(self), { mode: 0o600, flag: 'wx' })
   try {
-    await giveToFolderOwner(draft, folder)
     const previous = await readRecord(folder)
     if (previous === undefined) return await linkRecord(folder, draft)
     const owner = await readOwner(folder)

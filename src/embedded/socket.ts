@@ -2,8 +2,7 @@ import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
 import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { giveToFolderOwner } from '../data-folder.ts'
-import { giveFolder } from './database-user.ts'
+import { giveFolder } from './give-folder.ts'
 import type { Account } from './programs.ts'
 
 /** The role of the service in the database. It owns the database `courtside` and is no superuser. */
@@ -29,7 +28,6 @@ export async function prepareSocketFolder(folder: string, account: Account): Pro
   })
   if (!(await lstat(path)).isDirectory()) throw new Error(`${path} must be a folder. Delete it.`)
   for (const name of await readdir(path)) await rm(join(path, name), { force: true })
-  await giveToFolderOwner(path, folder)
   await giveFolder(account, path)
   await chmod(path, 0o700)
 }

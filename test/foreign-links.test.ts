@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import {
+  chmod,
+  chown,
+  lchown,
+  link,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, beforeEach, describe, test } from 'node:test'
+import { prepareDataFolder } from '../src/data-folder.ts'
+import { replaceFile } from '../src/embedded/cluster.ts'
+import { giveFolder } from '../src/embedded/give-folder.ts'
+import { rotateLog } from '../src/embedded/launch.ts'
+import { readSecret } from '../src/secrets.ts'
+
+const ROOT = 0
+const STRANGER = 54_321
+const STRANGER_ACCOUNT = { wrapper: [], uid: STRANGER, gid: STRANGER }
+const LONG_LOG = 'x'.repeat(5_000_000)
+
+describe('files of another user in the data folder', {
+  skip: process.getuid?.() !== ROOT && 'only root can create files of another user',
+}, () => {
+  const folders: string[] = []
+  let data: string
+  let victim: string
+  let victimFile: string
+
+  beforeEach(async () => {
+    data = await mkdtemp(join(tmpdir(), 'courtside-links-'))
+    victim = await mkdtemp(join(tmpdir(), 'courtside-victim-'))
+    victimFile = join(victim, 'inner/file')
+    await mkdir(join(victim, 'inner'))
+    await writeFile(victimFile, 'untouched', { mode: 0o644 })
+    folders.push(data, victim)
+  })
+  after(() => Promise.all(folders.map(folder => rm(folder, { recursive: true, force: true }))))
+
+  async function requireUntouched() {
+    for (const path of [victim, join(victim, 'inner'), victimFile]) assert.equal((await stat(path)).uid, ROOT, path)
+    assert.equal((await stat(victim)).mode & 0o777, 0o700)
+    assert.equal((await stat(victimFile)).mode & 0o777, 0o644)
+    assert.equal(await readFile(victimFile, 'utf8'), 'untouched')
+  }
+
+  for (const linkOwner of [ROOT, STRANGER]) {
+    test(`root changes no owner behind a link or a hard link in the cluster, if user ${linkOwner} owns the link`, async () => {
+      const cluster = join(data, 'postgres')
+      await mkdir(join(cluster, 'base'), { recursive: true })
+      await writeFile(join(cluster, 'base/1'), '')
+      for (const name of ['PG_VERSION', 'x', 'base/x']) {
+        await symlink(victim, join(cluster, name))
+        await lchown(join(cluster, name), linkOwner, linkOwner)
+      }
+      await symlink(victimFile, join(cluster, 'file'))
+      await link(victimFile, join(cluster, 'base/hard'))
+      await giveFolder(STRANGER_ACCOUNT, cluster)
+      for (const name of ['', 'base', 'base/1']) assert.equal((await lstat(join(cluster, name))).uid, STRANGER, name)
+      await requireUntouched()
+    })
+  }
+
+  test('root refuses a data folder that another user can change, and a link of another user to it or in it', async () => {
+    const inside = join(data, 'postgres')
+    await symlink(victim, inside)
+    await lchown(inside, STRANGER, STRANGER)
+    await assert.rejects(
+      prepareDataFolder(data),
+      /^Error: DATA_DIR: .*postgres is a symbolic link of the user id 54321/,
+    )
+    await rm(inside)
+    await chmod(data, 0o777)
+    await assert.rejects(prepareDataFolder(data), /^Error: DATA_DIR: users other than the owner may write to/)
+    await chown(data, STRANGER, STRANGER)
+    await assert.rejects(prepareDataFolder(data), /^Error: DATA_DIR: .* belongs to the user id 54321/)
+    const toVictim = `${data}-link`
+    folders.push(toVictim)
+    await symlink(victim, toVictim)
+    assert.equal(await prepareDataFolder(toVictim), toVictim)
+    await lchown(toVictim, STRANGER, STRANGER)
+    await assert.rejects(prepareDataFolder(toVictim), /-link is a symbolic link of the user id 54321/)
+    await requireUntouched()
+  })
+
+  test('the rotation of a log writes through no link', async () => {
+    const log = join(data, 'postgres.log')
+    await writeFile(log, LONG_LOG)
+    await symlink(victimFile, `${log}.1`)
+    await rotateLog(log)
+    assert.equal(await readFile(`${log}.1`, 'utf8'), LONG_LOG)
+    assert.equal((await stat(log)).size, 0)
+    await rm(log)
+    await writeFile(join(data, 'other'), LONG_LOG)
+    await symlink(join(data, 'other'), log)
+    await rotateLog(log)
+    assert.equal((await stat(join(data, 'other'))).size, LONG_LOG.length)
+    await requireUntouched()
+  })
+
+  test('a secret that is a link is refused, and the mode of the other file stays', async () => {
+    await symlink(victimFile, join(data, 'jwt-secret'))
+    await assert.rejects(
+      readSecret(data, 'jwt-secret', () => {}),
+      /jwt-secret is a symbolic link, but it must be a file/,
+    )
+    await requireUntouched()
+  })
+
+  test('a file in the cluster replaces a link and gets the owner of the cluster', async () => {
+    await chown(data, STRANGER, STRANGER)
+    await symlink(victimFile, join(data, 'pg_hba.conf'))
+    await replaceFile(data, 'pg_hba.conf', 'rules')
+    const { uid, mode } = await lstat(join(data, 'pg_hba.conf'))
+    assert.deepEqual([uid, mode & 0o777], [STRANGER, 0o600])
+    assert.equal(await readFile(join(data, 'pg_hba.conf'), 'utf8'), 'rules')
+    await requireUntouched()
+  })
+})
