@@ -32,21 +32,22 @@ export function createCodeThrottle(
   limit: number,
 ) {
   const throttle = createThrottle({ sql, networks, isShared: isSharedNetwork, name, limit })
-  const pending = new WeakSet<FastifyRequest>()
+  /** The requests that are not counted yet, and the claims of their tokens. */
+  const pending = new WeakMap<FastifyRequest, Claims | undefined>()
   const readClaims = (request: FastifyRequest): Claims | undefined => tokens.read(bearer(request) ?? '', now())
 
   return {
     async onRequest(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-      const hasToken = readClaims(request) !== undefined
-      if (!hasToken && isJson(request)) return throttle.count(request, reply)
-      pending.add(request)
-      if (!hasToken) await throttle.check(request, reply)
+      const claims = readClaims(request)
+      if (!claims && isJson(request)) return throttle.count(request, reply)
+      pending.set(request, claims)
+      if (!claims) await throttle.check(request, reply)
     },
 
     /** Counts a request that `onRequest` left pending. A route calls it when all fields of the body are valid. */
     async countValid(request: FastifyRequest, reply: FastifyReply, email: string): Promise<void> {
+      const claims = pending.get(request)
       if (!pending.delete(request)) return
-      const claims = readClaims(request)
       const isOwn = claims !== undefined && (await sessions.belongsTo(sql, claims, email))
       await (isOwn ? throttle.countSession(reply, claims.sid) : throttle.count(request, reply))
     },
