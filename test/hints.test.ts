@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mock, test } from 'node:test'
+import { mock, type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { harness } from './support/app.ts'
 import { newEmail, profile } from './support/scenario.ts'
@@ -7,23 +7,29 @@ import { waitUntil } from './support/wait-until.ts'
 
 const h = harness()
 
-const requestCode = (body: unknown) => h.call('POST', '/api/v1/auth/request-otp', { body })
-
-test('no statement of a request for a code notifies in its transaction, and a hint follows the commit', async t => {
+/** Listens on a separate connection. @returns the connection, and the number of hints so far */
+async function listenForHints(t: TestContext) {
   const client = new pg.Client({ connectionString: h.database.url })
   await client.connect()
   t.after(() => client.end())
   await client.query('listen outbox')
-  let hints = 0
+  const received = { hints: 0 }
   client.on('notification', () => {
-    hints += 1
+    received.hints += 1
   })
+  return { client, received }
+}
+
+const requestCode = (body: unknown) => h.call('POST', '/api/v1/auth/request-otp', { body })
+
+test('no statement of a request for a code notifies in its transaction, and a hint follows the commit', async t => {
+  const { received } = await listenForHints(t)
   const sent = mock.method(h.ctx.sql.pipeline, 'query').mock
   // The second request is for an unknown address, so it stores a decoy.
   for (const body of [profile(newEmail()), { email: newEmail() }]) {
-    const before = hints
+    const before = received.hints
     assert.equal((await requestCode(body)).status, 200)
-    await waitUntil(() => hints > before)
+    await waitUntil(() => received.hints > before)
   }
   const texts = sent.calls.map(call => call.arguments[0]!.text)
   sent.restore()
@@ -32,18 +38,11 @@ test('no statement of a request for a code notifies in its transaction, and a hi
 })
 
 test('fifty requests for a code at once send fewer than fifty hints', async t => {
-  const client = new pg.Client({ connectionString: h.database.url })
-  await client.connect()
-  t.after(() => client.end())
-  await client.query('listen outbox')
-  let hints = 0
-  client.on('notification', () => {
-    hints += 1
-  })
+  const { client, received } = await listenForHints(t)
   await Promise.all(Array.from({ length: 50 }, () => requestCode(profile(newEmail()))))
-  await waitUntil(() => hints > 0)
+  await waitUntil(() => received.hints > 0)
   // The last hint arrives before the reply to a statement that is sent after it.
   await h.ctx.sql`select 1`
   await client.query('select 1')
-  assert.ok(hints < 50, `${hints}`)
+  assert.ok(received.hints < 50, `${received.hints}`)
 })

@@ -1,20 +1,14 @@
 import assert from 'node:assert/strict'
 import { beforeEach, suite, test } from 'node:test'
 import type { Page, Route } from 'playwright-core'
-import { mailedCode, signUp, skip, stage } from '../support/browser.ts'
+import { mailedCode, requestSignUp, signUp, skip, stage } from '../support/browser.ts'
 
 const s = stage()
 
 /** Opens the code screen of a new user. @returns the page, and the code in the mail */
 async function openCodeScreen(email: string): Promise<{ page: Page; code: string }> {
   const page = await s.visit()
-  await page.goto('/')
-  await page.getByRole('button', { name: 'Créer un compte' }).click()
-  await page.getByLabel('Prénom').fill('Zoé')
-  await page.getByLabel('Nom', { exact: true }).fill('Martin')
-  await page.getByLabel('Adresse e-mail').fill(email)
-  await page.getByLabel(/conditions/).check()
-  await page.getByRole('button', { name: 'Recevoir un code' }).click()
+  await requestSignUp(page, email, 'Zoé')
   const code = (await (await mailedCode(page, email)).textContent())!
   return { page, code }
 }

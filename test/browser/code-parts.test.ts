@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, suite, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { letTimePass, skip, stage } from '../support/browser.ts'
+import { letTimePass, requestSignUp, skip, stage } from '../support/browser.ts'
 import { otherThan } from '../support/scenario.ts'
 import { smtpServer } from '../support/smtp.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -29,13 +29,7 @@ async function readParts(email: string, mails: number): Promise<string[]> {
 /** Signs up on the page, but misses the code once, so that the next code has two parts. */
 async function requestTwoParts(email: string): Promise<{ page: Page; parts: string[] }> {
   const page = await s.visit()
-  await page.goto('/')
-  await page.getByRole('button', { name: 'Créer un compte' }).click()
-  await page.getByLabel('Prénom').fill('Zoé')
-  await page.getByLabel('Nom', { exact: true }).fill('Martin')
-  await page.getByLabel('Adresse e-mail').fill(email)
-  await page.getByLabel(/conditions/).check()
-  await page.getByRole('button', { name: 'Recevoir un code' }).click()
+  await requestSignUp(page, email, 'Zoé')
   const [first] = await readParts(email, 1)
   await page.getByLabel('Code à 4 chiffres').pressSequentially(otherThan(first!))
   await page.locator('#code-error').filter({ hasText: /./ }).waitFor()

@@ -122,11 +122,8 @@ export async function serveSite(page: Page, createPage: (path: string) => SitePa
   })
 }
 
-/**
- * Signs up a user on the page, with the code that the development panel shows. Afterwards the page asks for the game
- * level.
- */
-export async function signUp(page: Page, email: string, firstName = 'Marie', path = '/'): Promise<void> {
+/** Fills in the form for a sign-up, sends it, and waits until the page asks for the code. */
+export async function requestSignUp(page: Page, email: string, firstName = 'Marie', path = '/'): Promise<void> {
   await page.goto(path)
   await page.getByRole('button', { name: 'Créer un compte' }).click()
   await page.getByLabel('Prénom').fill(firstName)
@@ -135,6 +132,14 @@ export async function signUp(page: Page, email: string, firstName = 'Marie', pat
   await page.getByLabel(/conditions/).check()
   await page.getByRole('button', { name: 'Recevoir un code' }).click()
   await page.getByRole('heading', { name: 'Votre code' }).waitFor()
+}
+
+/**
+ * Signs up a user on the page, with the code that the development panel shows. Afterwards the page asks for the game
+ * level.
+ */
+export async function signUp(page: Page, email: string, firstName = 'Marie', path = '/'): Promise<void> {
+  await requestSignUp(page, email, firstName, path)
   await takeCode(page, email)
   await page.getByRole('heading', { name: 'Quel est votre niveau ?' }).waitFor()
 }
