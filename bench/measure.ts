@@ -18,7 +18,7 @@ export type Bench = {
   just: string | undefined
   /**
    * The folder of another checkout. The bench also measures the service of this folder, for comparison. If undefined,
-   * the bench measures only the service of its own checkout.
+   * the bench measures only the service of the checkout that contains the bench.
    */
   against: string | undefined
 }

@@ -458,7 +458,7 @@ export interface components {
              */
             source: string;
             /**
-             * @description What happened. `game_created` and `game_updated` cause no notification of their own. They only report the state of the game.
+             * @description The kind of event. `game_created` and `game_updated` cause no notification. They only report the state of the game.
              * @example game_joined
              * @enum {unknown}
              */

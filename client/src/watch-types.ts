@@ -29,7 +29,7 @@ export type Watcher = {
   signal?: AbortSignal
 }
 
-/** What a watch has last reported. */
+/** The latest state and the latest `sync` that a watch has reported. */
 export type Snapshot = { state?: WatchState | undefined; sync?: Sync | undefined }
 
 /** Calls the listeners of one watcher. */

@@ -65,7 +65,7 @@ function describeRequest({ email, network, signsUp, profile, buckets, now }: New
         exists (select from known) as is_known, (select id from known) as session_id,
         case when not exists (select from known) then ${network}::bytea end as network
     ), purpose as materialized (
-      -- A request without a profile resumes the pending sign-up of its own network.
+      -- A request without a profile resumes the pending sign-up of the caller's network.
       select caller.*, coalesce(own.mails * (own.sent_at > ${new Date(now.getTime() - MAILS_KEPT_MS)} and not own.is_ahead)::int, 0) as mails,
         own.id as own_id, own.repeats as own_repeats,
         case when own.sent_at > ${pendingSince} and not own.is_ahead then own.counted_sign_ups else 0 end as counted_sign_ups,

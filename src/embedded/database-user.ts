@@ -21,7 +21,7 @@ const NAMESPACE = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${N
  *
  * 1. the owner of the cluster, if this is an ordinary user. The user may own other parts of it, such as a tablespace
  * 2. a user of our own, DATABASE_UID
- * 3. root in a user namespace, in which PostgreSQL sees itself as `nobody`. Outside the namespace it still is root
+ * 3. root in a user namespace, inside which the user is called `nobody`. Outside the namespace it still is root
  *
  * Changes the owner of no file.
  * @throws if no user can run PostgreSQL. The message tells the operator what to do

@@ -89,7 +89,7 @@ const envelope = {
   source: verbatim('The service that reports the event.', '/games'),
   type: Type.Enum([...EVENT_TYPES], {
     description:
-      'What happened. `game_created` and `game_updated` cause no notification of their own. They only report the ' +
+      'The kind of event. `game_created` and `game_updated` cause no notification. They only report the ' +
       'state of the game.',
     examples: ['game_joined'],
     rule: { fr: 'Ce type d’événement n’existe pas.', en: 'There is no such type of event.' },
