@@ -85,7 +85,7 @@ suite('the entry of a code on the page', { skip, timeout: 180_000 }, () => {
     await page.route('**/request-otp', route => route.fulfill({ json: { message: 'Envoyé.' } }))
     const request = page.waitForRequest('**/request-otp')
     await page.getByRole('button', { name: 'Renvoyer un code' }).click()
-    const body = { email, first_name: 'Zoé', last_name: 'Martin', accept_cgu: true }
+    const body = { email, first_name: 'Zoé', last_name: 'Durand', accept_cgu: true }
     assert.deepEqual((await request).postDataJSON(), body)
     await page.getByText('Un e-mail est reparti.').waitFor()
     await page.getByLabel('Code à 4 chiffres').fill(code)
