@@ -14,9 +14,11 @@ export const AUDIT_EVENTS = {
   deletion_failed: 'info',
   guess_budget_spent: 'warn',
   key_refused: 'warn',
+  operator_command: 'info',
 } as const
 
-export type AuditEvent = keyof typeof AUDIT_EVENTS
+/** The events that requests cause. Commands of an operator write their lines in `cli/audited.ts`. */
+export type AuditEvent = Exclude<keyof typeof AUDIT_EVENTS, 'operator_command'>
 
 /**
  * Writes a line of the audit trail. The line contains the network address of the client. No other log line may contain

@@ -100,7 +100,7 @@ describe('users', () => {
   test('users unlock exits with 1 if no code was ever requested for the e-mail address', async () => {
     const { code, errors } = await runCommand('users', 'unlock', 'nobody@example.com')
     assert.equal(code, 1)
-    assert.match(errors, /^There is no account with the e-mail nobody@example\.com/)
+    assert.match(errors, /^There is no account with the e-mail nobody@example\.com/m)
   })
 
   test('users delete requires a confirmation or --yes, and deletes the account with its sign-in data', async () => {

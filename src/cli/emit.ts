@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers'
 import { splitIntoBatches } from '../../client/src/batches.ts'
 import { readConfig } from '../config.ts'
 import { readSecret } from '../secrets.ts'
+import { audited } from './audited.ts'
 import { print, readArguments } from './usage.ts'
 
 const ABOUT = `Sends events to a running node, in batches. FILE contains one CloudEvent, an array of CloudEvents, or one
@@ -25,9 +26,11 @@ export async function run(args: string[]): Promise<void> {
     `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port}`
   const key = config.intakeKeys[0] ?? (await readSecret(config.dataDir, 'intake-key', console.error)).secret
   const results: Result[] = []
-  for (const batch of splitIntoBatches(events.map(event => JSON.stringify(event)))) {
-    results.push(...(await send(address, key, `[${batch}]`)))
-  }
+  await audited('emit', async () => {
+    for (const batch of splitIntoBatches(events.map(event => JSON.stringify(event)))) {
+      results.push(...(await send(address, key, `[${batch}]`)))
+    }
+  })
   const formatLine = ({ id, status, notifications, message }: Result) =>
     `${id ?? '-'}  ${status}  ${message ?? `${notifications} notification(s)`}`
   print(results, parsed.values.json, results.map(formatLine).join('\n'))

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { readLevels } from '../accounts/import-levels.ts'
 import * as levels from '../accounts/levels.ts'
+import { audited } from './audited.ts'
 import { withDatabase } from './resolve-database.ts'
 import { print, readArguments, UsageError } from './usage.ts'
 
@@ -28,6 +29,8 @@ async function importLevels(args: string[]): Promise<void> {
   const parsed = readArguments(args, 'levels import FILE [--force] [--json]', ABOUT, { force: { type: 'boolean' } })
   if (!parsed) return
   const scale = readLevels(JSON.parse(await readFile(parsed.positionals[0]!, 'utf8')))
-  const replaced = await withDatabase(sql => levels.replace(sql, scale, parsed.values.force === true))
+  const replaced = await withDatabase(sql =>
+    audited('levels import', () => levels.replace(sql, scale, parsed.values.force === true)),
+  )
   print(replaced, parsed.values.json, `${replaced.levels} levels; ${replaced.removed} removed.`)
 }

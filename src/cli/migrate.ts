@@ -1,4 +1,5 @@
 import { migrate } from '../db/migrate.ts'
+import { audited } from './audited.ts'
 import { withDatabaseUrl } from './resolve-database.ts'
 import { print, readArguments } from './usage.ts'
 
@@ -6,7 +7,7 @@ import { print, readArguments } from './usage.ts'
 export async function run(args: string[]): Promise<void> {
   const parsed = readArguments(args, 'migrate [--json]', 'Migrates the database to the newest schema.')
   if (!parsed) return
-  const applied = await withDatabaseUrl(migrate, { mayCreate: true })
+  const applied = await withDatabaseUrl(url => audited('migrate', () => migrate(url)), { mayCreate: true })
   const text = applied.length > 0 ? `Applied ${applied.join(', ')}.` : 'The schema is current.'
   print({ applied }, parsed.values.json, text)
 }

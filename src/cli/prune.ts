@@ -1,4 +1,5 @@
 import { prune } from '../retention.ts'
+import { audited } from './audited.ts'
 import { withDatabase } from './resolve-database.ts'
 import { print, readArguments } from './usage.ts'
 
@@ -10,7 +11,7 @@ service is running.`
 export async function run(args: string[]): Promise<void> {
   const parsed = readArguments(args, 'prune [--json]', ABOUT)
   if (!parsed) return
-  const pruned = await withDatabase((sql, config) => prune(sql, config, new Date()))
+  const pruned = await withDatabase((sql, config) => audited('prune', () => prune(sql, config, new Date())))
   const lines = Object.entries(pruned).map(([table, count]) => `${table.padEnd(20)} ${count}`)
   print(pruned, parsed.values.json, lines.join('\n'))
 }

@@ -6,6 +6,7 @@ import { canonicalEmail } from '../auth/email-address.ts'
 import * as sessions from '../auth/sessions.ts'
 import type { Database } from '../db/sql.ts'
 import { eraseUser, exportUser } from '../personal-data.ts'
+import { audited } from './audited.ts'
 import { withDatabase } from './resolve-database.ts'
 import { print, readArguments, UsageError } from './usage.ts'
 
@@ -26,7 +27,7 @@ const ACTIONS: Record<string, { description: string; run: Action }> = {
   'sign-out': {
     description: 'Ends every session of an account. The devices of the account no longer count as known clients.',
     run: onAccount(async (sql, user) => {
-      const ended = await sessions.endAll(sql, user.id, new Date())
+      const ended = await audited('users sign-out', () => sessions.endAll(sql, user.id, new Date()), user.id)
       return { result: { ended }, text: `${ended} session(s) ended.` }
     }),
   },
@@ -35,8 +36,12 @@ const ACTIONS: Record<string, { description: string; run: Action }> = {
       'Clears the wrong guesses and the waiting times of an e-mail address, so a code can be requested at once. The ' +
       'address does not need an account.',
     run: async (sql, email) => {
-      const isKnown = (await codes.unlock(sql, email)) || (await users.findByEmail(sql, email)) !== undefined
-      if (!isKnown) throw new Error(`There is no account with the e-mail ${email}, and no code was requested for it.`)
+      const account = await users.findByEmail(sql, email)
+      const unlock = async () => {
+        if ((await codes.unlock(sql, email)) || account) return
+        throw new Error(`There is no account with the e-mail ${email}, and no code was requested for it.`)
+      }
+      await audited('users unlock', unlock, account?.id)
       return { result: { unlocked: true }, text: 'Unlocked.' }
     },
   },
@@ -44,14 +49,14 @@ const ACTIONS: Record<string, { description: string; run: Action }> = {
     description: 'Deletes an account and all data about the person. Asks for confirmation, unless --yes is given.',
     run: onAccount(async (sql, user, { yes }) => {
       if (!yes) await confirm(`Delete the account of ${user.email}?`)
-      await eraseUser(sql, user.id)
+      await audited('users delete', () => eraseUser(sql, user.id), user.id)
       return { result: { deleted: true }, text: 'Deleted.' }
     }),
   },
   export: {
     description: 'Prints all data about a person as JSON.',
     run: onAccount(async (sql, user) => {
-      const result = await exportUser(sql, user.id)
+      const result = await audited('users export', () => exportUser(sql, user.id), user.id)
       return { result, text: JSON.stringify(result, null, 2) }
     }),
   },
