@@ -50,13 +50,13 @@ suite('gauges of GET /metrics', () => {
     assert.deepEqual(await readOverdue(), [1, 30])
   })
 
-  test('while the database is down, /metrics answers 200 without the metrics of mails and reminders', async () => {
+  test('while the database is down, /metrics answers 200 without the metrics of mails, reminders and guesses', async () => {
     // No server listens on port 9.
     const answer = await scrapeOther(h, { METRICS_TOKEN }, 'postgres://nobody@127.0.0.1:9/nothing')
     assert.equal(answer.status, 200)
     const now = parseSamples(answer.text)
     assert.equal(now.get('courtside_database_up'), 0)
-    assert.ok(![...now.keys()].some(name => /mails_waiting|mails_oldest|overdue/.test(name)))
+    assert.ok(![...now.keys()].some(name => /mails_waiting|mails_oldest|overdue|guess_budget/.test(name)))
   })
 })
 

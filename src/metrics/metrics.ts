@@ -114,7 +114,8 @@ export function createMetrics(countEmbeddedRestarts: () => number = () => 0) {
       for (const [state, count] of Object.entries(stats)) gauges.pool.set({ pool: name, state }, count)
     }
     gauges.up.set(queues ? 1 : 0)
-    if (guessBudgetUsed === undefined) gauges.guessBudget.reset()
+    // As in `setBacklog`: without the database, the last value would look like a current value.
+    if (guessBudgetUsed === undefined) gauges.guessBudget.remove()
     else gauges.guessBudget.set(guessBudgetUsed)
     setBacklog(gauges.mails, queues?.mails)
     setBacklog(gauges.reminders, queues?.reminders)
