@@ -27,7 +27,18 @@ export async function loadOrCreateSecret(
   warn: (sentence: string) => void,
 ): Promise<StoredSecret> {
   const folder = await prepareDataFolder(dataDir)
-  const path = join(folder, name)
+  // The file exists at every start but the first. So the first attempt writes nothing.
+  try {
+    return await readSecret(folder, name, warn)
+  } catch (error) {
+    if (((error as Error).cause as NodeJS.ErrnoException | undefined)?.code !== 'ENOENT') throw error
+  }
+  await createSecret(join(folder, name))
+  return readSecret(folder, name, warn)
+}
+
+/** Creates a file with a new secret, unless another process creates it at the same time. */
+async function createSecret(path: string): Promise<void> {
   // Processes in two containers may have the same process id, so the name contains a random part.
   const draft = `${path}.${randomBytes(9).toString('base64url')}`
   try {
@@ -40,7 +51,6 @@ export async function loadOrCreateSecret(
   } finally {
     await rm(draft, { force: true })
   }
-  return readSecret(folder, name, warn)
 }
 
 /**
