@@ -32,9 +32,6 @@ const MAX_ATTEMPTS = 40
  */
 export async function migrate(url: string): Promise<string[]> {
   const client = new Client({ connectionString: url, application_name: 'courtside-migrate' })
-  // Without this listener, a lost connection would end the process. The listener can ignore the error, because the
-  // running statement reports it.
-  client.on('error', () => {})
   await client.connect()
   try {
     await requireSupportedDatabase(client)

@@ -78,10 +78,9 @@ export function connect(url: string, options: Options = {}): Database {
     // The pool keeps idle connections. A new connection takes time to open and has no prepared statements.
     idleTimeoutMillis: 0,
   })
-  // Without these listeners, a lost connection would end the process. The listeners can ignore the error, because the
-  // pool replaces a lost connection at the next query.
+  // Without this listener, a lost connection would end the process. The listener can ignore the error, because the pool
+  // replaces a lost connection at the next query.
   pool.on('error', () => {})
-  pool.on('connect', client => client.on('error', () => {}))
   const statements = createStatements(new Pipeline(config, options.connections ?? 5))
   return Object.assign(statements, {
     begin: <T>(work: (sql: Sql) => Promise<T>) => runTransaction(pool, work),
