@@ -2,15 +2,13 @@ import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
 import { type Config, readConfig } from '../config.ts'
 import type { Bootstrap } from '../context.ts'
+import { isUndefinedTable } from '../db/errors.ts'
 import { connect, type Database } from '../db/sql.ts'
 import { openEmbedded, startEmbedded } from '../embedded/server.ts'
 import { loadOrCreateSecret, newSecret, type StoredSecret } from '../secrets.ts'
 
 /** Loads the secret with this name from the data folder, or creates it. */
 type Load = (name: string) => Promise<StoredSecret>
-
-/** The SQLSTATE of a statement that names a table which does not exist. */
-const UNDEFINED_TABLE = '42P01'
 
 /**
  * Finds the database and the secrets. Without DATABASE_URL, starts the embedded PostgreSQL. Secrets that are missing
@@ -63,7 +61,7 @@ export async function withDatabase<T>(work: (sql: Database, config: Config) => P
     try {
       return await work(sql, config)
     } catch (error) {
-      if ((error as { code?: string }).code !== UNDEFINED_TABLE) throw error
+      if (!isUndefinedTable(error)) throw error
       const remedy = 'Start the service, or run "npm run courtside -- migrate".'
       throw new Error(`The database is not migrated yet. ${remedy}`, { cause: error })
     } finally {

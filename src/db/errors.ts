@@ -14,6 +14,11 @@ function isTransient(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(40P01|40001|53100|53200|55P03|57014)$/.test(error.code ?? '')
 }
 
+/** Returns whether a statement failed because it names a table that does not exist, so no migration has run yet. */
+export function isUndefinedTable(error: unknown): boolean {
+  return (error as { code?: string }).code === '42P01'
+}
+
 /**
  * Returns whether the error means that the connection must be closed. There are two cases. The server became read-only,
  * because it is no longer the primary. Or a prepared statement of the connection is stale. A migration changed the

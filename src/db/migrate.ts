@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { Client } from './client.ts'
+import { isUndefinedTable } from './errors.ts'
 import type { Query } from './sql.ts'
 
 const folder = new URL('../../migrations/', import.meta.url)
@@ -79,8 +80,7 @@ async function readApplied(sql: Query): Promise<string[]> {
   try {
     return (await sql<{ name: string }>`select name from migration`).map(row => row.name)
   } catch (error) {
-    // 42P01 is the error undefined_table. It means that no migration has run yet.
-    if ((error as { code?: string }).code === '42P01') return []
+    if (isUndefinedTable(error)) return []
     throw error
   }
 }

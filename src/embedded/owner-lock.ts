@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { lockFile } from './lock-file.ts'
-import { describeOwner, endsSoon, identify, type Owner, readOwner, shareKernel } from './owner.ts'
+import { describeOwner, endsSoon, findRecordPath, identify, type Owner, readOwner, shareKernel } from './owner.ts'
 
 /** The owner rewrites its record at this interval. */
 const BEAT_MS = 1_000
@@ -26,11 +26,9 @@ export type OwnerLock = {
 
 /** The error of a process that needs a data folder which another process owns. */
 export class FolderInUseError extends Error {
-  readonly owner: Owner | undefined
   constructor(folder: string, owner: Owner | string | undefined) {
     const name = typeof owner === 'object' ? describeOwner(owner) : (owner ?? 'another process')
     super(`The data folder ${folder} is in use by ${name}. Stop that process, or set another DATA_DIR.`)
-    this.owner = typeof owner === 'object' ? owner : undefined
   }
 }
 
@@ -192,8 +190,4 @@ async function readRecord(folder: string): Promise<string | undefined> {
     if (error.code === 'ENOENT') return undefined
     throw error
   })
-}
-
-function findRecordPath(folder: string): string {
-  return join(folder, 'owner.json')
 }

@@ -47,10 +47,15 @@ export function endsSoon({ role, isStopping }: Owner): boolean {
   return role === 'command' || isStopping
 }
 
+/** Returns the path of the file in which the owner of a folder describes itself. */
+export function findRecordPath(folder: string): string {
+  return join(folder, 'owner.json')
+}
+
 /** Reads the record of the process that owns or owned a folder. Returns undefined if there is no readable record. */
 export async function readOwner(folder: string): Promise<Owner | undefined> {
   try {
-    return JSON.parse(await readFile(join(folder, 'owner.json'), 'utf8')) as Owner
+    return JSON.parse(await readFile(findRecordPath(folder), 'utf8')) as Owner
   } catch {
     return undefined
   }

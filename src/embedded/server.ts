@@ -1,4 +1,5 @@
 import { join, resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { findFolderWarning, prepareDataFolder } from '../data-folder.ts'
 import { prepareDatabase, readPassword, writeAccessRules } from './access.ts'
@@ -131,7 +132,7 @@ export async function openEmbedded(
       if (!(error instanceof FolderInUseError)) throw error
       if (waitedMs >= SERVICE_START_MS) throw new Error(`${error.message} ${UNREACHABLE}`, { cause: error })
     }
-    await new Promise(resume => setTimeout(resume, 100))
+    await delay(100)
   }
 }
 

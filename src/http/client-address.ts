@@ -101,5 +101,3 @@ export function watchUndeclaredProxy(trusted: readonly string[], count: () => vo
     },
   }
 }
-
-export type UndeclaredProxyWatch = ReturnType<typeof watchUndeclaredProxy>
