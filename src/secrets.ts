@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { constants } from 'node:fs'
 import { link, open, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -11,6 +11,20 @@ export function newSecret(): string {
     const secret = randomBytes(32).toString('base64url')
     if (findWeakness(secret) === undefined) return secret
   }
+}
+
+export function digestKey(key: string): Buffer {
+  return createHash('sha256').update(key).digest()
+}
+
+/**
+ * Returns whether a sent key is one of the keys with these digests. The function compares the digest of the sent key
+ * with every digest, even after a match. All digests have the same length, and each comparison takes constant time. So
+ * the duration reveals nothing about the keys.
+ */
+export function matchesAny(sent: string, digests: readonly Buffer[]): boolean {
+  const sentDigest = digestKey(sent)
+  return digests.map(digest => timingSafeEqual(digest, sentDigest)).some(isEqual => isEqual)
 }
 
 export type StoredSecret = { secret: string; path: string }

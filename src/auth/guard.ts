@@ -1,9 +1,9 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.ts'
 import type { Context } from '../context.ts'
 import { forbidden, unauthenticated } from '../errors.ts'
 import type { Access, Caller } from '../http/route.ts'
+import { digestKey, matchesAny } from '../secrets.ts'
 import type { Claims, Tokens } from './jwt.ts'
 import type { SessionCache } from './session-cache.ts'
 
@@ -31,8 +31,8 @@ export function requireClaims(request: FastifyRequest, tokens: Tokens, now: Date
 
 /** Creates one hook for each kind of access. Public routes accept every request, so `public` has no hook. */
 export function createGuards({ now, intakeKeys, config }: Context, { authenticate }: SessionCache) {
-  const intakeDigests = intakeKeys.map(digest)
-  const metricsDigests = config.metricsToken === undefined ? [] : [digest(config.metricsToken)]
+  const intakeDigests = intakeKeys.map(digestKey)
+  const metricsDigests = config.metricsToken === undefined ? [] : [digestKey(config.metricsToken)]
   return {
     public: undefined,
 
@@ -63,21 +63,12 @@ export function createGuards({ now, intakeKeys, config }: Context, { authenticat
   } satisfies Record<Access, unknown>
 }
 
-/**
- * Returns whether the request contains one of the configured keys. The function compares the digest of the sent key
- * with the digest of every configured key, even after a match. All digests have the same length, and each comparison
- * takes constant time. So the duration reveals nothing about the configured keys.
- */
+/** Returns whether the request contains one of the configured keys. */
 function matchesAnyKey(request: FastifyRequest, digests: readonly Buffer[]): boolean {
-  const sent = digest(bearer(request) ?? '')
-  return digests.map(key => timingSafeEqual(key, sent)).some(isEqual => isEqual)
+  return matchesAny(bearer(request) ?? '', digests)
 }
 
 /** Writes an audit line about a request with a rejected key. Writes nothing about a request without a key. */
 function auditRefusedKey(request: FastifyRequest, caller?: Caller): void {
   if (bearer(request) !== undefined) audit(request, 'key_refused', caller)
-}
-
-function digest(key: string): Buffer {
-  return createHash('sha256').update(key).digest()
 }

@@ -1,6 +1,6 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { isLoopback } from '../loopback.ts'
+import { digestKey, matchesAny } from '../secrets.ts'
 import { comesThroughProxy } from './client-address.ts'
 
 /**
@@ -23,10 +23,8 @@ function isLocalRequest(request: FastifyRequest): boolean {
   return isLoopback(request.socket.remoteAddress ?? '') && isLoopback(readHostName(request.headers.host ?? ''))
 }
 
-/** Compares the digests of both keys. The digests have the same length, so the comparison takes constant time. */
 function isKey(sent: unknown, key: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest()
-  return typeof sent === 'string' && timingSafeEqual(digest(sent), digest(key))
+  return typeof sent === 'string' && matchesAny(sent, [digestKey(key)])
 }
 
 /** Returns the name or address in a Host header without its port, or an empty string if the header is malformed. */
