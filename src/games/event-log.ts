@@ -24,18 +24,18 @@ export async function record(
   // key.
   const byKey = new Map(events.toReversed().map(event => [event.key, event]))
   const firstEvents = [...byKey.values()]
-  const eventKeys = firstEvents.map(event => event.key)
-  const digests = firstEvents.map(event => keys.digest(describeContent(event)))
+  const digests = new Map(firstEvents.map(event => [event.key, keys.digest(describeContent(event))]))
+  const eventKeys = [...digests.keys()]
   const types = firstEvents.map(event => event.type)
   const inserted = await sql<{ key: string }>`
     insert into event (key, digest, type, received_at)
     select key, digest, type, ${now}
-    from unnest(${eventKeys}::text[], ${digests}::text[], ${types}::text[]) as reported (key, digest, type)
+    from unnest(${eventKeys}::text[], ${[...digests.values()]}::text[], ${types}::text[]) as reported (key, digest, type)
     order by key collate "C"
     on conflict on constraint event_pkey do nothing
     returning key`
   const recorded = new Map<string, RecordedEvent>(
-    inserted.map(({ key }) => [key, { digest: digests[eventKeys.indexOf(key)]!, notifications: 0, fresh: true }]),
+    inserted.map(({ key }) => [key, { digest: digests.get(key)!, notifications: 0, fresh: true }]),
   )
   const knownKeys = eventKeys.filter(key => !recorded.has(key))
   if (knownKeys.length === 0) return recorded
