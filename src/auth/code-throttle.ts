@@ -5,6 +5,7 @@ import type { Networks } from '../limits/network-key.ts'
 import { createThrottle } from '../limits/throttle.ts'
 import { bearer } from './guard.ts'
 import type { Claims, Tokens } from './jwt.ts'
+import type { TokenOwner } from './known-clients.ts'
 import * as sessions from './sessions.ts'
 
 type Dependencies = {
@@ -44,12 +45,17 @@ export function createCodeThrottle(
       if (!claims) await throttle.check(request, reply)
     },
 
-    /** Counts a request that `onRequest` left pending. A route calls it when all fields of the body are valid. */
-    async countValid(request: FastifyRequest, reply: FastifyReply, email: string): Promise<void> {
+    /**
+     * Counts a request that `onRequest` left pending. A route calls it when all fields of the body are valid.
+     * @returns the owner of the token if the token belongs to the account with the address `email`. The routes ignore
+     *   every other token instead of answering 401
+     */
+    async countValid(request: FastifyRequest, reply: FastifyReply, email: string): Promise<TokenOwner | undefined> {
       const claims = pending.get(request)
-      if (!pending.delete(request)) return
+      if (!pending.delete(request)) return undefined
       const isOwn = claims !== undefined && (await sessions.belongsTo(sql, claims, email))
       await (isOwn ? throttle.countSession(reply, claims.sid) : throttle.count(request, reply))
+      return isOwn ? { userId: claims.sub, sessionId: claims.sid } : undefined
     },
 
     /** Counts a request that was refused before `countValid`, and adds the rate-limit headers to its answer. */

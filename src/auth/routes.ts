@@ -10,7 +10,6 @@ import { preferredLanguage, requestedLanguage, type Text } from '../language.ts'
 import { createBuckets } from './budgets.ts'
 import { createCodeThrottle } from './code-throttle.ts'
 import { readCredentials, readEmail } from './credentials.ts'
-import { bearer } from './guard.ts'
 import type { Tokens } from './jwt.ts'
 import type { Rules } from './new-code.ts'
 import { Code, CodeSent, CredentialsRequest, OtpVerification, TokenResult } from './schema.ts'
@@ -76,10 +75,11 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
     handler: async (request, reply) => {
       const language = requestedLanguage(request.headers['accept-language'])
       const { email, profile } = readCredentials(request.body, config.termsVersion)
-      await requestThrottle.countValid(request, reply, email)
+      const owner = await requestThrottle.countValid(request, reply, email)
       const sent = await signIn.requestCode({
-        ...readCaller(request),
         email,
+        owner,
+        client: clientKey(request),
         profile,
         language,
         isShared: isSharedNetwork(request),
@@ -111,9 +111,9 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
     handler: async (request, reply) => {
       const language = requestedLanguage(request.headers['accept-language'])
       const email = readEmail(request.body.email)
-      await verifyThrottle.countValid(request, reply, email)
+      const owner = await verifyThrottle.countValid(request, reply, email)
       const { code } = request.body
-      const verified = await signIn.verifyCode({ email, code, ...readCaller(request), language })
+      const verified = await signIn.verifyCode({ email, code, owner, client: clientKey(request), language })
       reportGuess(request, verified, metrics)
       if (verified.outcome !== 'signed-in') {
         if (verified.outcome === 'wrong') audit(request, 'sign_in_failed')
@@ -150,10 +150,6 @@ function deletionRoute(app: App, { metrics, cache, signIn, erase }: Dependencies
       return { message: DELETED[preferredLanguage(request.headers['accept-language'])] }
     },
   })
-}
-
-function readCaller(request: FastifyRequest) {
-  return { token: bearer(request), client: clientKey(request) }
 }
 
 /** Counts a guess, and audits a guess that spent the budget of the installation. */

@@ -25,11 +25,11 @@ type Dependencies = {
 }
 
 /**
- * A request to one of the two code routes. If `token` belongs to a known client of the account, the client is the
- * requester, even if the token has expired. Otherwise the network of `client` is the requester. `client` is the result
- * of `clientKey`.
+ * A request to one of the two code routes. `owner` is the owner of the token. If the owner's session is a known client
+ * of the account, the client is the requester, even if the token has expired. Otherwise the network of `client` is the
+ * requester. `client` is the result of `clientKey`.
  */
-type CodeCall = { email: string; token: string | undefined; client: string }
+type CodeCall = { email: string; owner: TokenOwner | undefined; client: string }
 
 /** `waitSeconds` is the time that the caller must wait before it requests the next code. */
 export type SentCode = { outcome: 'sent' | 'decoy'; waitSeconds: number }
@@ -67,12 +67,6 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, ru
     }
   }
 
-  /** Returns the owner of a token. The code routes ignore an unusable token instead of answering 401. */
-  function readOwner(token: string | undefined): TokenOwner | undefined {
-    const claims = token === undefined ? undefined : tokens.read(token, now())
-    return claims && { userId: claims.sub, sessionId: claims.sid }
-  }
-
   /**
    * Sends a code to an address, in a mail in `language`. A request with a profile is a sign-up. The outcome `decoy`
    * means that no mail is sent. Only the metrics may use the outcome, because it reveals whether the address has an
@@ -86,8 +80,8 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, ru
   async function requestCode(
     call: CodeCall & { profile: users.Profile | undefined; language: Language | undefined; isShared: boolean },
   ): Promise<SentCode> {
-    const { email, token, client, profile, language, isShared } = call
-    const requester = await findRequester(email, readOwner(token), client)
+    const { email, owner, client, profile, language, isShared } = call
+    const requester = await findRequester(email, owner, client)
     // This check comes before the check whether the address has an account, so it does not reveal this fact.
     if (requester.sessionId === undefined) mailBacklog.check(profile ? 'signUp' : 'account')
     // People at a club sign up through one network, so a shared network has no limit.
@@ -106,8 +100,8 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, ru
    * The outcome is also `wrong` if the address is unknown.
    */
   async function verifyCode(call: CodeCall & { code: string; language: Language | undefined }): Promise<Verified> {
-    const { email, token, client, code, language } = call
-    const caller = await findRequester(email, readOwner(token), client)
+    const { email, owner, client, code, language } = call
+    const caller = await findRequester(email, owner, client)
     const guessed = await guess(caller, code)
     if (guessed.outcome !== 'right') return guessed
     const { success, hasSpentBudget } = guessed
