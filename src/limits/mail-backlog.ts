@@ -23,6 +23,8 @@ type Dependencies = {
   now: () => Date
   log: FastifyBaseLogger
   countRefused: (mailClass: RefusableClass) => void
+  /** Whether the process answers requests. Only such a process needs to read the backlog. */
+  isServing: boolean
 }
 
 type Row = { class: number; is_busy: boolean; ahead: number; attempts: number }
@@ -33,7 +35,7 @@ export type MailBacklog = ReturnType<typeof createMailBacklog>
  * Watches how long a new mail would wait in the outbox. While the wait of a class is longer than 60 s, the service
  * refuses new mails of the class. A code that arrives minutes later is of little use.
  */
-export function createMailBacklog({ sql, readSql, now, log, countRefused }: Dependencies) {
+export function createMailBacklog({ sql, readSql, now, log, countRefused, isServing }: Dependencies) {
   const stopping = new AbortController()
   let refused = new Set<number>()
   let polledAt = Number.NEGATIVE_INFINITY
@@ -55,7 +57,9 @@ export function createMailBacklog({ sql, readSql, now, log, countRefused }: Depe
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       const failed = (error: unknown) => log.debug({ err: error }, 'could not read or write the backlog of mails')
-      await storeAttempts().then(poll).catch(failed)
+      await storeAttempts()
+        .then(isServing ? poll : undefined)
+        .catch(failed)
       await delay(POLL_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }
   }
@@ -66,7 +70,7 @@ export function createMailBacklog({ sql, readSql, now, log, countRefused }: Depe
     countAttempt(): void {
       attempts += 1
     },
-    /** Reads the backlog every second until `stop` is called. */
+    /** Stores the counted attempts and reads the backlog, every second until `stop` is called. */
     start: () => void run(),
     stop: async () => stopping.abort(),
     /** @throws AppError 503 with `Retry-After: 30` if a new mail of the class would wait longer than 60 s */
