@@ -14,6 +14,7 @@ import { migrate } from '../src/db/migrate.ts'
 import { connect } from '../src/db/sql.ts'
 import { findEmbeddedPrograms } from '../src/embedded/programs.ts'
 import { findRunningEmbedded, startEmbedded } from '../src/embedded/server.ts'
+import { findFreePort } from './support/reverse-proxies.ts'
 import { courtside, startService } from './support/service.ts'
 
 const log = pino({ level: 'silent' })
@@ -112,14 +113,6 @@ async function startEarlierServer(): Promise<{ postgres: ChildProcess; url: stri
 async function stopServer(postgres: ChildProcess): Promise<void> {
   postgres.kill('SIGINT')
   await once(postgres, 'exit')
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  return port
 }
 
 test('the data folder of an earlier version is converted at the start: the new role owns everything', async () => {

@@ -3,27 +3,19 @@ import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { countDroppedLines, LogWriter } from '../src/log-writer.ts'
 import { settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
+import { findFreePort } from './support/reverse-proxies.ts'
 import { smtpServer } from './support/smtp.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const PROGRAM = new URL('../bin/courtside.js', import.meta.url).pathname
 const METRICS_TOKEN = 'Vw8kQz3nRt6yBp1s'
 const LINE = `${'x'.repeat(1023)}\n`
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
-}
 
 /** Opens a new pipe for writing. `reader` keeps the pipe open and reads nothing. */
 function openPipe(folder: string) {
@@ -105,7 +97,7 @@ describe('a service whose log cannot be written', () => {
   for (const [name, open] of outputs) {
     test(`a service whose log ${name} answers requests and ends after SIGTERM`, { timeout: 60_000 }, async t => {
       const folder = mkdtempSync(join(tmpdir(), 'courtside-log-'))
-      const [database, smtp, port] = [await testDatabase(), await smtpServer(), await freePort()]
+      const [database, smtp, port] = [await testDatabase(), await smtpServer(), await findFreePort()]
       const { PATH, HOME } = process.env
       const child = spawn(process.execPath, [PROGRAM, 'serve'], {
         env: { PATH, HOME, ...settingsFor(database.url, smtp.url), PORT: String(port), METRICS_TOKEN },

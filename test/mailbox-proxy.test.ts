@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:http'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { findFreePort, isInstalled, startNginx } from './support/reverse-proxies.ts'
 import { type Service, startService } from './support/service.ts'
-import { waitUntil } from './support/wait-until.ts'
 
-const hasNginx = spawnSync('nginx', ['-v']).status === 0
+const hasNginx = isInstalled('nginx')
 const skip = !hasNginx && !process.env.CI && 'nginx is not installed'
 
 // Each entry is a `location /` that people copy from guides. `%` stands for the address of the service.
@@ -30,32 +27,22 @@ describe('the development mailbox behind nginx', {
   let folder: string
   let service: Service
   const ports: Record<string, number> = {}
-  let nginx: ReturnType<typeof spawn>
+  let nginx: Awaited<ReturnType<typeof startNginx>>
 
   before(async () => {
     assert.ok(hasNginx, 'CI needs nginx')
     folder = await mkdtemp(join(tmpdir(), 'courtside-nginx-'))
     service = await startService({ DATA_DIR: join(folder, 'data') })
     for (const name of Object.keys(LOCATIONS)) ports[name] = await findFreePort()
-    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
     const servers = Object.entries(LOCATIONS).map(
       ([name, location]) =>
         `server { listen 127.0.0.1:${ports[name]}; location / { ${location.replace('%', service.address)} } }`,
     )
-    await writeFile(
-      join(folder, 'nginx.conf'),
-      `daemon off; master_process off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
-       events {}
-       http { access_log off; ${temporary.map(name => `${name}_temp_path ${folder}/${name};`).join(' ')}
-       ${servers.join('\n')} }`,
-    )
-    nginx = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-p', folder], { stdio: 'ignore' })
-    await waitUntil(async () => (await get(ports['by default']!, '/healthz').catch(() => 0)) === 200)
+    nginx = await startNginx(servers.join('\n'), ports['by default']!, folder)
   })
 
   after(async () => {
-    nginx?.kill()
-    if (nginx && nginx.exitCode === null && nginx.signalCode === null) await once(nginx, 'exit')
+    await nginx?.stop()
     await service?.stop()
     await rm(folder, { recursive: true, force: true })
   })
@@ -101,13 +88,4 @@ function get(port: number, path: string, host = 'localhost'): Promise<number> {
     sent.on('error', reject)
     sent.end()
   })
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }

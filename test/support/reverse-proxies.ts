@@ -28,9 +28,7 @@ export const REVERSE_PROXIES: Kind[] = [
         ['listen 443 ssl http2;', `listen 127.0.0.1:${port};`],
         [/ {2}ssl_certificate .*\n {2}ssl_certificate_key .*\n/, ''],
       ]).replace(/server \{\n {2}listen unix:[\s\S]*?\n\}\n/, '')
-      return `daemon off; pid nginx.pid; error_log stderr warn; worker_processes 2; events {}
-        http { access_log off; client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
-        uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n${plain}}`
+      return wrapServers(plain)
     },
     args: (path, folder) => ['-p', folder, '-c', path],
   },
@@ -64,6 +62,13 @@ function replace(text: string, pairs: [string | RegExp, string][]): string {
   }, text)
 }
 
+/** Returns a configuration of nginx that contains the server blocks `servers`. */
+function wrapServers(servers: string): string {
+  return `daemon off; pid nginx.pid; error_log stderr warn; worker_processes 2; events {}
+    http { access_log off; client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n${servers}}`
+}
+
 export function isInstalled(program: string): boolean {
   try {
     execFileSync('which', [program], { stdio: 'ignore' })
@@ -88,6 +93,22 @@ export async function startReverseProxy(kind: Kind, ports: [number, number], fol
     [/127\.0\.0\.1:3001/g, `127.0.0.1:${ports[1]}`],
   ])
   await writeFile(path, text)
+  return run(kind, path, port, folder)
+}
+
+/**
+ * Starts nginx with the server blocks `servers`, one of which listens on `port`.
+ * @param folder an existing folder for the configuration and the files of nginx
+ */
+export async function startNginx(servers: string, port: number, folder: string) {
+  const kind = REVERSE_PROXIES.find(({ program }) => program === 'nginx')!
+  const path = join(folder, kind.file)
+  await writeFile(path, wrapServers(servers))
+  return run(kind, path, port, folder)
+}
+
+/** Runs a reverse proxy, and waits until it forwards requests from `port`. */
+async function run(kind: Kind, path: string, port: number, folder: string) {
   const env = { PATH: process.env.PATH, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
   const child = spawn(kind.program, kind.args(path, folder), { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
   const output: string[] = []
