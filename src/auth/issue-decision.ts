@@ -1,6 +1,6 @@
 import { type Fragment, fragment } from '../db/statement.ts'
 import { type Buckets, countPartsForBucket, describeBucket } from './budgets.ts'
-import { findLatestStart } from './clock-tolerance.ts'
+import { findLatestStart, isWindowRunning } from './clock-tolerance.ts'
 import {
   MAILS_BEFORE_BACKOFF,
   MAILS_KEPT_MS,
@@ -41,10 +41,10 @@ export function decideRequest(code: NewCode): Fragment {
       where id = ${sessionId}::uuid and code_mails < ${MAX_KNOWN_CLIENT_MAILS} and (select count(*) from address) >= 0
       for update
     ), own as materialized (
-      select *, sent_at > ${findLatestStart(now)} as is_ahead from sign_in_code
+      select * from sign_in_code
       where email = ${email} and session_id = (select id from known) and network is null
       union all
-      select *, sent_at > ${findLatestStart(now)} from sign_in_code
+      select * from sign_in_code
       where email = ${email} and session_id is null and network = ${network} and not exists (select from known)
     ), ${describeRequest(code)}, ${countForNetwork(code)}, verdict as materialized (
       select request.*, case
@@ -58,7 +58,7 @@ export function decideRequest(code: NewCode): Fragment {
 
 /** Returns the steps `caller`, `purpose` and `request`. */
 function describeRequest({ email, network, signsUp, profile, buckets, now }: NewCode): Fragment {
-  const pendingSince = new Date(now.getTime() - PENDING_SIGN_UP_MS)
+  const isPending = isWindowRunning(fragment`own.sent_at`, PENDING_SIGN_UP_MS, now)
   return fragment`
     caller as materialized (
       select ${signsUp}::boolean as signs_up, exists (select from app_user where email = ${email}) as is_registered,
@@ -66,14 +66,14 @@ function describeRequest({ email, network, signsUp, profile, buckets, now }: New
         case when not exists (select from known) then ${network}::bytea end as network
     ), purpose as materialized (
       -- A request without a profile resumes the pending sign-up of the caller's network.
-      select caller.*, coalesce(own.mails * (own.sent_at > ${new Date(now.getTime() - MAILS_KEPT_MS)} and not own.is_ahead)::int, 0) as mails,
+      select caller.*, coalesce(own.mails * ${isWindowRunning(fragment`own.sent_at`, MAILS_KEPT_MS, now)}::int, 0) as mails,
         own.id as own_id, own.repeats as own_repeats,
-        case when own.sent_at > ${pendingSince} and not own.is_ahead then own.counted_sign_ups else 0 end as counted_sign_ups,
+        case when ${isPending} then own.counted_sign_ups else 0 end as counted_sign_ups,
         ${resumeProfile(profile)},
         case
           when signs_up and is_registered then 'registered'
           when is_registered then 'sign_in'
-          when signs_up or (own.purpose = 'sign_up' and own.sent_at > ${pendingSince} and not own.is_ahead) then 'sign_up'
+          when signs_up or (own.purpose = 'sign_up' and ${isPending}) then 'sign_up'
           else 'decoy'
         end as purpose
       from caller left join own on true
@@ -105,7 +105,8 @@ function countDueParts(network: Buffer, buckets: Buckets, now: Date): Fragment {
 /** Returns whether the request repeats the requester's code instead of making a new one. */
 function isRepeat(now: Date): Fragment {
   return fragment`
-    coalesce(own.sealed_id = own.id and not own.is_ahead and own.made_at > ${new Date(now.getTime() - MAX_REPEAT_AGE_MS)}
+    coalesce(own.sealed_id = own.id and own.sent_at <= ${findLatestStart(now)}
+      and own.made_at > ${new Date(now.getTime() - MAX_REPEAT_AGE_MS)}
       and own.expires_at > ${now} and own.attempts < ${MAX_ATTEMPTS}
       and coalesce(cardinality(own.part_macs), 1) = parts and own.purpose = purpose.purpose
       and (purpose.purpose <> 'sign_up' or ${HAS_SAME_PROFILE}), false)`
