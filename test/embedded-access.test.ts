@@ -14,6 +14,7 @@ import { migrate } from '../src/db/migrate.ts'
 import { connect } from '../src/db/sql.ts'
 import { findEmbeddedPrograms } from '../src/embedded/programs.ts'
 import { findRunningEmbedded, startEmbedded } from '../src/embedded/server.ts'
+import { query } from './support/database.ts'
 import { findFreePort } from './support/reverse-proxies.ts'
 import { courtside, startService } from './support/service.ts'
 
@@ -31,18 +32,6 @@ afterEach(async () => {
   for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
   await rm(folder, { recursive: true, force: true })
 })
-
-type Row = Record<string, unknown>
-
-async function query(url: string, statement: string): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    return (await client.query(statement)).rows
-  } finally {
-    await client.end()
-  }
-}
 
 describe('the role of the service', () => {
   test('the role is no superuser and cannot run programs, and no process can connect as the superuser', async () => {

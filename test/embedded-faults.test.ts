@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
 import { pino } from 'pino'
 import { startEmbedded } from '../src/embedded/server.ts'
-import { courtside, isAlive, startService } from './support/service.ts'
+import { query } from './support/database.ts'
+import { courtside, isAlive, readPostmasterPid, startService } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const log = pino({ level: 'silent' })
@@ -41,18 +41,11 @@ const copyTemplate = () => cp(template, dataDir, { recursive: true })
 async function countLevels(): Promise<number> {
   const embedded = await startEmbedded(dataDir, log)
   try {
-    const client = new pg.Client({ connectionString: embedded.url })
-    await client.connect()
-    const { rows } = await client.query('select count(*)::int as levels from game_level')
-    await client.end()
-    return rows[0].levels
+    const [row] = await query(embedded.url, 'select count(*)::int as levels from game_level')
+    return row!.levels as number
   } finally {
     await embedded.stop()
   }
-}
-
-async function postmasterPid(): Promise<number> {
-  return Number((await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8')).split('\n')[0])
 }
 
 describe('a start needs no help', () => {
@@ -187,12 +180,12 @@ describe('PostgreSQL ends while the service runs', () => {
     const service = await startService({ DATA_DIR: dataDir, METRICS_TOKEN })
     cleanups.push(() => service.stop())
     for (let round = 1; round <= 3; round += 1) {
-      const pid = await postmasterPid()
+      const pid = await readPostmasterPid(dataDir)
       process.kill(pid, 'SIGKILL')
       await waitUntil(async () => {
         const { status } = await fetch(`${service.address}/readyz`)
         assert.ok(status === 200 || status === 503)
-        return status === 200 && (await postmasterPid().catch(() => pid)) !== pid
+        return status === 200 && (await readPostmasterPid(dataDir).catch(() => pid)) !== pid
       })
       const answer = await fetch(`${service.address}/metrics`, {
         headers: { authorization: `Bearer ${METRICS_TOKEN}` },
@@ -202,7 +195,7 @@ describe('PostgreSQL ends while the service runs', () => {
     }
     const lines = service.lines.filter(line => line.includes('the embedded PostgreSQL has ended; starting it again'))
     assert.equal(lines.length, 3)
-    const pid = await postmasterPid()
+    const pid = await readPostmasterPid(dataDir)
     assert.equal(await service.stop(), 0)
     assert.equal(isAlive(pid), false)
   })
@@ -210,7 +203,7 @@ describe('PostgreSQL ends while the service runs', () => {
   test('a service that is stopped while PostgreSQL starts again leaves no server behind', async () => {
     for (const delayMs of [0, 30, 100, 300]) {
       const service = await startService({ DATA_DIR: dataDir })
-      process.kill(await postmasterPid(), 'SIGKILL')
+      process.kill(await readPostmasterPid(dataDir), 'SIGKILL')
       await delay(delayMs)
       await service.stop()
       const running = execFileSync('ps', ['-e', '-o', 'args'], { encoding: 'utf8' })

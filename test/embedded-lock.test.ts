@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import { startEmbedded } from '../src/embedded/server.ts'
 import { newEmail } from './support/scenario.ts'
-import { courtside, isAlive, startService } from './support/service.ts'
+import { courtside, isAlive, readPostmasterPid, startService } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const log = pino({ level: 'silent' })
@@ -202,7 +202,7 @@ describe('a machine that shares the data folder through a file system without lo
 
   test('a service that has lost its folder to another machine stops its database and ends', async () => {
     const service = await startService({ DATA_DIR: dataDir })
-    const pid = Number((await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8')).split('\n')[0])
+    const pid = await readPostmasterPid(dataDir)
     await writeRecord(1)
     await once(service.process, 'exit')
     assert.match(service.lines.join('\n'), /another process has taken the data folder; stopping/)

@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
 import { pino } from 'pino'
 import { findRunningEmbedded, startEmbedded } from '../src/embedded/server.ts'
-import { isAlive, startService } from './support/service.ts'
+import { query } from './support/database.ts'
+import { isAlive, readPostmasterPid, startService } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const log = pino({ level: 'silent' })
@@ -33,23 +33,11 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true, force: true }))
 
-async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  const { rows } = await client.query(statement)
-  await client.end()
-  return rows
-}
-
-async function postmasterPid(): Promise<number> {
-  return Number((await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8')).split('\n')[0])
-}
-
 /** Starts a service and kills it with SIGKILL. @returns the pid of its database server, which keeps running */
 async function startAndKillService(): Promise<number> {
   const service = await startService({ DATA_DIR: dataDir })
   await service.stop('SIGKILL')
-  return postmasterPid()
+  return readPostmasterPid(dataDir)
 }
 
 describe('the first start', () => {
@@ -140,13 +128,13 @@ describe('a later start', () => {
 
   test('if the old service is shutting down, startEmbedded waits for its end and starts a new server', async () => {
     const owner = await startEmbedded(dataDir, log)
-    const pid = await postmasterPid()
+    const pid = await readPostmasterPid(dataDir)
     // SIGSTOP freezes the server, so it does not handle the signal of `stop` until SIGCONT.
     process.kill(pid, 'SIGSTOP')
     const stopped = owner.stop()
     const next = startEmbedded(dataDir, log)
     await delay(500)
-    assert.equal(await postmasterPid(), pid)
+    assert.equal(await readPostmasterPid(dataDir), pid)
     process.kill(pid, 'SIGCONT')
     await stopped
     const { url, stop } = await next
@@ -161,7 +149,7 @@ describe('a later start', () => {
     dataDir = moved
     const started = await startEmbedded(dataDir, log)
     assert.equal(isAlive(pid), false)
-    assert.notEqual(await postmasterPid(), pid)
+    assert.notEqual(await readPostmasterPid(dataDir), pid)
     assert.deepEqual(await query(started.url, 'select count(*)::int as levels from game_level'), [{ levels: 8 }])
     await started.stop()
   })
@@ -203,7 +191,7 @@ describe('a later start', () => {
 test('only the service receives the signal of Ctrl-C in a terminal, and the service shuts its database down cleanly', async () => {
   await cp(template, dataDir, { recursive: true })
   const service = await startService({ DATA_DIR: dataDir })
-  const pid = await postmasterPid()
+  const pid = await readPostmasterPid(dataDir)
   const group = (of: number) => execFileSync('ps', ['-o', 'pgid=', '-p', String(of)], { encoding: 'utf8' }).trim()
   assert.notEqual(group(pid), group(service.process.pid!))
   assert.equal(await service.stop('SIGINT'), 0)

@@ -45,10 +45,15 @@ export async function waitsForLock(sql: Query, pattern = ''): Promise<boolean> {
 
 /** Runs one statement as the superuser of the cluster, outside the test databases. */
 export async function administer(statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: cluster })
+  await query(cluster!, statement)
+}
+
+/** Runs a statement on a connection of its own. @returns the rows */
+export async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
-    await client.query(statement)
+    return (await client.query(statement)).rows
   } finally {
     await client.end()
   }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { cp, symlink } from 'node:fs/promises'
+import { cp, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
@@ -86,6 +86,11 @@ export async function courtside(args: string[], env: Record<string, string> = {}
 export function isAlive(pid: number): boolean {
   const path = `/proc/${pid}/cmdline`
   return existsSync(path) && readFileSync(path, 'utf8') !== ''
+}
+
+/** Returns the pid of the embedded database server that runs on a data folder. */
+export async function readPostmasterPid(dataDir: string): Promise<number> {
+  return Number((await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8')).split('\n')[0])
 }
 
 /** Starts a `courtside` command. */
