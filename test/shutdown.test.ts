@@ -99,10 +99,9 @@ test('SIGTERM ends a starting node that waits for the migration of another proce
     const child = run(['serve'], { PORT: '0', ...settingsFor(database.url) })
     t.after(() => child.kill('SIGKILL'))
     await waitUntil(async () => {
-      const waiting = await tx`
-        select from pg_locks
-        where locktype = 'advisory' and not granted
-          and database = (select oid from pg_database where datname = current_database())`
+      const waiting = await database.sql`
+        select from pg_stat_activity
+        where datname = current_database() and query like 'select pg_try_advisory_lock%'`
       return waiting.length > 0
     })
     child.kill('SIGTERM')

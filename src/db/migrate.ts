@@ -3,12 +3,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { Client } from './client.ts'
 import { isUndefinedTable } from './errors.ts'
+import { splitStatements } from './split-statements.ts'
 import type { Query } from './sql.ts'
 
 const folder = new URL('../../migrations/', import.meta.url)
 
 // The key of the advisory lock. The number is arbitrary, but every Courtside process must use the same number.
 const LOCK_KEY = 4_217_336_001
+const LOCK_POLL_MS = 200
+
+/** The first line of a migration whose statements must not run in a transaction, such as the build of an index. */
+const OUTSIDE_TRANSACTION = '-- Outside a transaction.\n'
 
 /** The first PostgreSQL version with `nulls not distinct`, which our tables need. */
 const MIN_MAJOR = 15
@@ -23,9 +28,9 @@ const RETRY_DELAY_MS = 1_000
 const MAX_ATTEMPTS = 40
 
 /**
- * Migrates a database to the newest schema. Applies our files in their order, each in its own transaction. Several
- * processes may call this function at the same time. An advisory lock makes the later processes wait for the first
- * process. When a later process gets the lock, it finds no pending migrations.
+ * Migrates a database to the newest schema. Applies our files in their order, each in its own transaction, unless the
+ * file says otherwise. Several processes may call this function at the same time. An advisory lock makes the later
+ * processes wait for the first process. When a later process gets the lock, it finds no pending migrations.
  * @returns the names of the files that this call applied
  * @throws if PostgreSQL is too old, or if the encoding of the database is not UTF8
  * @throws if the database has a migration that this program does not have
@@ -35,8 +40,10 @@ export async function migrate(url: string): Promise<string[]> {
   const client = new Client({ connectionString: url, application_name: 'courtside-migrate' })
   await client.connect()
   try {
+    // A database or a role can have other defaults, which would end the build of an index.
+    await client.query('set statement_timeout = 0; set lock_timeout = 0')
     await requireSupportedDatabase(client)
-    await client.query('select pg_advisory_lock($1)', [LOCK_KEY])
+    await waitForTurn(client)
     await client.query(`create table if not exists migration (
       name text constraint migration_pkey primary key, applied_at timestamptz not null default now())`)
     const files = await readPending(client)
@@ -44,6 +51,18 @@ export async function migrate(url: string): Promise<string[]> {
     return files
   } finally {
     await client.end()
+  }
+}
+
+/**
+ * Takes the lock of the migrations. Polls, because a statement that waits for the lock would hold a snapshot. In
+ * another process, the build of an index waits until all older snapshots have ended.
+ */
+async function waitForTurn(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ locked: boolean }>('select pg_try_advisory_lock($1) as locked', [LOCK_KEY])
+    if (rows[0]!.locked) return
+    await delay(LOCK_POLL_MS)
   }
 }
 
@@ -109,12 +128,14 @@ function compareMigrations(applied: string[], files: string[]) {
 
 async function applyFile(client: pg.Client, name: string): Promise<void> {
   const text = await readFile(new URL(name, folder), 'utf8')
+  const statements = splitStatements(text)
+  if (text.startsWith(OUTSIDE_TRANSACTION)) return applyOutsideTransaction(client, name, statements)
   for (let attempt = 1; ; attempt += 1) {
     try {
       await client.query('begin')
       await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
-      await client.query(text)
-      await client.query('insert into migration (name) values ($1)', [name])
+      for (const statement of statements) await client.query(statement)
+      await record(client, name)
       await client.query('commit')
       return
     } catch (cause) {
@@ -128,6 +149,24 @@ async function applyFile(client: pg.Client, name: string): Promise<void> {
       throw new Error(`Migration ${name} ${reason}; it was rolled back: ${(cause as Error).message}`, { cause })
     }
   }
+}
+
+/**
+ * Applies a migration that builds an index while other processes write. The build waits for running transactions
+ * without blocking others, so it needs no lock timeout. If the build fails, it leaves an invalid index. Therefore the
+ * first statement of such a file drops the index, and the next call of `migrate` repeats the file.
+ */
+async function applyOutsideTransaction(client: pg.Client, name: string, statements: string[]): Promise<void> {
+  try {
+    for (const statement of statements) await client.query(statement)
+  } catch (cause) {
+    throw new Error(`Migration ${name} failed; the next start repeats it: ${(cause as Error).message}`, { cause })
+  }
+  await record(client, name)
+}
+
+async function record(client: pg.Client, name: string): Promise<void> {
+  await client.query('insert into migration (name) values ($1)', [name])
 }
 
 let knownFiles: Promise<string[]> | undefined
