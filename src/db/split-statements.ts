@@ -2,7 +2,7 @@
  * The parts of SQL text in which a semicolon does not end a statement: texts, quoted names, dollar-quoted texts, and
  * comments. Our migrations use no other quoting.
  */
-const TOKEN = /'[^']*'|"[^"]*"|\$(\w*)\$[^]*?\$\1\$|--.*|\/\*[^]*?\*\/|[^]/g
+const TOKEN = /'[^']*'|"[^"]*"|\$(\w*)\$[\s\S]*?\$\1\$|--.*|\/\*[\s\S]*?\*\/|[\s\S]/g
 
 /** Splits the text of a migration into its statements. Leaves out parts that contain only comments. */
 export function splitStatements(text: string): string[] {
