@@ -79,7 +79,10 @@ suite('a migration outside a transaction', { timeout: 60_000 }, () => {
   test('a failed build leaves an invalid index, and the next start repeats it', async () => {
     await addUser('one')
     await addUser('two')
-    await assert.rejects(next.migrate(database.url), /^Error: Migration 9999_next\.sql failed; the next start repeats it/)
+    await assert.rejects(
+      next.migrate(database.url),
+      /^Error: Migration 9999_next\.sql failed; the next start repeats it/,
+    )
     assert.deepEqual(await findIndex(), { valid: false })
     await database.sql`delete from app_user where email = 'two@example.com'`
     assert.deepEqual(await next.migrate(database.url), [NEXT])
