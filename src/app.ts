@@ -79,6 +79,7 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
       ...(undeclaredProxy.total > 0 ? [UNDECLARED_PROXY] : []),
       ...(ctx.mailFails() ? [FAILING_MAIL] : []),
       ...(hasSpent ? [SPENT_BUDGET] : []),
+      ...(ctx.clock.isWrong() ? [WRONG_CLOCK] : []),
     ]
   })
   if (ctx.exposeMetrics) {
@@ -126,5 +127,6 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
 const UNDECLARED_PROXY =
   'since its start, this process got requests that look forwarded from a peer that is not in TRUST_PROXY'
 const FAILING_MAIL = 'the mail server takes no mail of this process'
+const WRONG_CLOCK = 'the clock of this machine and the clock of the database differ by more than 5 s'
 const SPENT_BUDGET =
   'strangers spent the budget of wrong guesses of the installation, so their codes have several parts'

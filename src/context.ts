@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import type { Config } from './config.ts'
+import { type Clock, createClock } from './db/clock.ts'
 import { KEY_LOOKUPS } from './db/connection-config.ts'
 import { createOutboxHint } from './db/hints.ts'
 import { createListener, type Listener } from './db/listener.ts'
@@ -22,7 +23,9 @@ import type { MAIL_SETTINGS } from './settings.ts'
 export type Context = {
   config: Config
   log: FastifyBaseLogger
+  /** The time by the clock of the database. */
   now: () => Date
+  clock: Clock
   /** Aborts when the process must stop. The process still answers requests for the time in STOP_DELAY. */
   stopping: AbortSignal
   sql: Database
@@ -86,7 +89,8 @@ export function createContext(
   const readSql = connectReads(bootstrap.databaseUrl)
   const intakeSql = connect(bootstrap.databaseUrl, { max: 2, name: 'courtside-intake', planner: KEY_LOOKUPS })
   const listener = createListener(bootstrap.databaseUrl, log)
-  const now = overrides.now ?? (() => new Date())
+  const clock = createClock(readSql, log)
+  const now = overrides.now ?? clock.now
   const enabledMetrics = config.metricsToken === undefined ? undefined : createMetrics(bootstrap.embeddedRestarts)
   const metrics = enabledMetrics?.metrics ?? NO_METRICS
   const { mailServer, mailFrom, smtpHeloName } = config
@@ -101,6 +105,7 @@ export function createContext(
     config,
     log,
     now,
+    clock,
     stopping: overrides.stopping ?? new AbortController().signal,
     sql,
     readSql,

@@ -7,7 +7,6 @@ import { type Bootstrap, type Context, createContext } from './context.ts'
 import { isUnreachable } from './db/errors.ts'
 import { OUTBOX_CHANNEL } from './db/hints.ts'
 import { isCurrent, migrate } from './db/migrate.ts'
-import type { Database } from './db/sql.ts'
 import { AppError } from './errors.ts'
 import { startSchedule } from './games/schedule.ts'
 import { explainListenError } from './http/listen-error.ts'
@@ -40,8 +39,10 @@ export async function openService(
   // runs the jobs from the last requests.
   const stopFunctions: (() => Promise<unknown>)[] = []
   closers.push(() => Promise.all(stopFunctions.map(stop => stop())))
-  const [app] = await Promise.all([createApp(ctx), migrateWhenReachable(ctx.sql, bootstrap.databaseUrl, log)])
+  const [app] = await Promise.all([createApp(ctx), prepareDatabase(ctx, bootstrap.databaseUrl)])
   closers.push(() => app.close())
+  ctx.clock.start()
+  stopFunctions.push(ctx.clock.stop)
   let wake = () => {}
   // The handler must be added before the listener starts, and the app starts the listener when it begins to listen.
   if (config.works) ctx.listener.on(OUTBOX_CHANNEL, () => wake())
@@ -87,15 +88,17 @@ function createMailChannel(ctx: Context) {
   }
 }
 
-/** Updates the schema of the database. If the database is not reachable yet, waits up to 30 s for the database. */
-async function migrateWhenReachable(sql: Database, databaseUrl: string, log: Logger): Promise<void> {
+/**
+ * Updates the schema of the database, and measures its clock. If the database is not reachable yet, waits up to 30 s for
+ * the database.
+ */
+async function prepareDatabase({ sql, clock, log }: Context, databaseUrl: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       // This statement also opens a connection that the first request can use.
-      if (await isCurrent(sql)) return
-      const applied = await migrate(databaseUrl)
+      const applied = (await isCurrent(sql)) ? [] : await migrate(databaseUrl)
       if (applied.length > 0) log.info({ applied }, 'migrated')
-      return
+      return await clock.measure()
     } catch (error) {
       const cause = error instanceof AppError ? error.cause : error
       if (!isUnreachable(cause) || attempt >= 30) throw cause

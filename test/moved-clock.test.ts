@@ -1,56 +1,43 @@
 import assert from 'node:assert/strict'
-import { globSync } from 'node:fs'
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { connect, type Database } from '../src/db/sql.ts'
 import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
+import { type FakeClock, fakeClock, skipWithoutFaketime } from './support/faketime.ts'
 import { post } from './support/load.ts'
-import { newEmail, profile } from './support/scenario.ts'
-import { type Service, startService } from './support/service.ts'
+import { newEmail, profile, readPayload } from './support/scenario.ts'
+import { courtside, readMailbox, type Service, startService } from './support/service.ts'
 import { type SmtpServer, smtpServer } from './support/smtp.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-const [libfaketime] = globSync('/usr/lib/*/faketime/libfaketime.so.1')
-const skip = !libfaketime && !process.env.CI && 'libfaketime is not installed (apt-get install libfaketime)'
-
-// The test moves the clock of a running service. TZ, the time zone of the process, differs from TIMEZONE.
-describe('a clock that moves', { skip, timeout: 60_000 }, () => {
-  let folder: string
-  let database: TestDatabase
+// The service follows the clock of the database, so the test moves both clocks. TZ, the time zone of the process,
+// differs from TIMEZONE.
+describe('a clock that moves', { skip: skipWithoutFaketime, timeout: 120_000 }, () => {
+  let clock: FakeClock
+  let postgres: { url: string; stop(): Promise<void> }
+  let sql: Database
   let smtp: SmtpServer
   let service: Service
 
   before(async () => {
-    assert.ok(libfaketime, 'CI needs libfaketime (apt-get install libfaketime)')
-    folder = await mkdtemp(join(tmpdir(), 'courtside-clock-'))
-    await moveTo('+0')
-    database = await testDatabase()
+    clock = await fakeClock()
+    postgres = await clock.startPostgres()
     smtp = await smtpServer()
-    service = await startService({
-      ...settingsFor(database.url, smtp.url),
-      TZ: 'Asia/Tokyo',
-      LD_PRELOAD: libfaketime,
-      FAKETIME_TIMESTAMP_FILE: join(folder, 'clock'),
-      FAKETIME_NO_CACHE: '1',
-      // Without this setting, every timer would fire at once when the clock moves.
-      FAKETIME_DONT_FAKE_MONOTONIC: '1',
-    })
+    service = await startService({ ...settingsFor(postgres.url, smtp.url), TZ: 'Asia/Tokyo', ...clock.env })
+    sql = connect(postgres.url)
   })
   after(async () => {
     assert.equal(await service.stop(), 0)
+    await sql.close()
     await smtp.close()
-    await database.drop()
-    await rm(folder, { recursive: true })
+    await postgres.stop()
+    await clock.remove()
   })
 
-  /** Moves the clock of the service. @param offset the difference from the real time, such as `+61m` */
-  async function moveTo(offset: string): Promise<void> {
-    // libfaketime reads the file `clock` whenever the service asks for the time. A rename replaces the file atomically,
-    // so libfaketime never reads a half-written file.
-    await writeFile(join(folder, 'next'), offset)
-    await rename(join(folder, 'next'), join(folder, 'clock'))
+  /** Moves both clocks. Waits until `GET /auth/me` has a status which shows that the service uses the new time. */
+  async function moveTo(offset: string, token: string, status: 200 | 401): Promise<void> {
+    await clock.moveTo(offset)
+    await waitUntil(async () => (await call('GET', '/api/v1/auth/me', token)).status === status)
   }
 
   async function call(method: string, path: string, token: string) {
@@ -80,26 +67,102 @@ describe('a clock that moves', { skip, timeout: 60_000 }, () => {
     const time = new Date().toISOString()
     assert.equal((await post([service], '/internal/v1/events', { ...event, time }, INTAKE_KEY))!.status, 202)
 
-    await moveTo('+61m')
-    assert.equal((await call('GET', '/api/v1/auth/me', token)).status, 401)
+    await moveTo('+61m', token, 401)
     token = (await call('POST', '/api/v1/auth/refresh', token)).body.access_token
     const listTypes = async (): Promise<string[]> =>
       (await call('GET', '/api/v1/notifications', token)).body.data.map((row: { type: string }) => row.type)
     await waitUntil(async () => (await listTypes()).length > 0)
     assert.deepEqual(await listTypes(), ['game_reminder'])
 
-    await moveTo('+59m')
-    await moveTo('+181m')
+    // The service refuses a token that was issued more than a minute in the future.
+    await moveTo('+59m', token, 401)
+    await moveTo('+90m', token, 200)
+    await moveTo('+181m', token, 401)
     token = (await call('POST', '/api/v1/auth/refresh', token)).body.access_token
     await waitUntil(async () => (await listTypes()).length > 1)
     assert.deepEqual(await listTypes(), ['game_started', 'game_reminder'])
 
     // When the service announces a due time, it deletes the row from `game_schedule`. So it sends no reminder again
     // when the clock moves back and then forward.
-    await moveTo('+0')
-    await moveTo('+182m')
-    const [row] = await database.sql<{ count: number }>`select count(*) from game_schedule`
+    await moveTo('+0', token, 401)
+    await moveTo('+182m', token, 200)
+    const [row] = await sql<{ count: number }>`select count(*) from game_schedule`
     assert.equal(row!.count, 0)
     assert.equal((await listTypes()).length, 2)
+  })
+})
+
+describe('a machine whose clock is wrong', { skip: skipWithoutFaketime, timeout: 120_000 }, () => {
+  let clock: FakeClock
+  let database: TestDatabase
+  let service: Service
+
+  before(async () => {
+    clock = await fakeClock('+1d')
+    database = await testDatabase()
+    service = await startService({ ...settingsFor(database.url), ...clock.env })
+  })
+  after(async () => {
+    assert.equal(await service.stop(), 0)
+    await database.drop()
+    await clock.remove()
+  })
+
+  const readWarning = async () => ((await (await fetch(`${service.address}/readyz`)).json()) as any).warning
+
+  /** Asserts that a time in seconds is the time of the database, which has the real clock. */
+  const assertIsNow = (seconds: number) => {
+    const difference = Math.abs(seconds - Date.now() / 1000)
+    assert.ok(difference < 30, `the time differs by ${difference} s`)
+  }
+
+  /** Signs up with a new address. @returns the address and the token */
+  async function signUp() {
+    const email = newEmail()
+    await post([service], '/api/v1/auth/request-otp', profile(email))
+    let code: string | undefined
+    await waitUntil(async () => {
+      const mail = (await readMailbox(service)).find(({ to }) => to === email)
+      code = /^\d{4}$/m.exec(mail?.text ?? '')?.[0]
+      return code !== undefined
+    })
+    const answer = await post([service], '/api/v1/auth/verify-otp', { email, code })
+    return { email, token: ((await answer!.json()) as { access_token: string }).access_token }
+  }
+
+  test('codes and tokens have the time of the database, also right after the clock of the machine was set', async () => {
+    for (const offset of ['+1d', '-2d', '+30d']) {
+      await clock.moveTo(offset)
+      const { email, token } = await signUp()
+      assertIsNow(readPayload(token).iat)
+      const [row] = await database.sql<{ ms: number }>`
+        select extract(epoch from sent_at)::float8 as ms from sign_in_address where email = ${email}`
+      assertIsNow(row!.ms)
+    }
+  })
+
+  test('/readyz contains a warning while the clocks differ by more than 5 s', async () => {
+    await clock.moveTo('-6s')
+    await waitUntil(async () => (await readWarning()) !== undefined)
+    assert.match(await readWarning(), /the clock of this machine and the clock of the database differ by more than 5 s/)
+    await clock.moveTo('+1s')
+    await waitUntil(async () => (await readWarning()) === undefined)
+  })
+
+  test('on such a machine, `prune` deletes no running session, and `users sign-out` stores the real time', async () => {
+    await clock.moveTo('+4000d')
+    const settings = { ...settingsFor(database.url), ...clock.env }
+    const runJson = async (...args: string[]) => {
+      const { code, output, errors } = await courtside([...args, '--json'], settings)
+      assert.equal(code, 0, errors)
+      return JSON.parse(output)
+    }
+    const { email } = await signUp()
+    assert.deepEqual((await runJson('prune')).session, 0)
+    assert.deepEqual(await runJson('users', 'sign-out', email), { ended: 1 })
+    const [session] = await database.sql<{ ms: number }>`
+      select extract(epoch from ended_at)::float8 as ms from session
+      join app_user on app_user.id = session.user_id where email = ${email}`
+    assertIsNow(session!.ms)
   })
 })

@@ -1,3 +1,4 @@
+import { readDatabaseTime } from '../db/clock.ts'
 import { prune } from '../retention.ts'
 import { audited } from './audited.ts'
 import { withDatabase } from './resolve-database.ts'
@@ -11,7 +12,9 @@ service is running.`
 export async function run(args: string[]): Promise<void> {
   const parsed = readArguments(args, 'prune [--json]', ABOUT)
   if (!parsed) return
-  const pruned = await withDatabase((sql, config) => audited('prune', () => prune(sql, config, new Date())))
+  const pruned = await withDatabase((sql, config) =>
+    audited('prune', async () => prune(sql, config, await readDatabaseTime(sql))),
+  )
   const lines = Object.entries(pruned).map(([table, count]) => `${table.padEnd(20)} ${count}`)
   print(pruned, parsed.values.json, lines.join('\n'))
 }

@@ -4,6 +4,7 @@ import * as users from '../accounts/users.ts'
 import * as codes from '../auth/codes.ts'
 import { canonicalEmail } from '../auth/email-address.ts'
 import * as sessions from '../auth/sessions.ts'
+import { readDatabaseTime } from '../db/clock.ts'
 import type { Database } from '../db/sql.ts'
 import { eraseUser, exportUser } from '../personal-data.ts'
 import { audited } from './audited.ts'
@@ -27,7 +28,8 @@ const ACTIONS: Record<string, { description: string; run: Action }> = {
   'sign-out': {
     description: 'Ends every session of an account. The devices of the account no longer count as known clients.',
     run: onAccount(async (sql, user) => {
-      const ended = await audited('users sign-out', () => sessions.endAll(sql, user.id, new Date()), user.id)
+      const endAll = async () => sessions.endAll(sql, user.id, await readDatabaseTime(sql))
+      const ended = await audited('users sign-out', endAll, user.id)
       return { result: { ended }, text: `${ended} session(s) ended.` }
     }),
   },
