@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { findWordAt, isDigestOfWord } from './common-words.ts'
 
 // Each word makes a text readable, and a random secret contains none of them by chance. `WORDS` match in lower case, in
 // upper case and with a capital first letter. Eight letters are so unlikely in a random text that `LONG_WORDS` match in
@@ -35,8 +36,14 @@ const SEQUENCES = [
 ]
 const MIN_RUN = 4
 
+// Random tokens of 16 characters contain up to 9 characters of words by chance.
+const MIN_PREDICTABLE = 19
+
 // Four or more words. A random text of this length mixes upper case, lower case and digits within a word.
 const WORDS_ONLY = /^(?:[a-z]+|[A-Z]+|[A-Z][a-z]+)(?:[-_.](?:[a-z]+|[A-Z]+|[A-Z][a-z]+)){3,}$/
+
+// Only uuids of the versions 4 and 7 are random.
+const UUID_NOT_RANDOM = /^[0-9a-f]{8}-[0-9a-f]{4}-(?![47])[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 // The search for repetitions takes quadratic time. A secret with a random beginning of this length is long enough.
 const MAX_EXAMINED = 512
@@ -56,7 +63,8 @@ export function findWeakness(secret: string): string | undefined {
   const weakness = findPattern(secret)
   if (weakness) return weakness
   const decoded = decodeText(secret)
-  if (decoded !== undefined && findPattern(decoded)) return 'is an encoded placeholder'
+  if (decoded !== undefined && (findPattern(decoded) || isLongText(decoded))) return 'is an encoded text, not random'
+  if (isDigestOfWord(secret)) return 'is the digest of a common word'
   return isPublished(secret) ? 'is published on the internet' : undefined
 }
 
@@ -64,9 +72,11 @@ function findPattern(secret: string): string | undefined {
   const text = secret.slice(0, MAX_EXAMINED)
   if (/\s|\p{Cc}/u.test(text)) return 'contains blanks'
   if (/<[^>]*>|\$\{|\{\{/.test(text)) return 'is a placeholder in brackets'
-  if (WORDS_ONLY.test(text)) return 'consists of words, not random'
+  if (WORDS_ONLY.test(text)) return 'consists of words or sequences, not random'
   if (isRepetition(text)) return 'repeats itself'
-  if (countInRuns(text.toLowerCase()) > text.length / 2) return 'is a sequence, not random'
+  if (UUID_NOT_RANDOM.test(text)) return 'is a uuid that is not random'
+  if (countPredictable(text.toLowerCase()) > Math.max(text.length, MIN_PREDICTABLE) / 2)
+    return 'consists of words or sequences, not random'
   if (WORD_PATTERNS.some(pattern => pattern.test(text))) return 'is a placeholder'
   return undefined
 }
@@ -89,16 +99,22 @@ function isRepetition(text: string): boolean {
   })
 }
 
-/** Counts the characters in runs of a sequence or of equal characters. A run has at least four characters. */
-function countInRuns(text: string): number {
+/** Counts the characters in common words, in sequences and in runs of equal characters. */
+function countPredictable(text: string): number {
   let count = 0
   for (let index = 0; index < text.length; ) {
-    let length = 1
-    while (index + length < text.length && isRun(text.slice(index, index + length + 1))) length += 1
-    if (length >= MIN_RUN) count += length
-    index += length >= MIN_RUN ? length : 1
+    const length = Math.max(findWordAt(text, index), findRunAt(text, index))
+    count += length
+    index += Math.max(1, length)
   }
   return count
+}
+
+/** Returns the length of the run that begins at a position, or 0. A run has at least four characters. */
+function findRunAt(text: string, index: number): number {
+  let length = 1
+  while (index + length < text.length && isRun(text.slice(index, index + length + 1))) length += 1
+  return length >= MIN_RUN ? length : 0
 }
 
 function isRun(part: string): boolean {
@@ -114,10 +130,19 @@ function decodeText(secret: string): string | undefined {
   return candidates.map(bytes => bytes.toString('latin1')).find(text => text.length > 8 && /^[\t\n\r -~]*$/.test(text))
 }
 
+/**
+ * Returns whether a decoded text is too long for random bytes that are printable by chance. Such a text may be the usual
+ * notation of random bytes, which was encoded once more.
+ */
+function isLongText(decoded: string): boolean {
+  return decoded.length >= 24 && !/^[\w+/=-]+$/.test(decoded)
+}
+
+/** Returns whether a secret is in the list of published secrets. The list contains uuids without their hyphens. */
 function isPublished(secret: string): boolean {
   // A process reads the file only if the operator has set a secret.
   published ??= new Set(readFileSync(PUBLISHED, 'utf8').split('\n'))
-  return published.has(computeDigest(secret))
+  return published.has(computeDigest(secret)) || published.has(computeDigest(secret.replaceAll('-', '')))
 }
 
 /** Returns the digest of a secret in the list of published secrets. Upper and lower case count as equal. */

@@ -94,10 +94,51 @@ const PLACEHOLDERS = [
   Buffer.from('replace-me-with-something-long-and-random').toString('hex'),
   Buffer.from('replace-me-with-something-long-and-random').toString('base64'),
   '$$$$$$$$$$$$$$$$$$$$$$$$$$$$$$$$',
+  'thisisaverylongkeythatnobodywillguess',
+  'correcthorsebatterystaplecorrect',
 ]
 
+// Keys of tutorials about Spring and JWT, which many public repositories contain. The first four are the hexadecimal
+// form of texts.
+const TUTORIAL_KEYS = [
+  '5367566B59703373367639792F423F4528482B4D6251655468576D5A71347437',
+  '404E635266556A586E3272357538782F413F4428472B4B6250645367566B5970',
+  '357538782F413F4428472B4B6250655367566B59703373367639792442264529',
+  '586B633834416E396D7436753879382F423F4428482B4C6250655367566B5970',
+  '3cfa76ef14937c1c0ea519f8fc057a80fcd04a7420f8e8bcd0a7567c272e007b',
+  'AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr9Z1CAow',
+]
+
+// The examples of RFC 4122 and RFC 9562, the two special uuids, and examples of libraries and API documents.
+const UUIDS = [
+  'f81d4fae-7dec-11d0-a765-00a0c91e6bf6',
+  'C232AB00-9414-11EC-B3C8-9F6BDECED846',
+  '5df41881-3aed-3515-88a7-2f4a814cf09e',
+  '919108f7-52d1-4320-9bac-f847db4148a8',
+  '919108F752D143209BACF847DB4148A8',
+  '2ed6657d-e927-568b-95e1-2665a8aea6a2',
+  '1EC9414C-232A-6B00-B3C8-9F6BDECED846',
+  '017F22E2-79B0-7CC3-98C4-DC0C0C07398F',
+  '2489E9AD-2EE2-8E00-8EC9-32D5F69181C0',
+  '6ba7b810-9dad-11d1-80b4-00c04fd430c8',
+  '00000000-0000-0000-0000-000000000000',
+  'ffffffff-ffff-ffff-ffff-ffffffffffff',
+  '123e4567-e89b-12d3-a456-426614174000',
+  '550e8400-e29b-41d4-a716-446655440000',
+  '3fa85f64-5717-4562-b3fc-2c963f66afa6',
+]
+
+/** Digests of a word in hexadecimal and base64. The command `echo` adds a line break to its word. */
+const DIGESTS = ['', 'password', 'Password', 'test', 'admin', '123456', 'secret\n', 'hello'].flatMap(word =>
+  ['md5', 'sha1', 'sha256', 'sha512'].flatMap(algorithm => {
+    const digest = createHash(algorithm).update(word).digest()
+    const notations = [digest.toString('hex'), digest.toString('hex').toUpperCase(), digest.toString('base64')]
+    return notations.filter(text => text.length >= 32)
+  }),
+)
+
 describe('a published secret or a placeholder', () => {
-  for (const secret of [...JWT_TOOL, ...SHORT, ...PLACEHOLDERS]) {
+  for (const secret of [...JWT_TOOL, ...SHORT, ...PLACEHOLDERS, ...TUTORIAL_KEYS, ...UUIDS, ...DIGESTS]) {
     test(`JWT_SECRET and INTAKE_KEYS refuse "${secret}"`, () => {
       for (const name of ['JWT_SECRET', 'INTAKE_KEYS'] as const) {
         for (const value of [secret, `${GOOD[name]},${secret}`]) {
@@ -111,7 +152,9 @@ describe('a published secret or a placeholder', () => {
   }
 
   test('METRICS_TOKEN refuses the same secrets', () => {
-    for (const secret of [...JWT_TOOL, ...PLACEHOLDERS, '0123456789abcdef', 'aaaaaaaaaaaaaaaa', 'metrics-secret-1']) {
+    const short = ['0123456789abcdef', 'aaaaaaaaaaaaaaaa', 'metrics-secret-1', 'prometheus-metrics', 'admin-admin-1234']
+    const digest = createHash('md5').update('password').digest('base64')
+    for (const secret of [...JWT_TOOL, ...PLACEHOLDERS, ...TUTORIAL_KEYS, ...UUIDS, ...short, digest]) {
       assert.equal(readFaults({ METRICS_TOKEN: secret }).length, 1, secret)
     }
     assert.deepEqual(readFaults({ METRICS_TOKEN: 'Qm4tWz7rKx2vNp9s' }), [])
@@ -136,6 +179,7 @@ describe('a random secret', () => {
         bytes.subarray(0, 24).toString('base64'),
         Buffer.from(bytes.toString('hex')).toString('base64'),
         letters,
+        letters.slice(0, 20),
       ]) {
         assert.equal(findWeakness(secret), undefined, secret)
       }

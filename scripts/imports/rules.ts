@@ -18,7 +18,7 @@ const LEVELS = [
     ...['http', 'db', 'embedded', 'mail', 'limits', 'outbox', 'metrics'],
     ...['audit', 'code-settings', 'config', 'errors', 'ip-address', 'keys', 'language'],
     ...['data-folder', 'log', 'log-writer', 'loopback', 'secrets', 'setting-parsers', 'settings'],
-    ...['weak-secrets'],
+    ...['common-words', 'weak-secrets'],
   ],
 ]
 const FEATURES = LEVELS[4]!
