@@ -12,12 +12,14 @@ const CHECK_TIMEOUT_MS = 5_000
  * The session settings that our statements rely on. A role or a database can have other defaults. pg cannot parse other
  * styles of dates. With another isolation level, a statement would fail instead of reading a row that changed
  * meanwhile. The client sets them with a statement instead of the parameter `options`, because the URL may contain
- * other `options`, and a pooler may ignore `options`.
+ * other `options`, and a pooler may refuse or ignore `options`.
  */
 const SESSION_SETTINGS = `set time zone 'UTC'; set datestyle = 'ISO, MDY'; set bytea_output = 'hex';
   set default_transaction_isolation = 'read committed'`
 
 export type ConnectionConfig = pg.ClientConfig & {
+  /** Statements that set more session settings. */
+  sessionSettings?: string
   /**
    * How many milliseconds the client waits for a reply before it closes the connection. If the server's machine loses
    * power, the connection stays open, and TCP would report the loss only after a quarter of an hour.
@@ -67,7 +69,7 @@ export class Client extends pg.Client {
     // PostgreSQL runs this statement before all later statements, so no caller has to wait for its reply. If this
     // statement fails because the connection is lost, the later statements fail too and report the error. So this error
     // can be ignored.
-    sendQuery(this, { text: SESSION_SETTINGS }).catch(() => {})
+    sendQuery(this, { text: `${SESSION_SETTINGS}; ${this.#config.sessionSettings ?? ''}` }).catch(() => {})
     return this
   }
 

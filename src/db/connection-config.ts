@@ -50,11 +50,7 @@ export function connectionConfig(
     application_name: name,
     types: types as pg.CustomTypesConfig,
     connectionTimeoutMillis: 5_000,
-    options: planner,
-    // After 30 s the HTTP client has given up. Without this timeout, the statement would continue to run and keep its
-    // locks.
-    statement_timeout: 30_000,
-    idle_in_transaction_session_timeout: 60_000,
+    sessionSettings: `${TIMEOUTS}; ${hasOptions(url) ? '' : toStatements(planner)}`,
     maxSilenceMs,
     ...(checkAfterIdleMs !== undefined && { checkAfterIdleMs }),
     keepAlive: true,
@@ -64,6 +60,23 @@ export function connectionConfig(
     // Sends each statement without waiting for the replies to earlier statements.
     pipeline: true,
   }
+}
+
+// After 30 s the HTTP client has given up. Without this timeout, the statement would continue to run and keep its locks.
+const TIMEOUTS = "set statement_timeout = '30s'; set idle_in_transaction_session_timeout = '60s'"
+
+// With a generic plan, Citus does not know which shard has the rows of a statement.
+const CITUS_PLANS = `select set_config('plan_cache_mode', 'auto', false)
+  where to_regclass('pg_catalog.pg_dist_partition') is not null`
+
+function hasOptions(url: string): boolean {
+  return new URLSearchParams(url.split('?')[1]).has('options')
+}
+
+/** Returns statements that set planner options. A pooler refuses or ignores the startup parameter `options`. */
+function toStatements(planner: string): string {
+  const options = planner.split('-c ').slice(1)
+  return [...options.map(option => `set ${option.trim()}`), CITUS_PLANS].join('; ')
 }
 
 const INT8_ARRAY = 1016
