@@ -2,7 +2,7 @@ import cors from '@fastify/cors'
 import { accountRoutes } from './accounts/routes.ts'
 import { createBuckets } from './auth/budgets.ts'
 import { createGuards } from './auth/guard.ts'
-import { readInstallation } from './auth/installation-budget.ts'
+import { FULL_BUDGET, readInstallation } from './auth/installation-budget.ts'
 import { createTokens } from './auth/jwt.ts'
 import { authRoutes } from './auth/routes.ts'
 import { createSessionCache } from './auth/session-cache.ts'
@@ -72,7 +72,7 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
   })
 
   const buckets = createBuckets(ctx.config.guessBudgets)
-  const readBudget = () => readInstallation(ctx.readSql, buckets, ctx.now())
+  const readBudget = async () => (buckets.isOn ? readInstallation(ctx.readSql, buckets, ctx.now()) : FULL_BUDGET)
   healthRoutes(app, ctx, async () => {
     const hasSpent = (await readBudget()).parts > 1
     return [

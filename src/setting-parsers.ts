@@ -28,9 +28,13 @@ export function list<T>(parse: (value: string) => T): (value: string) => T[] {
       .map(parse)
 }
 
-export function webUrl(value: string): string {
-  if (!/^https?:\/\/\S+$/.test(value) || !URL.canParse(value)) throw new Error('must be an http:// or https:// URL')
-  return value
+/** @param schemes the allowed schemes, such as `http` */
+export function url(...schemes: [string, string]): (value: string) => string {
+  return value => {
+    const isAllowed = schemes.some(scheme => value.startsWith(`${scheme}://`)) && /^\S+$/.test(value)
+    if (!isAllowed || !URL.canParse(value)) throw new Error(`must be an ${schemes.join(':// or ')}:// URL`)
+    return value
+  }
 }
 
 export function integer(minimum: number, maximum: number): (value: string) => number {
@@ -52,11 +56,6 @@ export function oneOf<const T extends string>(...allowed: T[]): (value: string) 
 
 export function postgresUrl(value: string): string {
   parsePostgresUrl(value)
-  return value
-}
-
-export function smtpUrl(value: string): string {
-  if (!/^smtps?:\/\/\S+$/.test(value) || !URL.canParse(value)) throw new Error('must be an smtp:// or smtps:// URL')
   return value
 }
 
@@ -94,20 +93,24 @@ export function origin(value: string): string {
   return value
 }
 
-export function cidr(value: string): string {
-  const [address, bits, ...rest] = value.split('/')
-  const family = isIP(address ?? '')
-  const maxBits = family === 4 ? 32 : 128
-  const hasValidBits = bits === undefined || (/^\d+$/.test(bits) && Number(bits) >= 1 && Number(bits) <= maxBits)
-  if (family === 0 || rest.length > 0 || !hasValidBits) {
-    throw new Error('must be addresses or CIDR ranges such as 10.0.0.0/8')
+/**
+ * Accepts an address or a CIDR range. Refuses a range of more than one organization, because anyone could be in it.
+ * @param advice what the operator should list instead
+ */
+export function cidr(advice: string): (value: string) => string {
+  return value => {
+    const [address, bits, ...rest] = value.split('/')
+    const family = isIP(address ?? '')
+    const maxBits = family === 4 ? 32 : 128
+    const hasValidBits = bits === undefined || (/^\d+$/.test(bits) && Number(bits) >= 1 && Number(bits) <= maxBits)
+    if (family === 0 || rest.length > 0 || !hasValidBits) {
+      throw new Error('must be addresses or CIDR ranges such as 10.0.0.0/8')
+    }
+    if (bits !== undefined && isWiderThanOneOrganization(address!, Number(bits))) {
+      throw new Error(`must not contain a range wider than /8 (IPv4) or /16 (IPv6); ${advice}`)
+    }
+    return value
   }
-  // The service believes every header `X-Forwarded-For` from these addresses. In a wider range, anyone could be a
-  // proxy.
-  if (bits !== undefined && isWiderThanOneOrganization(address!, Number(bits))) {
-    throw new Error('must not contain a range wider than /8 (IPv4) or /16 (IPv6); list only your own proxies')
-  }
-  return value
 }
 
 export function secret(minBytes: number): (value: string) => string {

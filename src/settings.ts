@@ -1,4 +1,4 @@
-import { guessBudgets, signUpLimits } from './code-settings.ts'
+import { DEFAULT_BUDGETS, guessBudgets, signUpLimits } from './code-settings.ts'
 import {
   cidr,
   duration,
@@ -12,10 +12,9 @@ import {
   secret,
   sender,
   shortDelay,
-  smtpUrl,
   text,
   timeZone,
-  webUrl,
+  url,
 } from './setting-parsers.ts'
 
 export type Setting<T> = { default: string; doc: string; parse: (value: string) => T }
@@ -37,7 +36,7 @@ export const SETTINGS = {
   SMTP_URL: setting(
     '',
     'the URL of the mail server, `smtp://` or `smtps://`; empty: the development mailbox',
-    optional(smtpUrl),
+    optional(url('smtp', 'smtps')),
   ),
   MAIL_FROM: setting('Courtside <no-reply@localhost>', 'the sender of all mails', sender),
   SMTP_HELO_NAME: setting(
@@ -63,12 +62,13 @@ export const SETTINGS = {
   TRUST_PROXY: setting(
     '',
     'the addresses or CIDR ranges of your proxies; a range is at most a /8 (IPv4) or a /16 (IPv6)',
-    list(cidr),
+    // The service believes every header `X-Forwarded-For` from these addresses.
+    list(cidr('list only your own proxies')),
   ),
   SHARED_NETWORKS: setting(
     '',
     'networks that many people share, such as the Wi-Fi of a club: addresses or CIDR ranges with higher limits',
-    list(cidr),
+    list(cidr('list only networks whose people you know')),
   ),
   CORS_ORIGINS: setting('', 'the origins whose pages may call the API', list(origin)),
   METRICS_TOKEN: setting('', 'the bearer token for `/metrics`; empty: `/metrics` does not exist', optional(secret(16))),
@@ -83,7 +83,9 @@ export const SETTINGS = {
     integer(1, 1_000_000),
   ),
   GUESS_BUDGETS: setting(
-    'address=10,network=50,installation=100',
+    Object.entries(DEFAULT_BUDGETS)
+      .map(([name, count]) => `${name}=${count}`)
+      .join(),
     "the numbers of wrong guesses after which strangers' codes get more parts: any of the three, or `off`; " +
       'always off with the development mailbox',
     guessBudgets,
@@ -107,7 +109,7 @@ export const SETTINGS = {
     integer(0, 36_500),
   ),
   TERMS_VERSION: setting('1', 'the version of the terms that users accept', text),
-  TERMS_URL: setting('', 'the address of the terms, for the mail of a sign-up', optional(webUrl)),
+  TERMS_URL: setting('', 'the address of the terms, for the mail of a sign-up', optional(url('http', 'https'))),
   WEB: setting('on', '`off` removes the page at `/`', oneOf('on', 'off')),
   ROLE: setting(
     'all',

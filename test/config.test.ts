@@ -139,8 +139,14 @@ describe('faults', () => {
     ['TRUST_PROXY', '::ffff:0.0.0.0/96'],
     ['TRUST_PROXY', '64:ff9b::/96'],
     ['TRUST_PROXY', '2002::/16'],
+    ['TRUST_PROXY', '64::/16'],
+    ['TRUST_PROXY', '64:ff9b:1::/48'],
+    ['TRUST_PROXY', '64:ff9b:1:2::/96'],
+    ['TRUST_PROXY', '2001::/32'],
+    ['TRUST_PROXY', '2001:0:a00:1::/64'],
     ['TRUST_PROXY', 'proxy.example'],
     ['SHARED_NETWORKS', '203.0.113.0/33'],
+    ['SHARED_NETWORKS', '0.0.0.0/1'],
     ['CORS_ORIGINS', '*'],
     ['CORS_ORIGINS', 'https://*.a.example'],
     ['CORS_ORIGINS', 'capacitor://localhost/'],
@@ -154,6 +160,7 @@ describe('faults', () => {
     ['GUESS_BUDGETS', 'address=10;network=50'],
     ['GUESS_BUDGETS', '10,50,100'],
     ['GUESS_BUDGETS', 'none'],
+    ['GUESS_BUDGETS', 'address=10,network=50,address=1000000'],
     ['SIGN_UP_LIMITS', '60'],
     ['SIGN_UP_LIMITS', '0,600'],
     ['SIGN_UP_LIMITS', '60,600,6000'],
@@ -202,6 +209,26 @@ describe('faults', () => {
     const ranges = ['10.0.0.0/8', 'fd00::/16', '::ffff:10.0.0.0/104', '2002:a00::/24', '192.0.2.1', 'fc00::/16']
     assert.deepEqual(readConfig({ ...PRODUCTION, TRUST_PROXY: ranges.join() }).trustProxy, ranges)
     assert.match(readFaults({ ...PRODUCTION, TRUST_PROXY: '0.0.0.0/1' })[0]!, /^TRUST_PROXY: must not contain a range/)
+  })
+
+  test('a fault of one setting does not speak of another setting', () => {
+    for (const [setting, value, expected] of [
+      ['TRUST_PROXY', '0.0.0.0/1', /; list only your own proxies$/],
+      ['SHARED_NETWORKS', '0.0.0.0/1', /; list only networks whose people you know$/],
+      ['SMTP_URL', 'https://mail.example', /must be an smtp:\/\/ or smtps:\/\/ URL$/],
+      ['TERMS_URL', 'smtp://club.example', /must be an http:\/\/ or https:\/\/ URL$/],
+    ] as const) {
+      const faults = readFaults({ ...PRODUCTION, [setting]: value })
+      assert.match(faults.join(), expected)
+    }
+  })
+
+  test('a budget that GUESS_BUDGETS names twice is a fault, also if both values are equal', () => {
+    for (const GUESS_BUDGETS of ['network=5,network=5', 'network=5, network = 50', 'address=3,network=5,address=3'])
+      assert.match(
+        readFaults({ ...PRODUCTION, GUESS_BUDGETS }).join(),
+        /^GUESS_BUDGETS: must name each budget only once/,
+      )
   })
 
   test('MAIL_FROM accepts one address, with or without a name before it', () => {

@@ -49,6 +49,26 @@ test('a spent budget makes codes of two parts for 7 days, and the audit trail, /
   assert.deepEqual([await parts(), await readWarning(), await readShare()], [1, undefined, 0])
 })
 
+test('if the row of the installation is missing, the count begins anew, and no request fails', async () => {
+  const deleteRow = () => h.database.sql`delete from sign_in_installation`
+  await spend(19)
+  await deleteRow()
+  assert.deepEqual([await parts(), await readWarning(), await readShare()], [1, undefined, 0])
+  await spend(15)
+  assert.equal(await readShare(), 0.75)
+  await spend(5)
+  assert.deepEqual([await parts(), await readShare()], [2, 1])
+  for (let round = 0; round < 20; round += 1) {
+    await deleteRow()
+    const guesses = Array.from({ length: 8 }, async (_, index) => {
+      const email = newEmail()
+      await miss(email, await ask(email, { network: 300 + index }), 1, { network: 300 + index })
+    })
+    await Promise.all(guesses)
+    assert.equal(await readShare(), 8 / 20)
+  }
+})
+
 test('a right guess does not count, and a success gives back the wrong guesses at its code', async () => {
   h.clock.advance(8 * DAY)
   await spend(17)

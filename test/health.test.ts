@@ -51,6 +51,12 @@ test('/readyz answers 200 while all writes wait for a lock', async () => {
   await Promise.all(waiting)
 })
 
+test('/readyz reads no budget of wrong guesses while the budgets are off', async () => {
+  await h.database.sql`alter table sign_in_installation rename to away`
+  assert.deepEqual((await h.call('GET', '/readyz')).body, { status: 'ready' })
+  await h.database.sql`alter table away rename to sign_in_installation`
+})
+
 test('while the mail server refuses every mail, /readyz contains a warning', async () => {
   let isBroken = true
   const mailer = {
@@ -79,4 +85,6 @@ test('/readyz answers 503 if one migration or the whole migration table is missi
   for (const answer of [behind, await h.call('GET', '/readyz')]) {
     assert.deepEqual([answer.status, answer.headers['retry-after'], answer.body.code], [503, '5', 'unavailable'])
   }
+  const messages = h.logged.filter(line => line.level === 40).map(({ msg }) => msg)
+  assert.deepEqual(messages.slice(-2), ['the database is not migrated', 'the database is not migrated'])
 })

@@ -46,6 +46,11 @@ suite('a backlog of mails', () => {
     const refused = await requestCode(profile(newEmail()))
     assertError(refused, 503, 'unavailable')
     assert.equal(refused.headers['retry-after'], '30')
+    const warnings = h.logged.filter(line => line.level === 40)
+    assert.deepEqual(
+      warnings.map(({ msg }) => msg),
+      ['too many mails wait in the outbox'],
+    )
     assert.equal((await requestCode({ email: newEmail() })).status, 200)
   })
 

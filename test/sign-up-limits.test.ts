@@ -35,6 +35,15 @@ test('a network may have six unfinished sign-ups in an hour, and a further one g
   newHour()
 })
 
+test('if the row of the installation is missing, its sign-ups are counted from then on', async () => {
+  assert.deepEqual(await signUps(1, 2), [200, 200])
+  await h.database.sql`delete from sign_in_installation`
+  assert.deepEqual(await signUps(2, 6), repeat(200, 6))
+  assert.deepEqual(await signUps(3, 6), repeat(200, 6))
+  assert.deepEqual(await signUps(4, 4), [...repeat(200, 3), 429])
+  newHour()
+})
+
 test('a sign-up that was finished does not count', async () => {
   for (let index = 0; index < 8; index += 1) {
     const email = newEmail()

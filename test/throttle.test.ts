@@ -121,19 +121,32 @@ describe('the client for which the throttle counts a request', () => {
     assert.equal(await readRemaining('10.1.2.3', { 'x-forwarded-for': `2.2.2.2, ${client}:5001` }), 3)
   })
 
-  test('behind NAT64 and 6to4, each IPv4 client is counted by its IPv4 address', async () => {
+  test('behind NAT64, 6to4 and Teredo, each IPv4 client is counted by its IPv4 address', async () => {
+    const toGroups = (parts: number[]) => {
+      const [a, b, c, d] = parts.map(part => part.toString(16).padStart(2, '0'))
+      return `${a}${b}:${c}${d}`
+    }
+    const readParts = (client: string) => client.split('.').map(Number)
     for (const wrap of [
       (client: string) => `64:ff9b::${client}`,
-      (client: string) => {
-        const [a, b, c, d] = client.split('.').map(part => Number(part).toString(16).padStart(2, '0'))
-        return `2002:${a}${b}:${c}${d}:77::1`
-      },
+      (client: string) => `64:ff9b:1:2::${client}`,
+      (client: string) => `::ffff:0:${client}`,
+      (client: string) => `2002:${toGroups(readParts(client))}:77::1`,
+      (client: string) => `2001:0:a00:1:8000:63bf:${toGroups(readParts(client).map(part => 255 - part))}`,
     ]) {
       const [client, neighbour] = [newAddress(), newAddress()]
       assert.equal(await readRemaining(client), 4)
       assert.equal(await readRemaining(wrap(client)), 3)
       assert.equal(await readRemaining('10.5.5.6', { 'x-forwarded-for': `[${wrap(client)}]:443` }), 2)
       assert.equal(await readRemaining(wrap(neighbour)), 4)
+    }
+  })
+
+  test('a Teredo client does not become another client if it names another server and port', async () => {
+    for (const [index, server] of ['a00:1', 'ff3:2', 'b7c:3', '1234:5678'].entries()) {
+      const flagsAndPort = `${(index * 0x1111).toString(16)}:63b${index}`
+      const address = `2001:0:${server}:${flagsAndPort}:8d8d:7272`
+      assert.equal(await readRemaining(address), 4 - index, address)
     }
   })
 

@@ -1,11 +1,6 @@
+import type { Budgets } from '../code-settings.ts'
 import { type Fragment, fragment } from '../db/statement.ts'
 import { findLatestStart, isWindowRunning } from './clock-tolerance.ts'
-
-/**
- * The numbers of wrong guesses that an address, a network and the installation may have before codes get more parts
- * (SECURITY.md, "Four digits").
- */
-export type Budgets = { address: number; network: number; installation: number }
 
 const DAY_SECONDS = 86_400
 

@@ -38,21 +38,23 @@ export type Wrong = { onePart: number; within: number; outside: number }
 
 /**
  * Counts wrong guesses for the installation. All requests share the row of `sign_in_installation`, so only wrong
- * guesses write to it.
+ * guesses write to it. If an operator deleted the row, the count begins anew.
  * @returns whether these guesses spent the budget
  */
 async function count(sql: Sql, { installation }: Buckets, wrong: Wrong, now: Date): Promise<boolean> {
   const { onePart, within, outside } = wrong
-  const isOver = fragment`not coalesce(${isWindowRunning(fragment`guesses_since`, WINDOW_MS, now)}, false)`
-  const before = fragment`case when ${isOver} then 0 else all_guesses end`
+  const isOver = fragment`not coalesce(${isWindowRunning(fragment`stored.guesses_since`, WINDOW_MS, now)}, false)`
+  const before = fragment`case when ${isOver} then 0 else stored.all_guesses end`
   const isFlood = fragment`${before} + ${within} >= ${installation * ALL_GUESSES_FACTOR}`
   const [row] = await sql<{ guesses: number }>`
-    update sign_in_installation set
-      guesses = case when ${isOver} then 0 else guesses end + ${onePart},
-      all_guesses = case when ${isFlood} then 0 else ${before} + ${within} end,
-      outside_guesses = case when ${isOver} then 0 else outside_guesses end + ${outside},
-      guesses_since = case when ${isOver} then ${now} else guesses_since end,
-      three_parts_until = case when ${isFlood} then ${new Date(now.getTime() + THREE_PARTS_MS)} else three_parts_until end
+    insert into sign_in_installation as stored (guesses, all_guesses, outside_guesses, guesses_since)
+    values (${onePart}, ${within}, ${outside}, ${now})
+    on conflict on constraint sign_in_installation_pkey do update set
+      guesses = case when ${isOver} then 0 else stored.guesses end + excluded.guesses,
+      all_guesses = case when ${isFlood} then 0 else ${before} + excluded.all_guesses end,
+      outside_guesses = case when ${isOver} then 0 else stored.outside_guesses end + excluded.outside_guesses,
+      guesses_since = case when ${isOver} then ${now} else stored.guesses_since end,
+      three_parts_until = case when ${isFlood} then ${new Date(now.getTime() + THREE_PARTS_MS)} else stored.three_parts_until end
     returning guesses`
   return row!.guesses >= installation && row!.guesses - onePart < installation
 }
@@ -107,8 +109,11 @@ export async function readInstallation(sql: Query, buckets: Buckets, now: Date) 
       case when ${isWindowRunning(fragment`guesses_since`, WINDOW_MS, now)} then least(1, guesses / ${buckets.installation}::float8) else 0 end
         as share
     from sign_in_installation`
-  return row!
+  return row ?? FULL_BUDGET
 }
+
+/** The budget of the installation before the first wrong guess. A missing row means the same. */
+export const FULL_BUDGET = { share: 0, parts: 1 }
 
 /** Returns the latest end that a process with a correct clock can have given to the time of three parts. */
 function findLatestEnd(now: Date): Date {

@@ -1,4 +1,5 @@
 import type { Profile } from '../accounts/users.ts'
+import type { SignUpLimits } from '../code-settings.ts'
 import type { Language } from '../language.ts'
 import type { Buckets } from './budgets.ts'
 
@@ -6,9 +7,6 @@ import type { Buckets } from './budgets.ts'
  * The caller of a code route. A known client has a `sessionId`. `network` is the keyed hash of the caller's network.
  */
 export type Requester = { email: string; sessionId: string | undefined; network: Buffer }
-
-/** The numbers of unfinished sign-ups in an hour, from one network and in the installation (`SIGN_UP_LIMITS`). */
-export type SignUpLimits = { network: number; installation: number }
 
 /** The limits of the installation on codes. */
 export type Rules = { buckets: Buckets; signUpLimits: SignUpLimits | undefined }

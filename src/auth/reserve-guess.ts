@@ -128,8 +128,8 @@ function judgeCodes({ sessionId }: Requester, buckets: Buckets, now: Date): Frag
         coalesce((select window_guesses from address), 0) as address_window,
         coalesce((select remaining from bucket), ${buckets.network.capacity}) as network_left,
         coalesce((select window_guesses from bucket), 0) as network_window,
-        (select ${countPartsForInstallation(buckets, fragment`false`, now)} from sign_in_installation) as within_parts,
-        (select ${countPartsForInstallation(buckets, fragment`true`, now)} from sign_in_installation) as outside_parts
+        coalesce((select ${countPartsForInstallation(buckets, fragment`false`, now)} from sign_in_installation), 1) as within_parts,
+        coalesce((select ${countPartsForInstallation(buckets, fragment`true`, now)} from sign_in_installation), 1) as outside_parts
     ), own_guess as materialized (
       select * from (${guess(first)}) as guess where is_own
     ), second_standing as materialized (

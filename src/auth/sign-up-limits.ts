@@ -20,7 +20,7 @@ export function countsAsSignUp(row: Fragment): Fragment {
 /**
  * Returns the steps that count a sign-up in a fixed window of an hour. Both are empty if the request does not count.
  * - `installation_count` locks the count of the installation. All statements lock the address, then the installation,
- *   then networks, so no deadlock occurs.
+ *   then networks, so no deadlock occurs. If the row is missing, the count is 0.
  * - `network_count` counts the sign-up for its network. It is empty if a limit refuses the sign-up. Only requests with
  *   names are refused. If two sign-ups of a new network are concurrent, the second one waits here for the row.
  */
@@ -32,10 +32,14 @@ export function countForNetwork({ network, signsUp, signUpLimits, now }: NewCode
         and purpose <> 'registered' and coalesce(ends_at <= ${now}, true)) > 0`
   const count = fragment`case when ${isWindowRunning(fragment`counts.sign_ups_since`, WINDOW_MS, now)} then counts.sign_ups else 0 end`
   return fragment`
-    installation_count as materialized (
+    installation_row as materialized (
       select case when ${isWindowRunning(fragment`sign_ups_since`, WINDOW_MS, now)} then sign_ups else 0 end as sign_ups,
         case when ${isWindowRunning(fragment`sign_ups_since`, WINDOW_MS, now)} then sign_ups_since else ${now}::timestamptz end as sign_ups_since
       from sign_in_installation where ${isCounted} for update
+    ), installation_count as materialized (
+      select * from installation_row
+      union all
+      select 0, ${now} where ${isCounted} and not exists (select from installation_row)
     ), network_count as (
       insert into sign_in_network as counts (network, sign_ups, sign_ups_since)
       select ${network}, 1, ${now} from installation_count
@@ -66,6 +70,8 @@ export function computeSignUpLimitEnd({ network, signUpLimits, now }: NewCode): 
 /** The step that counts a sign-up for the installation. */
 export const countForInstallation = fragment`
   counted_installation as (
-    update sign_in_installation set sign_ups = counts.sign_ups + 1, sign_ups_since = counts.sign_ups_since
-    from installation_count as counts where exists (select from send_slot)
+    insert into sign_in_installation (sign_ups, sign_ups_since)
+    select sign_ups + 1, sign_ups_since from installation_count where exists (select from send_slot)
+    on conflict on constraint sign_in_installation_pkey do update
+      set sign_ups = excluded.sign_ups, sign_ups_since = excluded.sign_ups_since
   )`

@@ -18,8 +18,8 @@ export function createProxyTrust(trusted: readonly string[]): (address: string) 
 
 /**
  * Returns the key under which the throttle counts the requests of a client. For an IPv4 client, the key is the address.
- * For an IPv6 client, the key is the /64 network, because a household usually has a whole /64. Behind NAT64 or 6to4, an
- * IPv4 client has an IPv6 address that contains its IPv4 address. The key is then this IPv4 address.
+ * For an IPv6 client, the key is the /64 network, because a household usually has a whole /64. Behind NAT64, 6to4 or
+ * Teredo, an IPv4 client has an IPv6 address that contains its IPv4 address. The key is then this IPv4 address.
  *
  * Fastify computes `request.ip`: it reads the addresses in `X-Forwarded-For` from right to left and skips only trusted
  * proxies.

@@ -31,12 +31,18 @@ export type Failure = { message: string; code: Code; errors?: Record<string, str
 export function sendFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply): Code {
   const error = toAppError(thrown)
   if (error.code === 'server_error') request.log.error({ err: thrown }, 'request failed')
-  if (error.code === 'unavailable' && error.cause) request.log.warn({ err: error.cause }, 'database unavailable')
+  if (error.code === 'unavailable') logUnavailable(error.cause, request)
   reply
     .code(STATUS[error.code])
     .headers(error.headers)
     .send(toFailure(error, preferredLanguage(request.headers['accept-language'])))
   return error.code
+}
+
+/** Logs a reason in words as it is. Every error that is the cause of a 503 comes from the database. */
+function logUnavailable(cause: unknown, { log }: FastifyRequest): void {
+  if (typeof cause === 'string') log.warn(cause)
+  else if (cause) log.warn({ err: cause }, 'database unavailable')
 }
 
 /** Returns the body of the answer for an error. */

@@ -32,17 +32,9 @@ export function healthRoutes(
     handler: async () => {
       // Without a cause, the 503 is not logged. Load balancers request this path every second.
       if (stopping.aborted) throw unavailable(undefined)
-      if (!(await isMigrated(readSql))) throw unavailable(new NotMigrated())
+      if (!(await isMigrated(readSql))) throw unavailable('the database is not migrated')
       const warnings = await findWarnings()
       return { status: 'ready' as const, ...(warnings.length > 0 && { warning: warnings.join('; ') }) }
     },
   })
-}
-
-/**
- * The cause that is logged with the 503 of `/readyz` if the database is not migrated. The client gets the same answer
- * as when the service cannot reach the database.
- */
-class NotMigrated extends Error {
-  override name = 'NotMigrated'
 }

@@ -124,11 +124,6 @@ function tooManyMails(): AppError {
       fr: 'Trop de codes sont demandés en ce moment. Réessayez dans une minute.',
       en: 'Too many codes are being requested right now. Try again in a minute.',
     },
-    { cause: new TooManyMails(), headers: { 'retry-after': String(RETRY_AFTER_SECONDS) } },
+    { cause: 'too many mails wait in the outbox', headers: { 'retry-after': String(RETRY_AFTER_SECONDS) } },
   )
-}
-
-/** The cause that is logged with the 503. */
-class TooManyMails extends Error {
-  override name = 'TooManyMails'
 }

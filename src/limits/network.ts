@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 
 /** The network of every loopback address. */
-export const LOOPBACK_NETWORK = 'loopback'
+const LOOPBACK_NETWORK = 'loopback'
 
 /**
  * Returns the network of a client: the /24 of an IPv4 address, or the /48 of an IPv6 address. Providers give whole /48

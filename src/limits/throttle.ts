@@ -20,8 +20,6 @@ type Options = {
   limit: number
 }
 
-export type Throttle = ReturnType<typeof createThrottle>
-
 /**
  * Creates the throttle of a route. It limits the requests of each client, and those of each network to 20 times as
  * many, in a window of 60 s. A window starts with the first request. The counters are in the database. So all processes
