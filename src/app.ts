@@ -82,9 +82,11 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
       ...(ctx.clock.isWrong() ? [WRONG_CLOCK] : []),
     ]
   })
+  let events: ReturnType<typeof intakeRoutes> | undefined
   if (ctx.exposeMetrics) {
     metricsRoutes(app, ctx, ctx.exposeMetrics, {
       countOverdue: () => countOverdue(ctx.sql, ctx.now()),
+      countWaitingEvents: () => events?.waiting ?? 0,
       readBudget,
     })
   }
@@ -93,7 +95,7 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
     app.addHook('onReady', () => ctx.networks.prepare().catch(error => ctx.log.warn({ err: error }, 'no network key')))
     authRoutes(app, ctx, { tokens, cache, erase: userId => eraseUser(ctx.sql, userId) })
     accountRoutes(app, ctx)
-    intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
+    events = intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
     notificationRoutes(app, ctx, openStreams(app, ctx, limits.streams))
     referenceRoutes(app)
     if (ctx.mailbox) {

@@ -4,6 +4,7 @@ import { connect, type Query } from '../src/db/sql.ts'
 import { type Fragment, fragment, NOTHING, prepareStatement } from '../src/db/statement.ts'
 import type { AppError } from '../src/errors.ts'
 import { harness, INTAKE_KEY } from './support/app.ts'
+import { waitsForLock } from './support/database.ts'
 import { makeUser } from './support/factories.ts'
 import { cloudEvent, newGameId } from './support/games.ts'
 import { waitUntil } from './support/wait-until.ts'
@@ -137,7 +138,7 @@ describe('a statement that fails', () => {
     await h.database.sql.begin(async tx => {
       await tx`select id from game where id = ${game_id} for update`
       for (let count = 0; count < 20; count += 1) waiting.push(report(`waiting ${count}`))
-      await waitUntil(() => h.ctx.intakeSql.pool.waitingCount >= 18)
+      await waitUntil(() => waitsForLock(h.database.sql, 'insert into game'))
       assert.equal(h.ctx.sql.pipeline.stats().waiting, 0)
       assert.equal((await h.call('GET', '/api/v1/auth/me', { token: user.token })).status, 200)
     })

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { unavailable } from '../errors.ts'
+import { AppError, unavailable } from '../errors.ts'
 
 /** Rethrows a database error. If a second try may succeed, throws `unavailable` (503) instead. */
 export function rethrowAsUnavailable(error: unknown): never {
@@ -17,6 +17,12 @@ function isTransient(error: unknown): boolean {
 /** Returns whether a statement failed because it names a table that does not exist, so no migration has run yet. */
 export function isUndefinedTable(error: unknown): boolean {
   return (error as { code?: string }).code === '42P01'
+}
+
+/** Returns whether a transaction failed with `unavailable` because of a deadlock or a serialization failure. */
+export function isConflict(error: unknown): boolean {
+  const cause = error instanceof AppError ? error.cause : error
+  return cause instanceof pg.DatabaseError && /^(40P01|40001)$/.test(cause.code ?? '')
 }
 
 /**

@@ -7,6 +7,7 @@ import { Type } from '../http/type.ts'
 import { type Language, preferredLanguage } from '../language.ts'
 import { isBinaryMode, nameHeaders, readBinaryEvent } from './binary-mode.ts'
 import { type EventOutcome, ingestEvents } from './intake.ts'
+import { EventGroups } from './intake-groups.ts'
 import { AHEAD, eventMismatch, type GameEvent, parseEvent } from './parse-event.ts'
 import { BatchResult, BinaryModeHeaders, CloudEvent, EventData, EventResult } from './schema.ts'
 
@@ -25,11 +26,27 @@ const BODY: BodyRule = {
  * Registers the route for event reports.
  * @param ctx.sql connections that only the intake uses, so the transactions of the intake do not delay the requests of
  *   users
+ * @returns the groups in which single events are ingested
  */
 export function intakeRoutes(
   app: App,
-  { sql, keys, now, config, metrics }: Pick<Context, 'sql' | 'keys' | 'now' | 'config' | 'metrics'>,
-): void {
+  { sql, keys, now, config, metrics, log }: Pick<Context, 'sql' | 'keys' | 'now' | 'config' | 'metrics' | 'log'>,
+): EventGroups {
+  const ingest = async (events: readonly GameEvent[]) => {
+    const settings = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
+    const { outcomes, skipped } = await ingestEvents(sql, keys, events, settings)
+    if (skipped > 0) {
+      log.debug({ skipped }, 'skipped recipients without an account')
+      metrics.countSkippedRecipients(skipped)
+    }
+    outcomes.forEach(({ status }, index) => {
+      metrics.countEvent(events[index]!.type, status)
+    })
+    return outcomes
+  }
+  const groups = new EventGroups(ingest)
+  // When the server has closed, events of closed connections may still wait.
+  app.addHook('onClose', () => groups.drain())
   const countRefused = (error: AppError) => metrics.countEvent(undefined, error === AHEAD ? 'ahead' : 'rejected')
   app.route({
     method: 'POST',
@@ -58,21 +75,10 @@ export function intakeRoutes(
       response: { 200: Type.Union([EventResult, BatchResult]), 202: EventResult },
     },
     handler: async (request, reply) => {
-      const settings = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
-      const ingest = async (events: readonly GameEvent[]) => {
-        const { outcomes, skipped } = await ingestEvents(sql, keys, events, settings)
-        if (skipped > 0) {
-          request.log.debug({ skipped }, 'skipped recipients without an account')
-          metrics.countSkippedRecipients(skipped)
-        }
-        outcomes.forEach(({ status }, index) => {
-          metrics.countEvent(events[index]!.type, status)
-        })
-        return outcomes
-      }
       if (mediaType(request.headers['content-type']) === BATCH_TYPE) {
         const items = readItems(request.body)
-        const parsed = items.map(item => parseItem(item, settings.now))
+        const receivedAt = now()
+        const parsed = items.map(item => parseItem(item, receivedAt))
         for (const event of parsed) if (event instanceof AppError) countRefused(event)
         const events = parsed.filter((event): event is GameEvent => !(event instanceof AppError))
         const outcomes = events.length > 0 ? await ingest(events) : []
@@ -81,16 +87,17 @@ export function intakeRoutes(
       }
       const isBinary = isBinaryMode(request.headers)
       const input = isBinary ? readBinaryEvent(request.raw.rawHeaders, request.body) : request.body
-      const event = input instanceof AppError ? input : parseEvent(input, settings.now)
+      const event = input instanceof AppError ? input : parseEvent(input, now())
       if (event instanceof AppError) {
         countRefused(event)
         throw isBinary ? nameHeaders(event) : event
       }
-      const [outcome] = await ingest([event])
-      if (outcome!.status === 'mismatch') throw isBinary ? nameHeaders(eventMismatch()) : eventMismatch()
-      return reply.code(outcome!.status === 'accepted' ? 202 : 200).send({ id: event.id, ...outcome! })
+      const outcome = await groups.add(event)
+      if (outcome.status === 'mismatch') throw isBinary ? nameHeaders(eventMismatch()) : eventMismatch()
+      return reply.code(outcome.status === 'accepted' ? 202 : 200).send({ id: event.id, ...outcome })
     },
   })
+  return groups
 }
 
 /**

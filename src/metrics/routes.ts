@@ -7,13 +7,22 @@ import type { Backlog, Expose } from './metrics.ts'
  * Adds `/metrics`, which requires METRICS_TOKEN. The route answers even while the database is down, because an
  * operator needs the metrics in this situation too.
  * @param reads.countOverdue counts the reminders and game starts that are past their due time
+ * @param reads.countWaitingEvents counts the events that wait for the transaction of an earlier event
  * @param reads.readBudget reads the spent share of the installation's budget of wrong guesses
  */
 export function metricsRoutes(
   app: App,
   { sql, readSql, intakeSql }: { sql: Database; readSql: Statements; intakeSql: Database },
   expose: Expose,
-  { countOverdue, readBudget }: { countOverdue: () => Promise<Backlog>; readBudget: () => Promise<{ share: number }> },
+  {
+    countOverdue,
+    countWaitingEvents,
+    readBudget,
+  }: {
+    countOverdue: () => Promise<Backlog>
+    countWaitingEvents: () => number
+    readBudget: () => Promise<{ share: number }>
+  },
 ): void {
   app.route({
     method: 'GET',
@@ -29,7 +38,11 @@ export function metricsRoutes(
         return undefined
       })
       const { type, text } = await expose({
-        pools: { requests: sql.pipeline.stats(), reads: readSql.pipeline.stats(), intake: readPoolStats(intakeSql) },
+        pools: {
+          requests: sql.pipeline.stats(),
+          reads: readSql.pipeline.stats(),
+          intake: readPoolStats(intakeSql, countWaitingEvents()),
+        },
         queues: queues && { mails: queues[0], reminders: queues[1] },
         guessBudgetUsed: queues?.[2].share,
       })
@@ -42,8 +55,8 @@ export function metricsRoutes(
  * Returns the statistics of the connection pool of the intake. The intake runs only transactions, and transactions use
  * this pool instead of the pipeline.
  */
-function readPoolStats({ pool }: Database): PoolStats {
-  return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }
+function readPoolStats({ pool }: Database, waitingEvents: number): PoolStats {
+  return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount + waitingEvents }
 }
 
 async function countWaitingMails(sql: Database): Promise<Backlog> {

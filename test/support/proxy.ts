@@ -8,10 +8,12 @@ import { connect, createServer, type Socket } from 'node:net'
 export async function startProxy(target: URL) {
   let isSilent = false
   let writes = 0
+  let isRefusing = false
   let bytesLeft = Number.POSITIVE_INFINITY
   const sockets: Socket[] = []
   const forgotten = new Set<Socket>()
   const server = createServer(near => {
+    if (isRefusing) near.destroy()
     const far = connect(Number(target.port || 5432), target.hostname)
     near.on('data', () => {
       writes += 1
@@ -46,6 +48,14 @@ export async function startProxy(target: URL) {
     /** Drops all later bytes of the present connections. New connections work. */
     forgetConnections: () => {
       for (const socket of sockets) forgotten.add(socket)
+    },
+    /** Closes all connections, and each new connection at once. */
+    refuse: async () => {
+      isRefusing = true
+      for (const socket of sockets) socket.destroy()
+    },
+    accept: () => {
+      isRefusing = false
     },
     /** Returns the number of chunks that the client has sent so far. */
     countWrites: () => writes,
