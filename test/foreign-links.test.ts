@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
   chmod,
   chown,
@@ -7,6 +9,7 @@ import {
   lstat,
   mkdir,
   mkdtemp,
+  readdir,
   readFile,
   rm,
   stat,
@@ -16,10 +19,13 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, beforeEach, describe, test } from 'node:test'
+import { Worker } from 'node:worker_threads'
 import { prepareDataFolder } from '../src/data-folder.ts'
 import { replaceFile } from '../src/embedded/cluster.ts'
+import { removeDraft, removeFile } from '../src/embedded/foreign-folder.ts'
 import { giveFolder } from '../src/embedded/give-folder.ts'
 import { rotateLog } from '../src/embedded/launch.ts'
+import { findPostmaster } from '../src/embedded/postmaster.ts'
 import { readSecret } from '../src/secrets.ts'
 
 const ROOT = 0
@@ -124,4 +130,71 @@ describe('files of another user in the data folder', {
     assert.equal(await readFile(join(data, 'pg_hba.conf'), 'utf8'), 'rules')
     await requireUntouched()
   })
+
+  test('a draft of another user is removed with the rights of this user, so the files of root in it stay', async () => {
+    const draft = join(data, 'postgres-draft-1')
+    for (const name of ['cluster/base', '.hidden', '..more', '-rf']) {
+      await mkdir(join(draft, name), { recursive: true })
+      await writeFile(join(draft, name, 'a\nb'), '')
+    }
+    await symlink(victim, join(draft, 'cluster/link'))
+    await giveFolder(STRANGER_ACCOUNT, draft)
+    await mkdir(join(draft, 'of-root/inner'), { recursive: true })
+    await removeDraft(draft)
+    assert.deepEqual(await readdir(draft, { recursive: true }), ['of-root', 'of-root/inner'])
+    await requireUntouched()
+    await rm(join(draft, 'of-root'), { recursive: true })
+    await removeDraft(draft)
+    assert.deepEqual(await readdir(data), [])
+  })
+
+  test('the removal of a file never empties a folder that takes its place meanwhile', async () => {
+    const path = join(data, 'file')
+    const folder = join(data, 'folder')
+    await mkdir(join(folder, 'inner'), { recursive: true })
+    const worker = new Worker(SWAP_FILE_AND_FOLDER, { eval: true, workerData: { path, folder } })
+    worker.unref()
+    let removals = 0
+    for (let round = 0; round < 20_000; round += 1) {
+      await removeFile(path).then(
+        () => (removals += 1),
+        error => assert.equal(error.code, 'EISDIR'),
+      )
+    }
+    await worker.terminate()
+    assert.ok(removals > 0)
+    assert.deepEqual(await readdir((await exists(folder)) ? folder : path), ['inner'])
+  })
+
+  test('a process of another user never counts as the server of a cluster, whatever the lock file says', async () => {
+    await chown(data, STRANGER, STRANGER)
+    for (const uid of [ROOT, STRANGER]) {
+      const program = spawn('/bin/sh', ['-c', 'echo started; read line', '-D', '-e'], { uid, gid: uid })
+      await once(program.stdout, 'data')
+      await writeFile(join(data, 'postmaster.pid'), `${program.pid}\n-e\n1\n5432\n../socket\n\n\nready\n`)
+      const found = await findPostmaster(data)
+      program.kill()
+      assert.equal(found?.pid, uid === STRANGER ? program.pid : undefined)
+    }
+  })
 })
+
+/** Puts a file and a folder at the same path in turns, without pause. */
+const SWAP_FILE_AND_FOLDER = `
+  const { renameSync, writeFileSync } = require('node:fs')
+  const { path, folder } = require('node:worker_threads').workerData
+  for (;;) {
+    writeFileSync(path, '')
+    try {
+      renameSync(path, path + '-away')
+    } catch {}
+    renameSync(folder, path)
+    renameSync(path, folder)
+  }`
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  )
+}

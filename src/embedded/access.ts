@@ -1,9 +1,10 @@
-import { readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { newSecret } from '../secrets.ts'
 import { replaceFile, SUPERUSER } from './cluster.ts'
+import { removeFile } from './foreign-folder.ts'
 import { findAddress, SERVICE_ROLE } from './socket.ts'
 
 // The password file is in the cluster's folder, so the password stays with the data when the folder is moved.
@@ -62,7 +63,7 @@ export async function prepareDatabase(cluster: string): Promise<string> {
   })
   await asSuperuser(cluster, 'courtside', client => client.query(TRANSFER_OWNERSHIP))
   await replaceFile(cluster, PASSWORD_FILE, password)
-  await rm(join(cluster, SUPERUSER_PASSWORD_FILE), { force: true })
+  await removeFile(join(cluster, SUPERUSER_PASSWORD_FILE))
   await writeAccessRules(cluster, { superuser: false })
   await asSuperuser(cluster, 'postgres', client => client.query('select pg_reload_conf()'))
   await waitUntilRefused(cluster)

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { chmod, lstat, mkdtemp, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { chmod, lstat, mkdtemp, open, readdir, readFile, rename, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import { runInitdb } from './database-user.ts'
+import { removeDraft, removeFile } from './foreign-folder.ts'
 import type { Account } from './programs.ts'
 
 /** The superuser of a cluster. It can log in only while `prepareDatabase` runs. */
@@ -43,13 +45,16 @@ export async function createCluster(
     ])
     onWaiting()
     await initdbEnd
-    // A program of the user who ran initdb could have put a link in this place.
-    if (!(await lstat(draftCluster)).isDirectory()) throw new Error(`initdb has created no folder ${draftCluster}.`)
     await syncFolder(draftCluster)
     await rename(draftCluster, cluster)
+    // Until the rename, a program of the user who ran initdb could put a link in the place of the folder.
+    if (!(await lstat(cluster)).isDirectory()) {
+      await removeFile(cluster)
+      throw new Error(`initdb has created no folder ${draftCluster}.`)
+    }
     await syncFolder(dirname(cluster))
   } finally {
-    await rm(draft, { recursive: true, force: true })
+    await removeDraft(draft)
   }
 }
 
@@ -103,10 +108,7 @@ async function mendCluster({ major, account }: Programs, cluster: string, log: F
 async function removeDrafts(cluster: string): Promise<void> {
   const prefix = basename(draftPrefix(cluster))
   for (const name of await readdir(dirname(cluster))) {
-    if (!name.startsWith(prefix)) continue
-    // An initdb process that outlived its parent may still write to the draft, so the removal may fail. The next
-    // startup removes the remaining files.
-    await rm(join(dirname(cluster), name), { recursive: true, force: true }).catch(() => {})
+    if (name.startsWith(prefix)) await removeDraft(join(dirname(cluster), name))
   }
 }
 
@@ -131,12 +133,12 @@ export async function replaceFile(cluster: string, name: string, text: string): 
     await rename(draft, join(cluster, name))
     await syncFolder(cluster)
   } finally {
-    await rm(draft, { force: true })
+    await removeFile(draft)
   }
 }
 
 /** Flushes a folder to disk. Otherwise a power failure could undo the rename of a file into this folder. */
 async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder)
+  const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY)
   await handle.sync().finally(() => handle.close())
 }

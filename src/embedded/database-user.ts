@@ -1,6 +1,7 @@
-import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
+import { removeDraft } from './foreign-folder.ts'
 import { giveFolder } from './give-folder.ts'
 import { type Account, CURRENT_USER, runProgram } from './programs.ts'
 
@@ -101,14 +102,16 @@ async function canRun(account: Account, bin: string, folder: string): Promise<bo
   // The name is that of a draft, so the next startup removes the folder if this process is killed.
   const probe = await mkdtemp(join(folder, 'postgres-draft-probe-'))
   try {
+    // The probe stays ours, so the account can read it but cannot change it.
     await writeFile(join(probe, 'postgresql.conf'), '')
-    await giveFolder(account, probe)
+    await chmod(join(probe, 'postgresql.conf'), 0o644)
+    await chmod(probe, 0o755)
     // Reads the configuration in the folder and prints one setting of it.
     await runProgram(account, join(bin, 'postgres'), ['-D', probe, '-C', 'max_connections'])
     return true
   } catch {
     return false
   } finally {
-    await rm(probe, { recursive: true, force: true })
+    await removeDraft(probe)
   }
 }

@@ -1,11 +1,15 @@
 import { execFile } from 'node:child_process'
-import { readFile, rm, stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { promisify } from 'node:util'
+import { isDeepStrictEqual, promisify } from 'node:util'
+import { removeFile } from './foreign-folder.ts'
 
 /** A running PostgreSQL server, as its lock file `postmaster.pid` describes it. */
-export type Postmaster = { pid: number; status: string }
+export type Postmaster = { pid: number; status: string; program: Program }
+
+/** The real user id of a process, and its program with the arguments. */
+type Program = { uid: number; words: string[] }
 
 const lockFile = (cluster: string) => join(cluster, 'postmaster.pid')
 
@@ -15,11 +19,14 @@ const lockFile = (cluster: string) => join(cluster, 'postmaster.pid')
  */
 export async function findPostmaster(cluster: string): Promise<Postmaster | undefined> {
   const text = await readFile(lockFile(cluster), 'utf8').catch(() => undefined)
-  if (!text || !(await runsOnFolder(cluster, text))) return undefined
+  if (!text) return undefined
   // Since PostgreSQL 10, the eight lines of the lock file are: pid, folder, start time, port, socket folder, address,
   // shared memory, status.
   const lines = text.split('\n').map(line => line.trim())
-  return { pid: Number(lines[0]), status: lines[7] ?? 'starting' }
+  const pid = Number(lines[0])
+  const program = await readProgram(pid)
+  if (!program || !(await runsOnFolder(cluster, program, lines[1]))) return undefined
+  return { pid, status: lines[7] ?? 'starting', program }
 }
 
 /**
@@ -28,14 +35,14 @@ export async function findPostmaster(cluster: string): Promise<Postmaster | unde
  * an unrelated process or a zombie has the pid, PostgreSQL refuses to start.
  */
 export async function removeLockFile(cluster: string): Promise<void> {
-  await rm(lockFile(cluster), { force: true })
+  await removeFile(lockFile(cluster))
 }
 
 /** Stops a server that this process did not start. Takes at most 9 s. */
-export async function stopPostmaster({ pid }: Postmaster): Promise<void> {
-  // The lock file disappears shortly before the process ends, so the code below waits for the process.
-  const command = (await readCommandLine(pid)).join(' ')
-  await stopProcess(pid, async () => (await readCommandLine(pid)).join(' ') === command)
+export async function stopPostmaster({ pid, program }: Postmaster): Promise<void> {
+  // The lock file disappears shortly before the process ends, so the code below waits for the process. Another program
+  // may get its pid.
+  await stopProcess(pid, async () => isDeepStrictEqual(await readProgram(pid), program))
 }
 
 /** Stops a server process within 9 s. Sends stronger signals if the process does not end. */
@@ -62,30 +69,40 @@ export async function stopProcess(pid: number, isRunning: () => boolean | Promis
   }
 }
 
-/** Returns whether the pid in a lock file belongs to a PostgreSQL server on the cluster's folder. */
-async function runsOnFolder(cluster: string, lockText: string): Promise<boolean> {
-  const [pid, folderAtStart] = lockText.split('\n')
-  const words = await readCommandLine(Number(pid))
+/**
+ * Returns whether a process is a PostgreSQL server on the cluster's folder. Only the owner of the cluster can run such a
+ * server. The owner can also write the lock file, so a process of another user must never count as the server: root
+ * would stop it.
+ * @param folderAtStart the path of the folder in the lock file
+ */
+async function runsOnFolder(cluster: string, { uid, words }: Program, folderAtStart?: string): Promise<boolean> {
   const folderArgument = words[words.indexOf('-D') + 1]
-  if (!words.includes('-D') || folderArgument === undefined) return false
+  const clusterStats = await stat(cluster)
+  if (uid !== clusterStats.uid || !words.includes('-D') || folderArgument === undefined) return false
   const folderStats = await stat(folderArgument).catch(() => undefined)
   // The path in the argument `-D` does not exist, so the folder has been moved since the server started. If the lock
   // file contains the same path, the lock file belongs to this server.
   if (!folderStats) return folderArgument === folderAtStart
   // Compares inodes instead of paths, because a symbolic link may lead to the folder.
-  const clusterStats = await stat(cluster)
   return folderStats.ino === clusterStats.ino && folderStats.dev === clusterStats.dev
 }
 
-/** Returns the program and arguments of a process. Returns an empty array if no running process has this pid. */
-async function readCommandLine(pid: number): Promise<string[]> {
-  if (!(pid > 0)) return []
+/** Returns what a process runs. Returns undefined if no running process has this pid. */
+async function readProgram(pid: number): Promise<Program | undefined> {
+  if (!(pid > 0)) return undefined
   if (process.platform === 'linux') {
-    const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
-    return text.split('\0').slice(0, -1)
+    const read = (name: string) => readFile(`/proc/${pid}/${name}`, 'utf8').catch(() => '')
+    const [commandLine, status] = [await read('cmdline'), await read('status')]
+    const uid = /^Uid:\s+(\d+)/m.exec(status)?.[1]
+    // A zombie has no command line.
+    return uid && commandLine ? { uid: Number(uid), words: commandLine.split('\0').slice(0, -1) } : undefined
   }
-  const { stdout } = await promisify(execFile)('ps', ['-o', 'args=', '-p', String(pid)]).catch(() => ({ stdout: '' }))
+  const { stdout } = await promisify(execFile)('ps', ['-o', 'ruid=,args=', '-p', String(pid)]).catch(() => NOTHING)
+  const [, uid, line = ''] = /^\s*(\d+)\s+(.*)/s.exec(stdout.trimEnd()) ?? []
   // `ps` separates the arguments by spaces. The folder may contain spaces, but it is the last argument.
-  const [before = '', folder] = stdout.trim().split(/ -D (.*)/s)
-  return before === '' ? [] : [...before.split(' '), ...(folder === undefined ? [] : ['-D', folder])]
+  const [before = '', folder] = line.split(/ -D (.*)/s)
+  if (uid === undefined) return undefined
+  return { uid: Number(uid), words: [...before.split(' '), ...(folder === undefined ? [] : ['-D', folder])] }
 }
+
+const NOTHING = { stdout: '' }

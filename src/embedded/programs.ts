@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, type SpawnOptions, spawn } from 'node:child_process'
+import { type ChildProcess, type ExecFileOptions, execFile, type SpawnOptions, spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -62,10 +62,15 @@ export async function readMajor(bin: string): Promise<number> {
  * @returns the program's standard output
  * @throws an error that contains the program's standard error
  */
-export async function runProgram(account: Account, path: string, args: string[]): Promise<string> {
+export async function runProgram(
+  account: Account,
+  path: string,
+  args: string[],
+  more: ExecFileOptions = {},
+): Promise<string> {
   const { command, options } = prepare(account, [path, ...args])
-  const { stdout } = await execute(...command, { ...options, encoding: 'utf8' }).catch(error => {
-    throw new Error(`${path} failed: ${error.stderr?.trim() || error.message}`)
+  const { stdout } = await execute(...command, { ...options, ...more, encoding: 'utf8' }).catch(error => {
+    throw new Error(`${path} failed: ${error.stderr?.trim() || error.message}`, { cause: error })
   })
   return stdout
 }

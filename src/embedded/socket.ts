@@ -1,7 +1,8 @@
 import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
-import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readdir } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { removeFile } from './foreign-folder.ts'
 import { giveFolder } from './give-folder.ts'
 import type { Account } from './programs.ts'
 
@@ -27,7 +28,7 @@ export async function prepareSocketFolder(folder: string, account: Account): Pro
     if (error.code !== 'EEXIST') throw error
   })
   if (!(await lstat(path)).isDirectory()) throw new Error(`${path} must be a folder. Delete it.`)
-  for (const name of await readdir(path)) await rm(join(path, name), { force: true })
+  for (const name of await readdir(path)) await removeFile(join(path, name))
   await giveFolder(account, path)
   await chmod(path, 0o700)
 }

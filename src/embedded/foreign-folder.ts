@@ -1,0 +1,35 @@
+import { lstat, rm, rmdir, unlink } from 'node:fs/promises'
+import { runProgram } from './programs.ts'
+
+const ROOT = 0
+const TIMEOUT_MS = 60_000
+
+// Works with an empty PATH too.
+const EMPTY_FOLDER = 'PATH=/usr/bin:/bin:$PATH; rm -rf -- * .[!.]* ..?*'
+
+/**
+ * Removes a file, unless it is missing. If another user may write to the file's folder, root must not call `rm` of
+ * Node: `rm` also empties a folder that takes the place of the file meanwhile, even without the option `recursive`.
+ */
+export async function removeFile(path: string): Promise<void> {
+  await unlink(path).catch(error => {
+    if (error.code !== 'ENOENT') throw error
+  })
+}
+
+/**
+ * Removes a draft folder as far as possible, because the next startup tries again. Another user may own the draft, and
+ * could replace a folder in it by a link to a folder elsewhere. So root empties the draft with the rights of its owner.
+ * Only root may be able to reach the draft, so it is the working folder of the program that empties it.
+ */
+export async function removeDraft(draft: string): Promise<void> {
+  try {
+    const { uid, gid } = await lstat(draft)
+    if (process.geteuid?.() !== ROOT || uid === ROOT) return await rm(draft, { recursive: true })
+    const more = { cwd: draft, timeout: TIMEOUT_MS, killSignal: 'SIGKILL' } as const
+    await runProgram({ wrapper: [], uid, gid }, '/bin/sh', ['-c', EMPTY_FOLDER], more)
+    await rmdir(draft)
+  } catch {
+    // An initdb that outlived its parent may still write to the draft.
+  }
+}
