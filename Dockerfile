@@ -35,7 +35,8 @@ ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 STOP_DELAY=5s
 EXPOSE 3000
 # A number, so Kubernetes can check that the user is not root (`runAsNonRoot`).
 USER 10001:10001
-HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=2 CMD ["node", "bin/check-ready.js"]
+# A migration after an upgrade may take up to an hour. The start period ends when the service is ready.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=1h --retries=2 CMD ["node", "bin/check-ready.js"]
 # Node is process 1 of the container, so it gets SIGTERM itself.
 ENTRYPOINT ["node", "--max-semi-space-size=8", "bin/courtside.js"]
 CMD ["serve"]

@@ -3,7 +3,9 @@
 // `check-ready.js 60` waits up to 60 s for this answer. The HEALTHCHECK of the image and the systemd unit use it.
 import { setTimeout as delay } from 'node:timers/promises'
 
-const { HOST = '127.0.0.1', PORT = '3000' } = process.env
+// An unset or blank setting has its default, as in src/config.ts.
+const HOST = process.env.HOST?.trim() || '127.0.0.1'
+const PORT = process.env.PORT?.trim() || '3000'
 // A service that listens on all addresses also listens on the loopback address.
 const host = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[HOST] ?? (HOST.includes(':') ? `[${HOST}]` : HOST)
 const deadline = Date.now() + Number(process.argv[2] ?? 0) * 1_000

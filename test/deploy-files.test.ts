@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import { parse } from 'yaml'
 import { readConfig } from '../src/config.ts'
 import { SETTINGS } from '../src/settings.ts'
@@ -52,6 +56,12 @@ describe('deploy/courtside.service', () => {
     assert.deepEqual([option('KillMode'), option('RestartPreventExitStatus')], ['mixed', '64 78'])
   })
 
+  test('the unit and the image let a start take an hour, because a migration may take minutes', () => {
+    const seconds = Number(/^\S+ bin\/check-ready\.js (\d+)$/.exec(option('ExecStartPost')!)![1])
+    assert.ok(seconds >= 3_600 && Number(option('TimeoutStartSec')) > seconds)
+    assert.match(read('Dockerfile'), /^HEALTHCHECK .*--start-period=1h /m)
+  })
+
   test('the settings in the unit and those in its installation steps are all that a start needs', () => {
     const listed = /DATABASE_URL[^.]*/.exec(unit)![0].match(/[A-Z_]{5,}/g)!
     for (const name of findSettings([...Object.keys(environment), ...listed])) assert.ok(name in SETTINGS, name)
@@ -72,6 +82,28 @@ function fill(names: string[]): Record<string, string> {
   }
   return Object.fromEntries(names.map(name => [name, values[name]!]))
 }
+
+describe('bin/check-ready.js', () => {
+  const checkReady = (env: Record<string, string>) =>
+    promisify(execFile)(process.execPath, ['bin/check-ready.js'], { cwd: ROOT, env }).then(
+      () => 'ready',
+      error => error.stderr.trim(),
+    )
+
+  test('blank settings and blanks around settings mean the same as they do for the service', async t => {
+    const server = createServer((_, response) => response.end()).listen(0, '127.0.0.1')
+    t.after(() => server.close())
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    for (const HOST of ['', ' ', ' 127.0.0.1 ', '0.0.0.0 ']) {
+      assert.equal(await checkReady({ HOST, PORT: ` ${port} ` }), 'ready', JSON.stringify(HOST))
+    }
+    // No service listens on this address.
+    for (const PORT of ['', ' ']) {
+      assert.equal(await checkReady({ HOST: '127.9.9.9', PORT }), '/readyz of 127.9.9.9:3000: ECONNREFUSED')
+    }
+  })
+})
 
 describe('compose.yaml', () => {
   const { services } = parse(read('compose.yaml'))
