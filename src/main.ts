@@ -16,6 +16,10 @@ const COMMANDS: Record<
   emit: { description: 'report events from a file to a running node', load: () => import('./cli/emit.ts') },
   prune: { description: 'delete rows that are past their retention', load: () => import('./cli/prune.ts') },
   migrate: { description: 'update the database to the newest schema', load: () => import('./cli/migrate.ts') },
+  distribute: {
+    description: 'distribute the notifications over the workers of Citus',
+    load: () => import('./cli/distribute.ts'),
+  },
   secret: { description: 'print a new secret for JWT_SECRET or INTAKE_KEYS', load: () => import('./cli/secret.ts') },
   openapi: { description: 'print the OpenAPI document', load: () => import('./cli/openapi.ts') },
 }

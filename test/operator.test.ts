@@ -15,7 +15,8 @@ const { runCommand, runJson } = operatorCommands(h)
 
 describe('every command', () => {
   const commands = [
-    ...['serve', 'migrate', 'secret', 'openapi', 'prune', 'emit', 'levels list', 'levels import'],
+    ...['serve', 'migrate', 'secret', 'openapi', 'prune', 'emit', 'distribute'],
+    ...['levels list', 'levels import'],
     ...['show', 'sign-out', 'unlock', 'delete', 'export'].map(action => `users ${action}`),
   ]
   for (const name of commands) {

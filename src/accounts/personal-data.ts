@@ -28,8 +28,7 @@ export type PersonalData = {
 }
 
 /**
- * Deletes all data of a user in one transaction. The foreign keys delete the user's notifications together with the
- * account.
+ * Deletes all data of a user in one transaction.
  * @returns false if there is no such user
  */
 export async function eraseUser(

@@ -36,7 +36,7 @@ export function readArguments(
   return { values, positionals }
 }
 
-type Values = { json?: boolean; help?: boolean; yes?: boolean; force?: boolean; url?: string }
+type Values = { json?: boolean; help?: boolean; yes?: boolean; check?: boolean; force?: boolean; url?: string }
 
 function parse(args: string[], options: ParseArgsOptionsConfig, usageLine: string) {
   try {

@@ -147,6 +147,14 @@ export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
 }
 
 /**
+ * Deletes the notifications to a user. The foreign key would do it too, but it is missing where the table is
+ * distributed. Call this after `anonymizeActor`, which locks the rows in the order of their ids.
+ */
+export async function removeAll(sql: Sql, userId: number): Promise<void> {
+  await sql`delete from notification where user_id = ${userId}`
+}
+
+/**
  * Deletes read notifications that were created before `read`, and all notifications that were created before `any`. The
  * function ignores a limit (`read` or `any`) that is null. The function goes through the table `notification` in the
  * order of the ids, which is nearly the order of creation. Each statement handles at most `sliceSize` rows.
