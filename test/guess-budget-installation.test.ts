@@ -82,6 +82,21 @@ test('a right guess does not count, and a success gives back the wrong guesses a
   assert.equal(await parts(), 2)
 })
 
+test('a success gives back no wrong guess that counted in the previous 7 days', async () => {
+  h.clock.advance(8 * DAY)
+  await spend(1)
+  h.clock.advance(7 * DAY - 60_000)
+  const { email } = await makeUser(h)
+  const code = await ask(email, { network: 2 })
+  await miss(email, code, 4, { network: 2 })
+  h.clock.advance(120_000)
+  await spend(19)
+  assert.equal((await enter(email, code, { network: 2 })).status, 200)
+  assert.equal(await parts(), 1)
+  await spend(1)
+  assert.equal(await parts(), 2)
+})
+
 test('twenty times as many wrong guesses at any codes, without those before a success, make three parts for 24 hours', async () => {
   h.clock.advance(8 * DAY)
   await spend(397)

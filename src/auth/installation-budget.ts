@@ -60,6 +60,20 @@ async function count(sql: Sql, { installation }: Buckets, wrong: Wrong, now: Dat
 }
 
 /**
+ * Returns assignments that give wrong guesses at a code back to the counts of the installation. A code that was made
+ * before the present window began gives nothing back. Otherwise, an attacker could make wrong
+ * guesses at own codes at the end of one window, and give them back to the next window.
+ * @param madeAt the time at which the code was made
+ * @param guesses the number of guesses
+ * @param onePart 1 if the code has one part, otherwise 0
+ */
+export function giveBackToInstallation(madeAt: Fragment, guesses: Fragment, onePart: Fragment): Fragment {
+  return fragment`
+    guesses = case when ${madeAt} >= guesses_since then greatest(0, guesses - ${guesses} * ${onePart}) else guesses end,
+    all_guesses = case when ${madeAt} >= guesses_since then greatest(0, all_guesses - ${guesses}) else all_guesses end`
+}
+
+/**
  * Creates the budget of the installation. It limits the guesses of this process that are reserved but not yet counted.
  * A guess is counted after its comparison, because a right guess does not count. Without the limit, a thousand guesses
  * at once could all see the same count.

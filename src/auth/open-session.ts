@@ -4,6 +4,7 @@ import type { Language } from '../language.ts'
 import { type Buckets, giveBack } from './budgets.ts'
 import { MAX_ATTEMPTS } from './code-limits.ts'
 import { type Refund, refundAddress } from './give-back.ts'
+import { giveBackToInstallation } from './installation-budget.ts'
 import type { Requester } from './new-code.ts'
 import { DELETE_PROFILE, PROFILE_COLUMNS } from './pending-profile.ts'
 import type { ReservedAttempt } from './reserve-guess.ts'
@@ -79,6 +80,7 @@ function spendSteps(buckets: Buckets, caller: Requester, { code, refund }: Succe
   const uncounted = Number(code.is_own && code.is_counted && code.in_installation)
   const ownTaken = code.is_own && code.is_counted ? code.taken_network : 0
   const earlier = fragment`greatest(0, own_guesses - ${ownTaken}::int)`
+  const giveBackEarlier = fragment`${earlier} * (spent.made_at >= guesses_since)::int`
   return fragment`
     address as materialized (
       select email from sign_in_address where email = ${caller.email} for update
@@ -103,15 +105,14 @@ function spendSteps(buckets: Buckets, caller: Requester, { code, refund }: Succe
       for update
     ), ${refundAddress(caller, buckets, refund, fragment`exists (select from spent)`)}, refunded_installation as (
       update sign_in_installation set sign_ups = ${giveBackSignUps},
-        guesses = greatest(0, guesses - spent.installation_guesses * one_part),
-        all_guesses = greatest(0, all_guesses - spent.installation_guesses)
+        ${giveBackToInstallation(fragment`spent.made_at`, fragment`spent.installation_guesses`, fragment`spent.one_part`)}
       from installation, spent where sign_in_installation.id = installation.id
     ), refunded_networks as (
       update sign_in_network set
         ${giveBack(
           buckets.network,
           fragment`case when sign_in_network.network = ${caller.network} then ${refund.network}::int + ${earlier} else 0 end`,
-          fragment`case when sign_in_network.network = ${caller.network} then ${refund.guesses}::int + ${earlier} else 0 end`,
+          fragment`case when sign_in_network.network = ${caller.network} then ${refund.guesses}::int + ${giveBackEarlier} else 0 end`,
         )},
         sign_ups = case when sign_in_network.network = spent.network then ${giveBackSignUps} else sign_ups end
       from networks, spent where sign_in_network.network = networks.network
@@ -127,6 +128,6 @@ function spendSteps(buckets: Buckets, caller: Requester, { code, refund }: Succe
     )`
 }
 
-// A code that was made before the present window began was counted in an earlier window.
+// A code that was made before the present window began may have been counted in an earlier window.
 const giveBackSignUps = fragment`
   case when spent.made_at >= sign_ups_since then greatest(0, sign_ups - spent.counted_sign_ups) else sign_ups end`
