@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { anotherApp, harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
-import { newEmail, profile } from './support/scenario.ts'
+import { newEmail, profile, queuedCode } from './support/scenario.ts'
 import { addressIn, strangers, WITH_BUDGETS } from './support/strangers.ts'
 
 const MINUTE = 60_000
@@ -111,6 +111,20 @@ test('if thirty sign-ups from one network are concurrent, exactly six are sent',
     assert.equal(answers.filter(({ status }) => status === 200).length, 6)
   }
   newHour()
+})
+
+test('three equal sign-ups at once count once, so nothing is left after the code was used', async () => {
+  for (let round = 0; round < 40; round += 1) {
+    const [email, network] = [newEmail(), 2000 + round]
+    const body = profile(email)
+    const answers = await Promise.all([1, 2, 3].map(() => request(body, { network })))
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 429, 429])
+    const code = await queuedCode(h, email, null, addressIn(network))
+    assert.equal((await guess(email, code, { network })).status, 200)
+  }
+  const left = await h.database.sql`
+    select sign_ups from sign_in_network where sign_ups > 0 and sign_ups_since >= ${h.clock.now()}`
+  assert.deepEqual(left, [])
 })
 
 test('with SHARED_NETWORKS, SIGN_UP_LIMITS=off or the development mailbox, sign-ups have no limit', async () => {

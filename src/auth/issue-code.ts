@@ -10,7 +10,7 @@ import { computeWaitSeconds, decideRequest } from './issue-decision.ts'
 import { writeCode } from './issue-writes.ts'
 import type { NewCode, Requester, Rules } from './new-code.ts'
 import { queueMail } from './queue-mail.ts'
-import { computeSignUpLimitEnd } from './sign-up-limits.ts'
+import { computeSignUpLimitEnd, uncountForNetwork } from './sign-up-limits.ts'
 
 /**
  * A request for a code. A request with a `profile` is a sign-up. A request without a `profile` is a sign-in, or it
@@ -32,6 +32,8 @@ type Stored = {
   verdict: 'registered' | 'wait' | 'limit' | 'send'
   purpose: 'registered' | 'sign_up' | 'sign_in' | 'decoy'
   is_sent: boolean
+  /** Whether the request counts as a sign-up of its network. */
+  is_counted: boolean
   wait_seconds: number
 }
 
@@ -65,8 +67,9 @@ export async function issueCode(
     now,
     expiresAt: new Date(now.getTime() + CODE_LIFETIME_MS),
   })
-  const { verdict, purpose, is_sent, wait_seconds } = stored
+  const { verdict, purpose, is_sent, is_counted, wait_seconds } = stored
   if (is_sent) return { outcome: 'sent', isDecoy: purpose === 'decoy', waitSeconds: wait_seconds }
+  if (is_counted) await uncountForNetwork(sql, requester.network)
   if (verdict === 'registered') return { outcome: 'registered' }
   return { outcome: verdict === 'limit' ? 'limit' : 'wait', waitSeconds: wait_seconds }
 }
@@ -83,6 +86,7 @@ async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
   const [stored] = await sql<Stored>`
     with ${decideRequest(code)}, ${writeCode(code)}, ${queueMail(code)}
     select verdict, verdict.purpose, exists (select from issued) as is_sent,
+      exists (select from network_count) as is_counted,
       case
         when exists (select from issued)
           then case when is_known then ${SEND_COOLDOWN_SECONDS}

@@ -1,3 +1,4 @@
+import type { Sql } from '../db/sql.ts'
 import { type Fragment, fragment } from '../db/statement.ts'
 import { isWindowRunning } from './clock-tolerance.ts'
 import type { NewCode } from './new-code.ts'
@@ -49,6 +50,14 @@ export function countForNetwork({ network, signsUp, signUpLimits, now }: NewCode
         ${count} < ${MIN_PER_NETWORK} or (select sign_ups from installation_count) < ${limits.installation}))
       returning network
     )`
+}
+
+/**
+ * Takes a sign-up back that `network_count` counted, although a concurrent request for the same new address was first.
+ * The statement that counts it cannot know this: it waits for the address only after it has counted.
+ */
+export async function uncountForNetwork(sql: Sql, network: Buffer): Promise<void> {
+  await sql`update sign_in_network set sign_ups = greatest(0, sign_ups - 1) where network = ${network}`
 }
 
 /** Whether a limit refuses a sign-up. */
