@@ -23,9 +23,9 @@ function guess(remoteAddress: string, { email = newEmail(), ...sent }: Sent = {}
   return h.call('POST', VERIFY, { body: { email, code: '0000' }, remoteAddress, ...sent })
 }
 
-async function useUp(remoteAddress: string): Promise<void> {
-  for (let count = 0; count < 10; count += 1) assert.equal((await guess(remoteAddress)).body.code, 'otp_invalid')
-  assert.equal((await guess(remoteAddress)).status, 429)
+async function useUp(remoteAddress: string, sent: Sent = {}): Promise<void> {
+  for (let count = 0; count < 10; count += 1) assert.equal((await guess(remoteAddress, sent)).body.code, 'otp_invalid')
+  assert.equal((await guess(remoteAddress, sent)).status, 429)
 }
 
 describe('the network of a client', () => {
@@ -74,10 +74,12 @@ describe('the network of a client', () => {
   test('the table throttle contains no network address', async () => {
     await guess('192.0.2.55')
     await guess('2001:db8:aaaa:bbbb::1')
+    const { email, token } = await makeUser(h)
+    await guess('2001:db8:aaaa:bbbb::1', { email, token })
     const keys = (await h.database.sql<{ key: string }>`select key from throttle`).map(row => row.key)
-    assert.ok(keys.length >= 4)
+    assert.ok(keys.length >= 5)
     for (const key of keys)
-      assert.match(key, /^(request|verify)-otp:((client|network):[\w-]{22}|session:[0-9a-f-]{36})$/)
+      assert.match(key, /^(request|verify)-otp:(client|network|session):[\w-]{22}$/)
     assert.ok(!keys.join().includes('192.0.2') && !keys.join().includes('db8:'))
   })
 
@@ -92,7 +94,7 @@ describe('the network of a client', () => {
 })
 
 describe('a request with a token that the service signed', () => {
-  test('a known client is counted by its session alone, whatever its neighbours send', async () => {
+  test('a known client is counted by its session in its network, whatever its neighbours send', async () => {
     const address = `${newNetwork()}:1::1`
     const { email, token } = await makeUser(h)
     await useUp(address)
@@ -102,12 +104,23 @@ describe('a request with a token that the service signed', () => {
       assert.equal(answer.headers['x-ratelimit-remaining'], String(10 - count))
     }
     assert.equal((await guess(address, { token, email })).status, 429)
-    assert.equal((await guess(`${newNetwork()}:1::1`, { token, email })).status, 429)
     const other = await anotherApp(h, { THROTTLE_VERIFY_OTP: '10' })
-    assert.equal((await other.call('POST', VERIFY, { token, body: { email, code: '0000' } })).status, 429)
+    const again = { token, body: { email, code: '0000' }, remoteAddress: address }
+    assert.equal((await other.call('POST', VERIFY, again)).status, 429)
     await other.close()
     h.clock.advance(60_000)
     assert.equal((await h.call('POST', REQUEST, { token, body: { email }, remoteAddress: address })).status, 200)
+  })
+
+  test('a thief who uses an old token of the session from other networks stops no request of the owner', async () => {
+    const address = `${newNetwork()}:1::1`
+    const { email, token } = await makeUser(h)
+    h.clock.advance(1_000)
+    const { body } = await h.call('POST', '/api/v1/auth/refresh', { token })
+    for (let network = 1; network <= 3; network += 1) await useUp(`${newNetwork()}:1::1`, { token, email })
+    for (let count = 1; count <= 10; count += 1) {
+      assert.equal((await guess(address, { token: body.data.token, email })).body.code, 'otp_invalid')
+    }
   })
 
   test('an expired token and a token of an ended session are counted by their session too', async () => {

@@ -54,7 +54,7 @@ export function createCodeThrottle(
       const claims = pending.get(request)
       if (!pending.delete(request)) return undefined
       const isOwn = claims !== undefined && (await sessions.belongsTo(sql, claims, email))
-      await (isOwn ? throttle.countSession(reply, claims.sid) : throttle.count(request, reply))
+      await (isOwn ? throttle.countSession(request, reply, claims.sid) : throttle.count(request, reply))
       return isOwn ? { userId: claims.sub, sessionId: claims.sid } : undefined
     },
 

@@ -4,6 +4,7 @@ import type { Statements } from '../db/sql.ts'
 import { AppError } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
 import { type Counter, consume, createLimiter, type Outcome, peek, WINDOW_SECONDS } from './counter.ts'
+import { findNetwork } from './network.ts'
 import type { Networks } from './network-key.ts'
 
 /** A network may send this many times the requests of one client. A shared network gets the same factor once more. */
@@ -56,11 +57,12 @@ export function createThrottle({ sql, networks, isShared, name, limit }: Options
     },
 
     /**
-     * Counts a request of a known client, like `count`, but by its session only. So the requests of other clients in
-     * its network do not count for it.
+     * Counts a request of a known client, like `count`, but by its session in its network. So the requests of its
+     * neighbours do not count for it. Nor do those of a thief with an old token of the session in another network.
      */
-    async countSession(reply: FastifyReply, sessionId: string): Promise<void> {
-      const counters = [{ sql, limiter: perSession, key: sessionId }]
+    async countSession(request: FastifyRequest, reply: FastifyReply, sessionId: string): Promise<void> {
+      const hash = await networks.hashText(`session ${sessionId} ${findNetwork(clientKey(request))}`)
+      const counters = [{ sql, limiter: perSession, key: hash.toString('base64url') }]
       finish(reply, counters, await consumeAll(counters))
     },
 
