@@ -10,7 +10,7 @@ import { isCurrent, migrate } from './db/migrate.ts'
 import { AppError } from './errors.ts'
 import { startSchedule } from './games/schedule.ts'
 import { explainListenError } from './http/listen-error.ts'
-import { MAIL_CLASSES } from './limits/mail-backlog.ts'
+import { findRetryClass, MAIL_CLASSES } from './limits/mail-backlog.ts'
 import type { ObservedAttempt } from './outbox/channel.ts'
 import { Worker } from './outbox/worker.ts'
 import { startPruning } from './retention.ts'
@@ -83,6 +83,7 @@ function createMailChannel(ctx: Context) {
   return {
     name: 'mail',
     classes: Object.values(MAIL_CLASSES),
+    findRetryClass,
     places: ctx.config.mailConcurrency,
     deliver: sendCode({ ...ctx, texts: ctx.config }),
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { insertUser } from './support/factories.ts'
 import { NOW, type Outbox, outbox } from './support/outbox.ts'
+import type { Mode } from './support/smtp.ts'
 
 const CROWD = Buffer.alloc(16, 1)
 const QUIET = Buffer.alloc(16, 2)
@@ -25,7 +26,7 @@ async function addKnownClients(
 const addressList = (name: string, count: number) =>
   Array.from({ length: count }, (_, index) => `${name}${index}@example.com`)
 
-async function boxWith(t: TestContext, count: number, mode?: 'slow') {
+async function boxWith(t: TestContext, count: number, mode?: Mode) {
   const box = await outbox(t, mode)
   const crowd = await addKnownClients(box.sql, addressList('crowd', count))
   for (const { email, sessionId } of crowd) await box.ask(email, { profile: null, sessionId, network: CROWD })
@@ -50,6 +51,20 @@ suite('mails to known clients', { concurrency: true, timeout: 120_000 }, () => {
       { class: 1, network: QUIET, count: 1 },
       { class: 2, network: CROWD, count: 15 },
     ])
+  })
+
+  test('a mail moves one class down after each failed attempt, but not below the sign-ups', async t => {
+    const box = await boxWith(t, 1, 'defer')
+    const classes = [1]
+    const worker = box.work()
+    for (let attempts = 1; attempts <= 3; attempts += 1) {
+      await box.untilDeferred(attempts)
+      const [row] = await box.sql<{ class: number }>`select class from outbox`
+      classes.push(row!.class)
+      await box.sql`update outbox set due = ${NOW} where not ready`
+    }
+    await worker.stop()
+    assert.deepEqual(classes, [1, 2, 3, 3])
   })
 
   test('300 known clients of one network do not keep the code of a user without a token waiting', async t => {

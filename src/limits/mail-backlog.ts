@@ -6,6 +6,14 @@ import { AppError } from '../errors.ts'
 /** The classes of mails in the outbox. Mails of a lower class go first. */
 export const MAIL_CLASSES = { knownClient: 1, account: 2, signUp: 3 } as const
 
+/**
+ * Returns the class of a mail after a failed attempt in the class `failed`. Each failure moves the mail one class down.
+ * Otherwise, mails to full mailboxes that are tried again and again would go before all first mails of later classes.
+ */
+export function findRetryClass(failed: number): number {
+  return Math.min(failed + 1, MAIL_CLASSES.signUp)
+}
+
 /** The classes that the service refuses while too many mails wait. Mails to known clients are never refused. */
 export type RefusableClass = 'account' | 'signUp'
 

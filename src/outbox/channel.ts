@@ -7,6 +7,8 @@ export type Attempt = { outcome: string; retryAt?: Date }
 export type Channel = {
   name: string
   classes: readonly number[]
+  /** Returns the class of a delivery after a failed attempt in the class `failed`. */
+  findRetryClass(failed: number): number
   /** The maximum number of deliveries that run at the same time. */
   places: number
   /** Makes one attempt. If it throws, the worker tries again after 3 s, then after 7 s, then every 20 s. */

@@ -14,10 +14,10 @@ export type Delivery = {
 }
 
 /**
- * A row that a worker has finished. With `due`, the row stays and waits until then. Without `due`, it is deleted.
- * `attempts` is the number of attempts that have begun.
+ * A row that a worker has finished. With `due`, the row stays in the class `class` and waits until then. Without `due`,
+ * it is deleted. `attempts` is the number of attempts that have begun.
  */
-export type Finished = { id: number; lease: string; due: Date | undefined; attempts: number }
+export type Finished = { id: number; class: number; lease: string; due: Date | undefined; attempts: number }
 
 type Claim = {
   channel: string
@@ -107,15 +107,16 @@ export async function finish(sql: Query, rows: readonly Finished[], now: Date): 
   const finished = await sql<{ lease: string }>`
     with row as (
       select * from unnest(${rows.map(({ id }) => id)}::bigint[], ${rows.map(({ lease }) => lease)}::uuid[],
-        ${rows.map(({ due }) => due ?? null)}::timestamptz[], ${rows.map(({ attempts }) => attempts)}::integer[])
-        as row (id, lease, due, attempts)
+        ${rows.map(({ due }) => due ?? null)}::timestamptz[], ${rows.map(({ attempts }) => attempts)}::integer[],
+        ${rows.map(row => row.class)}::smallint[])
+        as row (id, lease, due, attempts, class)
     ), deleted as (
       delete from outbox using row
       where outbox.id = row.id and outbox.lease = row.lease and row.due is null
       returning row.lease
     ), deferred as (
       update outbox set lease = null, leased_until = null, due = row.due, ready = row.due <= ${now},
-        attempts = row.attempts
+        attempts = row.attempts, class = row.class
       from row where outbox.id = row.id and outbox.lease = row.lease and row.due is not null
       returning row.lease
     )

@@ -132,8 +132,10 @@ export class Worker {
       while (!signal.aborted && this.#leaseLeftMs(row) < MIN_LEASE_LEFT_MS) await delay(RETRY_MS)
       // When this worker stops, it gives the rows back that it has not begun to deliver.
       let attempt: Attempt | undefined
+      let nextClass = row.class
       if (!signal.aborted && this.#held.has(row.lease)) {
         attempt = await this.#channel.deliver(row).catch(error => {
+          nextClass = this.#channel.findRetryClass(row.class)
           log.warn({ channel: this.#channel.name, id: row.id, attempt: row.attempts, ...describeError(error) }, FAILED)
           return { outcome: 'failed', retryAt: new Date(now().getTime() + computeBackoffMs(row.attempts)) }
         })
@@ -141,9 +143,12 @@ export class Worker {
         observe({ channel: this.#channel.name, outcome: attempt.outcome, seconds, isFirst: row.attempts === 1 })
       }
       const { id, lease, attempts } = row
-      this.#finished.push(
-        attempt ? { id, lease, attempts, due: attempt.retryAt } : { id, lease, attempts: attempts - 1, due: now() },
-      )
+      this.#finished.push({
+        id,
+        class: nextClass,
+        lease,
+        ...(attempt ? { attempts, due: attempt.retryAt } : { attempts: attempts - 1, due: now() }),
+      })
     } finally {
       this.#places.release()
       this.#flush()

@@ -8,7 +8,7 @@ import { sendCode } from '../../src/auth/send-code.ts'
 import type { Sql } from '../../src/db/sql.ts'
 import { deriveKeys, type Keys } from '../../src/keys.ts'
 import type { Language } from '../../src/language.ts'
-import { MAIL_CLASSES } from '../../src/limits/mail-backlog.ts'
+import { findRetryClass, MAIL_CLASSES } from '../../src/limits/mail-backlog.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import type { Channel, ObservedAttempt } from '../../src/outbox/channel.ts'
 import { Worker } from '../../src/outbox/worker.ts'
@@ -27,7 +27,7 @@ export type Outbox = Awaited<ReturnType<typeof outbox>>
 
 /** Returns the channel of mails as the service makes it. */
 export function mailChannel(deliver: Channel['deliver'], places = 4): Channel {
-  return { name: 'mail', classes: Object.values(MAIL_CLASSES), places, deliver }
+  return { name: 'mail', classes: Object.values(MAIL_CLASSES), findRetryClass, places, deliver }
 }
 
 /**
