@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
 import { migrate } from '../src/db/migrate.ts'
 import { startThrowAway } from '../src/embedded/throw-away.ts'
-import { MailFailure } from '../src/mail/mailer.ts'
+import { createSmtpMailer } from '../src/mail/smtp.ts'
+import { watchMailer } from '../src/mail/watch-mailer.ts'
 import { anotherApp, harness } from './support/app.ts'
+import { type Mode, smtpServer } from './support/smtp.ts'
 
 const h = harness()
 
@@ -57,25 +59,73 @@ test('/readyz reads no budget of wrong guesses while the budgets are off', async
   await h.database.sql`alter table away rename to sign_in_installation`
 })
 
-test('while the mail server refuses every mail, /readyz contains a warning', async () => {
-  let isBroken = true
-  const mailer = {
-    async compose() {},
-    async send() {
-      if (isBroken) throw new MailFailure('EENVELOPE RCPT TO 554 5.7.1', false)
-    },
+describe('the warning of /readyz about the mail server', () => {
+  const WARNING = 'the mail server takes no mail of this process'
+  const MAIL = { to: 'a@example.com', subject: 's', text: 't', html: 'h' }
+
+  /** Starts a service and a real mail server. @returns functions that send mails in one mode, and read the warning */
+  async function start(t: TestContext) {
+    const server = await smtpServer()
+    const mailer = createSmtpMailer(server.url, { from: 'no-reply@example.com', heloName: undefined })
+    const { ctx, app, close } = await anotherApp(h, {}, { mailer })
+    t.after(async () => {
+      await close()
+      await server.close()
+    })
+    return {
+      async send(mode: Mode, count: number) {
+        server.mode = mode
+        for (let mail = 0; mail < count; mail += 1) await ctx.mailer.send(MAIL).catch(() => {})
+      },
+      readWarning: async () => (await app.inject('/readyz')).json().warning,
+    }
   }
-  const { ctx, app, close } = await anotherApp(h, {}, { mailer })
-  const warning = async () => (await app.inject('/readyz')).json().warning
-  const send = () => ctx.mailer.send({ to: 'a@example.com', subject: 's', text: 't', html: 'h' }).catch(() => {})
-  for (let count = 0; count < 4; count += 1) await send()
-  assert.equal(await warning(), undefined)
-  await send()
-  assert.equal(await warning(), 'the mail server takes no mail of this process')
-  isBroken = false
-  await send()
-  assert.equal(await warning(), undefined)
-  await close()
+
+  test('the warning appears after five failures in a row that are about the server or the sender', async t => {
+    for (const mode of ['refuse', 'block'] as const) {
+      const { send, readWarning } = await start(t)
+      await send(mode, 4)
+      await send('accept', 1)
+      await send(mode, 4)
+      assert.equal(await readWarning(), undefined)
+      await send(mode, 1)
+      assert.equal(await readWarning(), WARNING)
+    }
+  })
+
+  test('recipients that the mail server refuses cause no warning, and do not end one', async t => {
+    const { send, readWarning } = await start(t)
+    await send('reject', 6)
+    await send('defer', 6)
+    assert.equal(await readWarning(), undefined)
+    await send('refuse', 5)
+    await send('reject', 1)
+    assert.equal(await readWarning(), WARNING)
+  })
+
+  test('a success ends the warning only at the end of a period of five minutes', async () => {
+    let minutes = 6
+    let isBroken = true
+    const mailer = {
+      async compose() {},
+      async send() {
+        if (isBroken) throw new Error('broken')
+      },
+    }
+    const watched = watchMailer(mailer, () => minutes * 60_000)
+    const send = () => watched.send(MAIL).catch(() => {})
+    for (let count = 0; count < 5; count += 1) await send()
+    isBroken = false
+    await send()
+    minutes = 9.9
+    assert.equal(watched.failsAlways(), true)
+    minutes = 10
+    assert.equal(watched.failsAlways(), false)
+    isBroken = true
+    for (let count = 0; count < 5; count += 1) await send()
+    minutes = 30
+    assert.equal(watched.failsAlways(), true)
+  })
 })
 
 test('/readyz answers 503 if one migration or the whole migration table is missing', async () => {

@@ -4,9 +4,10 @@ import { pino } from 'pino'
 import { composeCodeEmail } from '../src/auth/code-email.ts'
 import { sendCode } from '../src/auth/send-code.ts'
 import { deriveKeys } from '../src/keys.ts'
-import type { Mail } from '../src/mail/mailer.ts'
-import { KEYS, NOW, outbox, TEXTS } from './support/outbox.ts'
-import type { Received } from './support/smtp.ts'
+import type { Mail, MailFailure } from '../src/mail/mailer.ts'
+import { createSmtpMailer } from '../src/mail/smtp.ts'
+import { FROM, KEYS, NOW, outbox, TEXTS } from './support/outbox.ts'
+import { type Received, smtpServer } from './support/smtp.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const secondsLater = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000)
@@ -193,6 +194,41 @@ test('a mail that the server defers is sent later, and neither its row nor the l
     box.attempts.map(({ outcome }) => outcome),
     ['failed', 'failed', 'delivered'],
   )
+})
+
+test('only a reply that is about the recipient or the content refuses a mail for good', async t => {
+  const server = await smtpServer('reply')
+  t.after(() => server.close())
+  const mailer = createSmtpMailer(server.url, { from: FROM })
+  const mail = { to: 'zoe@example.com', subject: 's', text: 't', html: 'h' }
+  const judge = async (reply: [number, string]) => {
+    server.reply = reply
+    const failure = (await mailer.send(mail).catch(error => error)) as MailFailure
+    return [failure.permanent, failure.isAboutMail]
+  }
+  const permanent: [number, string][] = [
+    [550, ''],
+    [553, ''],
+    [550, '5.1.1 '],
+    [550, '5.1.10 '],
+    [552, '5.2.2 '],
+  ]
+  const aboutUs: [number, string][] = [
+    [554, ''],
+    [504, '5.5.2 '],
+    [550, '5.1.8 '],
+    [550, '5.7.1 '],
+    [421, ''],
+    [452, '4.3.1 '],
+  ]
+  const deferred: [number, string][] = [
+    [450, ''],
+    [451, '4.2.1 '],
+    [450, '4.1.2 '],
+  ]
+  for (const reply of permanent) assert.deepEqual(await judge(reply), [true, true], reply.join())
+  for (const reply of aboutUs) assert.deepEqual(await judge(reply), [false, false], reply.join())
+  for (const reply of deferred) assert.deepEqual(await judge(reply), [false, true], reply.join())
 })
 
 test('if the mail server blocks the sender with 554 5.7.1, the mail is tried again, and dropped when its code expires', async t => {

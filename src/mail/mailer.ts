@@ -30,10 +30,13 @@ export interface Mailer {
  */
 export class MailFailure extends Error {
   readonly permanent: boolean
-  constructor(message: string, permanent: boolean) {
+  /** Whether the reason is the mail or its recipient. Otherwise the reason is the server, the network or the sender. */
+  readonly isAboutMail: boolean
+  constructor(message: string, permanent: boolean, isAboutMail: boolean = permanent) {
     super(message)
     this.name = 'MailFailure'
     this.permanent = permanent
+    this.isAboutMail = isAboutMail
   }
 }
 

@@ -71,9 +71,20 @@ export function createSmtpMailer(url: string, { from, heloName }: Sender): Maile
 function toMailFailure({ code, command, responseCode, response }: NodemailerError): MailFailure {
   const status = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(response ?? '')?.[1]
   const message = [code ?? 'unknown error', command, responseCode, status].filter(part => part).join(' ')
-  // A failure is permanent only if the server rejects the recipient or the content. If the server rejects the password
-  // or the sender, a retry can succeed after the operator has corrected the setting. A status 5.7.x rejects the sender
-  // too: it means that the server's policy blocks us, for example because of a blocklist (RFC 3463).
-  const isAboutMail = (command === 'RCPT TO' || command === 'DATA') && !status?.startsWith('5.7.')
-  return new MailFailure(message, isAboutMail && responseCode !== undefined && responseCode >= 500)
+  const isAnswer = responseCode !== undefined && (command === 'RCPT TO' || command === 'DATA')
+  const isPermanent = isAnswer && isRefusedForGood(responseCode, status)
+  // The code 421 means that the server closes the connection. The statuses 4.3.x, 4.4.x and 4.7.x are about its system,
+  // its network and its policy (RFC 3463).
+  const isDeferred = isAnswer && responseCode < 500 && responseCode !== 421 && !/^4\.[347]\./.test(status ?? '')
+  return new MailFailure(message, isPermanent, isPermanent || isDeferred)
+}
+
+/**
+ * Returns whether an answer refuses the recipient or the content for good. All other answers are about the sender or
+ * the server, so a retry can succeed after the operator has corrected a setting. Many servers refuse the sender or the
+ * name in the greeting only at RCPT TO, for example with 5.1.8, 5.5.2 or 5.7.1 (RFC 3463).
+ */
+function isRefusedForGood(code: number, status: string | undefined): boolean {
+  if (status === undefined) return code >= 550 && code <= 553
+  return code >= 500 && /^5\.(?:1\.(?:1|2|3|6|10)|2\.\d+|3\.4|6\.\d+)$/.test(status)
 }

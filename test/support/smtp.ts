@@ -8,10 +8,10 @@ import { waitUntil } from './wait-until.ts'
 /**
  * `refuse` rejects connections. `silent` accepts connections and never replies. `hold` receives a mail, and confirms
  * the mail when `release` is called. `defer` answers every recipient with 451, and `reject` with 550. `block` answers
- * with 554 5.7.1, as servers do that have blocklisted the sender. These replies quote the recipient, as real servers
- * do. `slow` takes 250 ms for each mail.
+ * with 554 5.7.1, as servers do that have blocklisted the sender. `reply` answers with the code and the status in
+ * `reply`. These replies quote the recipient, as real servers do. `slow` takes 250 ms for each mail.
  */
-export type Mode = 'accept' | 'refuse' | 'silent' | 'hold' | 'defer' | 'reject' | 'block' | 'slow'
+export type Mode = 'accept' | 'refuse' | 'silent' | 'hold' | 'defer' | 'reject' | 'block' | 'reply' | 'slow'
 
 export type Received = { from: string; to: string[]; parsed: ParsedMail }
 
@@ -48,8 +48,13 @@ export async function smtpServer(mode: Mode = 'accept') {
     },
     onRcptTo(recipient, _session, done) {
       seen.recipients += 1
-      const responseCode = { defer: 451, reject: 550, block: 554 }[server.mode as string]
-      const status = server.mode === 'block' ? '5.7.1 ' : ''
+      const replies: Partial<Record<Mode, [number, string?]>> = {
+        defer: [451],
+        reject: [550],
+        block: [554, '5.7.1 '],
+        reply: server.reply,
+      }
+      const [responseCode, status = ''] = replies[server.mode] ?? []
       const reply = `${status}<${recipient.address}> is unwelcome`
       done(responseCode ? Object.assign(new Error(reply), { responseCode }) : null)
     },
@@ -64,6 +69,7 @@ export async function smtpServer(mode: Mode = 'accept') {
 
   const server = {
     mode,
+    reply: [450, ''] as [number, string],
     mails,
     seen,
     /** Contains one function for each unconfirmed mail. A call of the function confirms its mail. */
