@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { chmod, cp, mkdir, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -170,6 +171,55 @@ test('a command creates no database by itself, but migrate does', async () => {
   )
   assert.equal((await courtside(['migrate'], { DATA_DIR: dataDir })).code, 0)
   assert.equal((await courtside(['levels', 'list'], { DATA_DIR: dataDir })).code, 0)
+})
+
+describe('a signal to a command', () => {
+  beforeEach(copyTemplate)
+  const TERMINAL = 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))'
+
+  /** Starts a command in a terminal. */
+  function start(args: string[]) {
+    const command = spawn('python3', ['-c', TERMINAL, process.execPath, BIN, ...args], {
+      env: { PATH: process.env.PATH, DATA_DIR: dataDir },
+    })
+    cleanups.push(() => command.kill('SIGKILL'))
+    return command
+  }
+
+  /** Sends a signal to a command. @returns the exit code, after a check that the command has left nothing running */
+  async function interrupt(command: ReturnType<typeof start>, signal: NodeJS.Signals) {
+    process.kill(JSON.parse(await readFile(join(dataDir, 'owner.json'), 'utf8')).pid, signal)
+    const [code] = await once(command, 'exit')
+    const running = execFileSync('ps', ['-e', '-o', 'args'], { encoding: 'utf8' })
+    assert.ok(!running.includes(join(dataDir, 'postgres')), running)
+    assert.ok(!existsSync(join(dataDir, 'owner.json')))
+    return code
+  }
+
+  for (const [signal, expected] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const) {
+    test(`${signal} to a command that starts its PostgreSQL ends both, and the exit code is ${expected}`, async () => {
+      const command = start(['prune'])
+      await waitUntil(() => existsSync(join(dataDir, 'postgres/postmaster.pid')))
+      assert.equal(await interrupt(command, signal), expected)
+    })
+  }
+
+  test('SIGTERM to a command that waits for an answer ends the command and its PostgreSQL', async () => {
+    const embedded = await startEmbedded(dataDir, log)
+    await query(
+      embedded.url,
+      `insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
+      values ('marie@example.com', 'M', 'D', 'fr', '1', now(), now(), now())`,
+    )
+    await embedded.stop()
+    const command = start(['users', 'delete', 'marie@example.com'])
+    for await (const chunk of command.stdout) if (String(chunk).includes('Type yes')) break
+    assert.equal(await interrupt(command, 'SIGTERM'), 143)
+  })
 })
 
 describe('PostgreSQL ends while the service runs', () => {

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { constants } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
 import { type Config, readConfig } from '../config.ts'
@@ -6,6 +9,10 @@ import { isUndefinedTable } from '../db/errors.ts'
 import { connect, type Database } from '../db/sql.ts'
 import { openEmbedded, startEmbedded } from '../embedded/server.ts'
 import { loadOrCreateSecret, newSecret, type StoredSecret } from '../secrets.ts'
+import { watchStopSignals } from './stop-signals.ts'
+
+/** After a signal to stop, a command has this time to notice that its database has stopped. */
+const FAILURE_MS = 250
 
 /** Loads the secret with this name from the data folder, or creates it. */
 type Load = (name: string) => Promise<StoredSecret>
@@ -37,7 +44,8 @@ export async function resolveDatabase(
 
 /**
  * Runs a command's work on the external database, or on the embedded database if DATABASE_URL is empty. If the embedded
- * database is not running, this function starts it before the work and stops it afterwards.
+ * database is not running, this function starts it before the work and stops it afterwards. A signal to stop stops the
+ * database too, and ends the process with the exit code that shells use: 128 and the number of the signal.
  * @param options.mayCreate whether the function may create an embedded database that does not exist yet
  */
 export async function withDatabaseUrl<T>(
@@ -46,12 +54,19 @@ export async function withDatabaseUrl<T>(
 ): Promise<T> {
   const config = readConfig(process.env)
   if (config.databaseUrl) return work(config.databaseUrl, config)
+  const stopping = watchStopSignals()
+  const aborted = once(stopping, 'abort')
   const embedded = await openEmbedded(config.dataDir, pino({ level: 'error' }, pino.destination(2)), options)
+  const result = stopping.aborted ? undefined : work(embedded.url, config)
   try {
-    return await work(embedded.url, config)
+    await Promise.race([result, aborted])
   } finally {
     await embedded.stop()
   }
+  if (!stopping.aborted) return result!
+  // Without its database, the work fails soon, and then writes its audit line. But it may also wait for an input.
+  await Promise.race([result, delay(FAILURE_MS)]).catch(() => {})
+  process.exit(128 + constants.signals[stopping.reason as NodeJS.Signals])
 }
 
 /** Runs a command's work as `withDatabaseUrl` does, but passes a connection to the database instead of its URL. */

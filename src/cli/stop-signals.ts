@@ -10,25 +10,26 @@ const PARENT_CHECK_MS = 1_000
 
 /**
  * Returns a signal that aborts when the process must stop: at the first SIGTERM, SIGINT or SIGHUP. If npm started this
- * process, the signal also aborts when npm ends. A later signal ends the process at once, with exit code 1.
+ * process, the signal also aborts when npm ends. Its reason is the name of the received signal, or SIGHUP if npm ended.
+ * A later signal ends the process at once, with exit code 1.
  */
 export function watchStopSignals(): AbortSignal {
   const controller = new AbortController()
   let requestedAt: number | undefined
-  const request = () => {
+  const request = (reason: NodeJS.Signals) => {
     requestedAt ??= performance.now()
-    controller.abort()
+    controller.abort(reason)
   }
   for (const signal of STOP_SIGNALS) {
     process.on(signal, () => {
       if (requestedAt !== undefined && performance.now() - requestedAt > SAME_REQUEST_MS) process.exit(1)
-      request()
+      request(signal)
     })
   }
   // npm forwards SIGTERM and SIGINT, but not SIGHUP, and it can be killed. The service must not outlive npm, because
   // the operator would then not find its process. The scripts of other packages may start the service in the background
   // and end, so only the scripts of this package count.
-  if (process.env.npm_package_name === 'courtside') onParentEnd(request)
+  if (process.env.npm_package_name === 'courtside') onParentEnd(() => request('SIGHUP'))
   return controller.signal
 }
 
