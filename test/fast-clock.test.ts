@@ -48,6 +48,15 @@ test('a mail that lies a day ahead delays neither a stranger nor a known client'
   }
 })
 
+test('a code that was made a day ahead opens nothing after the clock is right', async () => {
+  const { email } = await makeUser(h)
+  const network = newNetwork()
+  const code = await ahead(DAY, () => ask(email, { network }))
+  h.clock.advance(20 * MINUTE)
+  assert.equal((await guess(email, code, { network })).body.code, 'otp_invalid')
+  assert.equal((await guess(email, await ask(email, { network }), { network })).status, 200)
+})
+
 test('a wait counts from a mail that lies less than 60 s ahead', async () => {
   const { email, token } = await makeUser(h)
   const network = newNetwork()

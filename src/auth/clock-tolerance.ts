@@ -1,4 +1,5 @@
 import { type Fragment, fragment } from '../db/statement.ts'
+import { CODE_LIFETIME_MS } from './code-limits.ts'
 
 /** A time that lies further ahead than this was written by a process whose clock was ahead. */
 const TOLERANCE_MS = 60_000
@@ -9,6 +10,15 @@ const TOLERANCE_MS = 60_000
  */
 export function findLatestStart(now: Date): Date {
   return new Date(now.getTime() + TOLERANCE_MS)
+}
+
+/**
+ * Returns whether a code that ends at `expires_at` is live at `now`. A code that ends later than a new code would was
+ * made while the clock was ahead, so it is over.
+ */
+export function isCodeLive(now: Date): Fragment {
+  const latestEnd = new Date(findLatestStart(now).getTime() + CODE_LIFETIME_MS)
+  return fragment`(expires_at > ${now} and expires_at <= ${latestEnd})`
 }
 
 /** Returns whether a window of `ms` milliseconds that began at `since` runs at `now`. */

@@ -9,7 +9,7 @@ import {
   readFullAt,
   takeFrom,
 } from './budgets.ts'
-import { findLatestStart } from './clock-tolerance.ts'
+import { findLatestStart, isCodeLive } from './clock-tolerance.ts'
 import { MAX_ATTEMPTS, MAX_OTHER_ATTEMPTS } from './code-limits.ts'
 import { countPartsForInstallation } from './installation-budget.ts'
 import type { Requester } from './new-code.ts'
@@ -68,7 +68,7 @@ export async function reserveGuess(
  */
 function lockCodes({ email, sessionId, network }: Requester, buckets: Buckets, now: Date): Fragment {
   const isLive = fragment`
-    email = (select email from address) and expires_at > ${now} and attempts < ${MAX_ATTEMPTS}`
+    email = (select email from address) and ${isCodeLive(now)} and attempts < ${MAX_ATTEMPTS}`
   return fragment`
     address as materialized (
       select email, ${describeBucket(buckets.address, now)} from sign_in_address where email = ${email} for update
@@ -96,7 +96,7 @@ function lockCodes({ email, sessionId, network }: Requester, buckets: Buckets, n
         id = any (array(select id from own)) as is_own, session_id is null and network is null as is_shared
       from sign_in_code
       where id = any (array(select id from own union all select id from other))
-        and (select count(*) from bucket) >= 0 and expires_at > ${now} and attempts < ${MAX_ATTEMPTS}
+        and (select count(*) from bucket) >= 0 and ${isCodeLive(now)} and attempts < ${MAX_ATTEMPTS}
         and (id = any (array(select id from own)) or session_id is null and network is null
           or other_attempts < ${MAX_OTHER_ATTEMPTS})
       for update

@@ -107,7 +107,8 @@ async function readBacklog(sql: Query, now: Date): Promise<Row[]> {
       coalesce(min(since) < ${new Date(now.getTime() - BUSY_SECONDS * 1000)}, false) as is_busy,
       coalesce(sum(case when waiting.class < refusable.class then mails else 1 end), 0)::integer as ahead,
       (select coalesce(sum(count), 0) from outbox_attempt
-        where second >= extract(epoch from clock_timestamp())::bigint - ${BUSY_SECONDS}::integer) as attempts
+        where second between extract(epoch from clock_timestamp())::bigint - ${BUSY_SECONDS}::integer
+          and extract(epoch from clock_timestamp())::bigint + 1) as attempts
     from unnest(${[MAIL_CLASSES.account, MAIL_CLASSES.signUp]}::smallint[]) as refusable (class)
     left join waiting on waiting.class <= refusable.class
     group by refusable.class`
