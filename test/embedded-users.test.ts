@@ -83,12 +83,38 @@ describe('the user that runs the embedded database', {
     assert.equal(startAs(ROOT, { path: `${failingUnshare}:${process.env.PATH}` }), runsAs(DATABASE_UID))
   })
 
-  test('the database of a separate user still starts after root has closed the checkout, and the other way round', async () => {
-    assert.equal(startAs(ROOT), runsAs(DATABASE_UID))
+  test('a database of root starts as the separate user after root has opened the checkout, but never the other way round', async () => {
     await chmod(checkout, 0o700)
     assert.equal(startAs(ROOT), runsAs(ROOT))
     await chmod(checkout, 0o755)
     assert.equal(startAs(ROOT), runsAs(DATABASE_UID))
+    await chmod(checkout, 0o700)
+    // The separate user could have named a program in the configuration of its cluster.
+    for (const owner of [DATABASE_UID, NOBODY]) {
+      await chown(join(data, 'postgres'), owner, owner)
+      assert.match(
+        startAs(ROOT),
+        new RegExp(
+          `^DATA_DIR: .*/postgres belongs to the user id ${owner}\\. The user id 61042 .*\\. Move them to folders`,
+        ),
+      )
+      assert.equal((await lstat(join(data, 'postgres/PG_VERSION'))).uid, DATABASE_UID)
+    }
+    await chmod(checkout, 0o755)
+    assert.equal(startAs(ROOT), runsAs(DATABASE_UID))
+  })
+
+  test('if the programs end by a signal as the separate user, root does not run the database with its own rights', async () => {
+    const bin = join(checkout, 'killed-programs')
+    await mkdir(bin, { recursive: true })
+    await writeFile(join(bin, 'initdb'), '#!/bin/sh\necho "initdb (PostgreSQL) 18.4"\n', { mode: 0o755 })
+    await writeFile(join(bin, 'postgres'), '#!/bin/sh\nkill -KILL $$\n', { mode: 0o755 })
+    for (const name of ['initdb', 'postgres']) await chmod(join(bin, name), 0o755)
+    assert.match(startAs(ROOT, { bin }), /killed-programs\/postgres failed: .*SIGKILL/)
+    assert.deepEqual(
+      (await readdir(data)).filter(name => name.startsWith('postgres')),
+      [],
+    )
   })
 
   test('root refuses the data folder of an ordinary user and changes nothing, so this user can still start', async () => {

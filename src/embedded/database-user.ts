@@ -22,7 +22,8 @@ const NAMESPACE = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${N
  *
  * 1. the owner of the cluster, if this is an ordinary user. The user may own other parts of it, such as a tablespace
  * 2. a user of our own, DATABASE_UID
- * 3. root in a user namespace, inside which the user is called `nobody`. Outside the namespace it still is root
+ * 3. root in a user namespace, inside which the user is called `nobody`. Outside the namespace it still is root. The
+ *    configuration of a cluster can name programs, so root never runs a cluster that another user could have changed
  *
  * Changes the owner of no file.
  * @throws if no user can run PostgreSQL. The message tells the operator what to do
@@ -30,7 +31,7 @@ const NAMESPACE = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${N
 export async function chooseAccount(bin: string, folder: string, log: FastifyBaseLogger): Promise<Account> {
   if (process.geteuid?.() !== ROOT) return CURRENT_USER
   const owner = await findOwner(folder)
-  if (owner.uid !== ROOT) {
+  if (![ROOT, NOBODY, DATABASE_UID].includes(owner.uid)) {
     const account = { wrapper: [], ...owner }
     if (await canRun(account, bin, folder)) return account
     throw new Error(
@@ -40,6 +41,13 @@ export async function chooseAccount(bin: string, folder: string, log: FastifyBas
   }
   const separate = { wrapper: [], uid: DATABASE_UID, gid: DATABASE_UID }
   if (await canRunInside(separate, bin, folder)) return separate
+  if (owner.uid !== ROOT) {
+    throw new Error(
+      `DATA_DIR: ${folder}/postgres belongs to the user id ${owner.uid}. The user id ${DATABASE_UID} would run PostgreSQL, but ` +
+        `cannot run the programs in ${bin}, or cannot enter DATA_DIR. Move them to folders that others can reach, or ` +
+        'set DATABASE_URL.',
+    )
+  }
   const namespaced = { wrapper: NAMESPACE, uid: ROOT, gid: ROOT }
   if (await canRun(namespaced, bin, folder)) {
     log.warn('PostgreSQL runs with the rights of root, because no other user can reach its programs and DATA_DIR')
@@ -79,11 +87,10 @@ export async function runInitdb(account: Account, path: string, draft: string, a
   }
 }
 
-/** Returns the ordinary user who owns the cluster, or root. */
+/** Returns the owner of the cluster, or root if there is no cluster. */
 async function findOwner(folder: string): Promise<{ uid: number; gid: number }> {
-  const stats = await stat(join(folder, 'postgres')).catch(() => undefined)
-  if (!stats || [NOBODY, DATABASE_UID].includes(stats.uid)) return { uid: ROOT, gid: ROOT }
-  return { uid: stats.uid, gid: stats.gid }
+  const { uid, gid } = await stat(join(folder, 'postgres')).catch(() => ({ uid: ROOT, gid: ROOT }))
+  return { uid, gid }
 }
 
 /**
@@ -92,12 +99,19 @@ async function findOwner(folder: string): Promise<{ uid: number; gid: number }> 
 async function canRunInside(account: Account, bin: string, folder: string): Promise<boolean> {
   const { mode } = await stat(folder)
   await chmod(folder, (mode & 0o7777) | 0o011)
-  const isRunning = await canRun(account, bin, folder)
-  if (!isRunning) await chmod(folder, mode & 0o7777)
-  return isRunning
+  let isRunning = false
+  try {
+    isRunning = await canRun(account, bin, folder)
+    return isRunning
+  } finally {
+    if (!isRunning) await chmod(folder, mode & 0o7777)
+  }
 }
 
-/** Returns whether an account can run PostgreSQL's server and enter folders in the data folder. */
+/**
+ * Returns whether an account can run PostgreSQL's server and enter folders in the data folder.
+ * @throws if a signal ended the server, because another account might then get the rights of root without need
+ */
 async function canRun(account: Account, bin: string, folder: string): Promise<boolean> {
   // The name is that of a draft, so the next startup removes the folder if this process is killed.
   const probe = await mkdtemp(join(folder, 'postgres-draft-probe-'))
@@ -109,7 +123,9 @@ async function canRun(account: Account, bin: string, folder: string): Promise<bo
     // Reads the configuration in the folder and prints one setting of it.
     await runProgram(account, join(bin, 'postgres'), ['-D', probe, '-C', 'max_connections'])
     return true
-  } catch {
+  } catch (error) {
+    // The system may lack memory. Or another program of the same user sent the signal.
+    if (((error as Error).cause as { signal?: string } | undefined)?.signal) throw error
     return false
   } finally {
     await removeDraft(probe)

@@ -70,7 +70,7 @@ export async function runProgram(
 ): Promise<string> {
   const { command, options } = prepare(account, [path, ...args])
   const { stdout } = await execute(...command, { ...options, ...more, encoding: 'utf8' }).catch(error => {
-    throw new Error(`${path} failed: ${error.stderr?.trim() || error.message}`, { cause: error })
+    throw new Error(`${path} failed: ${error.stderr?.trim() || error.signal || error.message}`, { cause: error })
   })
   return stdout
 }
