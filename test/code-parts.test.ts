@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { unlock } from '../src/auth/codes.ts'
 import { harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
 import { newEmail, otherThan, signUp } from './support/scenario.ts'
@@ -82,6 +83,21 @@ describe('a code of several parts', () => {
     assert.equal(await ask(email, { network }), `${first} ${second}`)
     assert.equal(await readAttempts(email), 3)
     assert.equal((await enter(email, `${first} ${second}`, { network })).status, 200)
+  })
+
+  test('a new code of several parts begins with its first part, although a part of the previous code was entered', async () => {
+    const { email, first, network } = await twoParts()
+    assert.equal((await guess(email, first, { network })).body.code, 'otp_continue')
+    h.clock.advance(10 * MINUTE)
+    const next = await ask(email, { network })
+    assert.equal((await guess(email, next.slice(-4), { network })).body.code, 'otp_invalid')
+    assert.equal((await enter(email, next, { network })).status, 200)
+  })
+
+  test('a code with more parts than are due is not repeated', async () => {
+    const { email, network } = await twoParts()
+    await unlock(h.database.sql, email)
+    assert.match(await ask(email, { network }), /^\d{4}$/)
   })
 
   test('right parts give their guesses back to the budgets', async () => {

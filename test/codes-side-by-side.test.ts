@@ -50,6 +50,14 @@ describe('which code a guess meets', () => {
     assert.equal((await guess(email, other, { network: 1 })).status, 200)
   })
 
+  test('a caller with the newest code meets the code that was mailed last to another network', async () => {
+    const { email } = await createAccount()
+    const other = await ask(email, { network: 2 })
+    h.clock.advance(MINUTE)
+    await askFor(email, 1, [other])
+    assert.equal((await guess(email, other, { network: 1 })).status, 200)
+  })
+
   test('two of the five attempts at a code are open to other networks, and three are left for the requester', async () => {
     const { email } = await createAccount()
     const code = await ask(email, { network: 1 })
@@ -208,6 +216,18 @@ describe('a pending sign-up', () => {
     assert.equal((await request(email, { network: 2 })).status, 200)
     const rows = await h.database.sql`select purpose from sign_in_code where email = ${email} order by purpose`
     assert.deepEqual(rows, [{ purpose: 'decoy' }, { purpose: 'sign_up' }])
+  })
+
+  test('after another network has created the account, a request with the address alone is a sign-in', async () => {
+    const email = newEmail()
+    const strange = await ask(profile(email), { network: 1 })
+    h.clock.advance(MINUTE)
+    assert.equal((await guess(email, await askFor(profile(email), 2, [strange]), { network: 2 })).status, 200)
+    h.clock.advance(MINUTE)
+    await ask(email, { network: 1 })
+    const [code] = await h.database.sql`
+      select purpose from sign_in_code where email = ${email} order by sent_at desc limit 1`
+    assert.deepEqual(code, { purpose: 'sign_in' })
   })
 
   test('the account gets the profile of the code that was typed, and accepts the terms at that moment', async () => {

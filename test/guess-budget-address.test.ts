@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { anotherApp, harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
 import { newEmail, signUp } from './support/scenario.ts'
-import { strangers, WITH_BUDGETS } from './support/strangers.ts'
+import { addressIn, strangers, WITH_BUDGETS } from './support/strangers.ts'
 
 const MINUTE = 60_000
 const DAY = 86_400_000
@@ -108,6 +108,35 @@ test('a right guess gives itself back; a success gives nothing else back to the 
   const [row] = await h.database.sql`
     select guesses, guesses_full_at from sign_in_address where email = ${email}`
   assert.deepEqual(row, { guesses: 3, guesses_full_at: new Date(h.clock.now().getTime() + 27 * DAY) })
+})
+
+test('a right guess at the own code gives the guess at the other code back to the address and the network', async () => {
+  const { email } = await makeUser(h)
+  h.clock.advance(MINUTE)
+  const other = await ask(email, { network: 8 })
+  h.clock.advance(MINUTE)
+  const own = await ask(email, { network: 9 })
+  assert.notEqual(own, other, 'two equal codes by chance; run the test again')
+  assert.equal((await guess(email, own, { network: 9 })).status, 200)
+  const network = await h.ctx.networks.hashNetwork(addressIn(9))
+  const [row] = await h.database.sql`
+    select sign_in_address.guesses as address, sign_in_network.guesses as network
+    from sign_in_address, sign_in_network where email = ${email} and network = ${network}`
+  assert.deepEqual(row, { address: 0, network: 0 })
+})
+
+test('a guess at two codes takes the last guess of the address for the own code, so the other code is not met', async () => {
+  const { email } = await makeUser(h)
+  await spend(email, 9)
+  h.clock.advance(MINUTE)
+  const own = await ask(email, { network: 10 })
+  h.clock.advance(MINUTE)
+  const other = await ask(email, { network: 11 })
+  assert.deepEqual([own, other].map(countParts), [1, 1])
+  await miss(email, own, 1, { network: 10 })
+  const rows = await h.database.sql`
+    select attempts from sign_in_code where email = ${email} order by sent_at desc limit 2`
+  assert.deepEqual(rows, [{ attempts: 0 }, { attempts: 1 }])
 })
 
 test('users unlock refills the budget of an address', async () => {

@@ -5,7 +5,7 @@ import { createBuckets } from '../src/auth/budgets.ts'
 import { createInstallationBudget } from '../src/auth/installation-budget.ts'
 import { anotherApp, harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
-import { newEmail, otherThan } from './support/scenario.ts'
+import { newEmail, otherThan, signUp } from './support/scenario.ts'
 import { addressIn, strangers, WITH_BUDGETS } from './support/strangers.ts'
 
 const DAY = 86_400_000
@@ -43,6 +43,7 @@ test('a spent budget makes codes of two parts for 7 days, and the audit trail, /
   assert.match((await readWarning())!, /guess/)
   // Guesses at codes of two parts do not count here, so they do not extend the 7 days.
   await spend(10)
+  assert.equal(audited(), 1)
   h.clock.advance(7 * DAY - 1)
   assert.equal(await parts(), 2)
   h.clock.advance(1)
@@ -82,6 +83,15 @@ test('a right guess does not count, and a success gives back the wrong guesses a
   assert.equal(await parts(), 2)
 })
 
+test('the wrong guesses of a known client at its own code do not count', async () => {
+  h.clock.advance(8 * DAY)
+  await spend(19)
+  const { email, token } = await signUp(h)
+  h.clock.advance(60_000)
+  await miss(email, await ask(email, { token }), 5, { token })
+  assert.equal(await parts(), 1)
+})
+
 test('a success gives back no wrong guess that counted in the previous 7 days', async () => {
   h.clock.advance(8 * DAY)
   await spend(1)
@@ -111,6 +121,9 @@ test('twenty times as many wrong guesses at any codes, without those before a su
   h.clock.advance(DAY - 1)
   assert.equal(await parts(), 3)
   h.clock.advance(1)
+  assert.equal(await parts(), 2)
+  // The count has started anew, so one more guess makes no three parts again.
+  await spend(1)
   assert.equal(await parts(), 2)
 })
 

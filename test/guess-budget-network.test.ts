@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
 import { newEmail } from './support/scenario.ts'
-import { strangers, WITH_BUDGETS } from './support/strangers.ts'
+import { addressIn, strangers, WITH_BUDGETS } from './support/strangers.ts'
 
 /** Returns the number of parts of a code. */
 const countParts = (code: string) => code.split(' ').length
@@ -34,6 +34,18 @@ test('after more than 250 wrong guesses in 24 hours, codes to this network have 
   assert.equal(countParts(await ask(newEmail(), { network: 3 })), 2)
   await spend(3, 1)
   assert.equal(countParts(await ask(newEmail(), { network: 3 })), 3)
+})
+
+test('a success does not give back the wrong guesses at a code that a new code has replaced', async () => {
+  const { email } = await makeUser(h)
+  h.clock.advance(60_000)
+  await miss(email, await ask(email, { network: 5 }), 3, { network: 5 })
+  h.clock.advance(600_000)
+  assert.equal((await enter(email, await ask(email, { network: 5 }), { network: 5 })).status, 200)
+  const network = await h.ctx.networks.hashNetwork(addressIn(5))
+  assert.deepEqual(await h.database.sql`select guesses from sign_in_network where network = ${network}`, [
+    { guesses: 3 },
+  ])
 })
 
 test('a success gives the wrong guesses at its own code back to its own network', async () => {

@@ -53,6 +53,38 @@ test('a sign-up that was finished does not count', async () => {
   newHour()
 })
 
+test('a sign-up inside the wait, and one that a limit refuses, count neither for the network nor for the installation', async () => {
+  const email = newEmail()
+  await ask(profile(email), { network: 1 })
+  for (let index = 0; index < 5; index += 1) {
+    assert.equal((await request(profile(email), { network: 1 })).body.code, 'wait')
+  }
+  assert.deepEqual(await signUps(1, 15), [...repeat(200, 5), ...repeat(429, 10)])
+  assert.deepEqual(await signUps(2, 7), [...repeat(200, 6), 429])
+  newHour()
+})
+
+test('a network over its limit still gets the mail of a pending sign-up again', async () => {
+  const email = newEmail()
+  const code = await ask(profile(email), { network: 1 })
+  assert.deepEqual(await signUps(1, 6), [...repeat(200, 5), 429])
+  for (let index = 0; index < 2; index += 1) {
+    h.clock.advance(MINUTE)
+    assert.equal(await ask(email, { network: 1 }), code)
+  }
+  newHour()
+})
+
+test('a sign-up that is finished in another network is given back to the network that requested it', async () => {
+  assert.deepEqual(await signUps(2, 3), repeat(200, 3))
+  const email = newEmail()
+  const code = await ask(profile(email), { network: 1 })
+  assert.equal((await guess(email, code, { network: 2 })).status, 200)
+  assert.deepEqual(await signUps(1, 6), repeat(200, 6))
+  assert.deepEqual(await signUps(2, 4), [...repeat(200, 3), 429])
+  newHour()
+})
+
 test('a sign-up of an earlier hour that is finished now gives nothing back to the present hour', async () => {
   assert.deepEqual(await signUps(1, 1), [200])
   h.clock.advance(59 * MINUTE)
