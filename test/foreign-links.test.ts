@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmod,
@@ -20,12 +20,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, beforeEach, describe, test } from 'node:test'
 import { Worker } from 'node:worker_threads'
+import { pino } from 'pino'
 import { prepareDataFolder } from '../src/data-folder.ts'
-import { replaceFile } from '../src/embedded/cluster.ts'
+import { readPassword } from '../src/embedded/access.ts'
+import { createCluster, replaceFile } from '../src/embedded/cluster.ts'
+import { requireNoEarlierService } from '../src/embedded/earlier-service.ts'
 import { removeDraft, removeFile } from '../src/embedded/foreign-folder.ts'
 import { giveFolder } from '../src/embedded/give-folder.ts'
 import { rotateLog } from '../src/embedded/launch.ts'
 import { findPostmaster } from '../src/embedded/postmaster.ts'
+import { readClusterFile } from '../src/embedded/read-cluster-file.ts'
 import { readSecret } from '../src/secrets.ts'
 
 const ROOT = 0
@@ -118,6 +122,24 @@ describe('files of another user in the data folder', {
       readSecret(data, 'jwt-secret', () => {}),
       /jwt-secret is a symbolic link, but it must be a file/,
     )
+    await requireUntouched()
+  })
+
+  test('root reads no file in the cluster through a link, and a pipe does not stop it', async () => {
+    await writeFile(victimFile, '1'.repeat(43))
+    for (const name of ['PG_VERSION', 'postmaster.pid', 'service-password', 'courtside-password'])
+      await symlink(victimFile, join(data, name))
+    await assert.rejects(readClusterFile(data, 'PG_VERSION'), { code: 'ELOOP' })
+    await assert.rejects(readPassword(data), /service-password cannot be read: ELOOP/)
+    assert.equal(await findPostmaster(data), undefined)
+    await requireNoEarlierService(data)
+    const programs = { bin: '', major: 18, account: { wrapper: [], uid: ROOT, gid: ROOT } }
+    // Through the link, the message of the error would show the other file as the version of PostgreSQL.
+    await createCluster(programs, data, pino({ enabled: false }), () => {})
+    await rm(join(data, 'postmaster.pid'))
+    execFileSync('mkfifo', [join(data, 'postmaster.pid')])
+    assert.equal(await findPostmaster(data), undefined)
+    await writeFile(victimFile, 'untouched')
     await requireUntouched()
   })
 

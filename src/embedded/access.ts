@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { newSecret } from '../secrets.ts'
 import { replaceFile, SUPERUSER } from './cluster.ts'
 import { removeFile } from './foreign-folder.ts'
+import { readClusterFile } from './read-cluster-file.ts'
 import { findAddress, SERVICE_ROLE } from './socket.ts'
 
 // The password file is in the cluster's folder, so the password stays with the data when the folder is moved.
@@ -25,7 +25,7 @@ const SUPERUSER_LINE = `local all ${SUPERUSER} trust\n`
 export async function readPassword(cluster: string): Promise<string | undefined> {
   const path = join(cluster, PASSWORD_FILE)
   try {
-    const text = await readFile(path, 'utf8')
+    const text = await readClusterFile(cluster, PASSWORD_FILE)
     return /^[\w-]{43}$/.test(text) ? text : undefined
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException

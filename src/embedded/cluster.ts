@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
-import { chmod, lstat, mkdtemp, open, readdir, readFile, rename, stat } from 'node:fs/promises'
+import { chmod, lstat, mkdtemp, open, readdir, rename, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import { runInitdb } from './database-user.ts'
 import { removeDraft, removeFile } from './foreign-folder.ts'
 import type { Account } from './programs.ts'
+import { readClusterFile } from './read-cluster-file.ts'
 
 /** The superuser of a cluster. It can log in only while `prepareDatabase` runs. */
 export const SUPERUSER = 'courtside'
@@ -95,7 +96,7 @@ async function mendCluster({ major, account }: Programs, cluster: string, log: F
   }
   // If the file PG_VERSION is missing, this function throws nothing, because PostgreSQL reports this error when it
   // starts.
-  const version = await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(() => undefined)
+  const version = await readClusterFile(cluster, 'PG_VERSION').catch(() => undefined)
   if (version === undefined || Number(version) === major) return
   throw new Error(
     `PostgreSQL ${version.trim()} wrote the data in ${cluster}. This version of Courtside brings ${major}, which ` +

@@ -1,7 +1,7 @@
-import { access, readFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { Client } from '../db/client.ts'
 import { FolderInUseError } from './owner-lock.ts'
+import { readClusterFile } from './read-cluster-file.ts'
 
 /**
  * Checks that no service of an earlier version runs on a cluster. Such a service does not have the lock on the data
@@ -10,12 +10,11 @@ import { FolderInUseError } from './owner-lock.ts'
  * @throws FolderInUseError if such a service runs
  */
 export async function requireNoEarlierService(cluster: string): Promise<void> {
-  const passwordPath = join(cluster, 'courtside-password')
-  // The first start of this version deletes the file.
-  if (!(await exists(passwordPath))) return
-  const port = (await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[3]?.trim()
+  // The first start of this version deletes the file with the password.
+  const password = await readClusterFile(cluster, 'courtside-password').catch(() => '')
+  const lockFile = password && (await readClusterFile(cluster, 'postmaster.pid').catch(() => ''))
+  const port = lockFile.split('\n')[3]?.trim()
   if (!port) return
-  const password = await readFile(passwordPath, 'utf8')
   const url = `postgres://courtside:${password}@127.0.0.1:${port}/courtside?sslmode=disable&require_auth=scram-sha-256`
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 2_000, query_timeout: 2_000 })
   try {
@@ -30,11 +29,4 @@ export async function requireNoEarlierService(cluster: string): Promise<void> {
   } finally {
     await client.end().catch(() => {})
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  )
 }

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:fs'
-import { open, readFile, rm, stat } from 'node:fs/promises'
+import { open, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -150,7 +150,8 @@ function toServer(child: ChildProcess): Server {
 
 /** Returns the first fatal line that the server has written to its log since `start`. */
 async function readReason(logPath: string, start: number): Promise<string> {
-  const text = (await readFile(logPath)).subarray(start).toString()
+  const log = await open(logPath, constants.O_RDONLY | constants.O_NOFOLLOW)
+  const text = (await log.readFile().finally(() => log.close())).subarray(start).toString()
   const line = /(?:FATAL|PANIC|postgres): +(.*)/.exec(text)?.[1]
   return line ? `${line}.` : 'it gives no reason.'
 }

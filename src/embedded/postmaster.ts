@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual, promisify } from 'node:util'
 import { removeFile } from './foreign-folder.ts'
+import { readClusterFile } from './read-cluster-file.ts'
 
 /** A running PostgreSQL server, as its lock file `postmaster.pid` describes it. */
 export type Postmaster = { pid: number; status: string; program: Program }
@@ -11,14 +12,14 @@ export type Postmaster = { pid: number; status: string; program: Program }
 /** The real user id of a process, and its program with the arguments. */
 type Program = { uid: number; words: string[] }
 
-const lockFile = (cluster: string) => join(cluster, 'postmaster.pid')
+const LOCK_FILE = 'postmaster.pid'
 
 /**
  * Returns the server that runs on a cluster's folder, or undefined if none runs. Does not find a server whose process
  * id is not visible here, because it runs in another container.
  */
 export async function findPostmaster(cluster: string): Promise<Postmaster | undefined> {
-  const text = await readFile(lockFile(cluster), 'utf8').catch(() => undefined)
+  const text = await readClusterFile(cluster, LOCK_FILE).catch(() => undefined)
   if (!text) return undefined
   // Since PostgreSQL 10, the eight lines of the lock file are: pid, folder, start time, port, socket folder, address,
   // shared memory, status.
@@ -35,7 +36,7 @@ export async function findPostmaster(cluster: string): Promise<Postmaster | unde
  * an unrelated process or a zombie has the pid, PostgreSQL refuses to start.
  */
 export async function removeLockFile(cluster: string): Promise<void> {
-  await removeFile(lockFile(cluster))
+  await removeFile(join(cluster, LOCK_FILE))
 }
 
 /** Stops a server that this process did not start. Takes at most 9 s. */
