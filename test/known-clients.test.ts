@@ -52,6 +52,25 @@ describe('known clients', () => {
     assert.deepEqual(rows, [])
   })
 
+  test('the sixth request of a session gets a 503 like a stranger’s while too many mails wait', async () => {
+    const { email, token } = await createAccount()
+    const since = new Date(h.clock.now().getTime() + 3 * MINUTE)
+    for (let mail = 0; mail < 5; mail += 1) {
+      await ask(email, { token })
+      h.clock.advance(MINUTE)
+      if (mail < 3) continue
+      await h.database.sql`
+        insert into outbox (channel, class, network, created_at, due, payload)
+        values ('mail', 2, '\\x01', ${since}, ${since}, '{}')`
+      await h.ctx.mailBacklog.poll()
+    }
+    const last = await queuedCode(h, email, readPayload(token).sid)
+    assert.equal((await request(email, { token })).status, 503)
+    assert.equal((await guess(email, last, { token })).status, 200)
+    await h.database.sql`delete from outbox`
+    await h.ctx.mailBacklog.poll()
+  })
+
   test('a success does not reset the mails that a session got as a known client', async () => {
     const { email, token } = await createAccount()
     for (let mail = 0; mail < 5; mail += 1) {

@@ -100,6 +100,35 @@ test('a sign-up of an earlier hour that is finished now gives nothing back to th
   newHour()
 })
 
+test('a sign-up whose first code belongs to an earlier hour gives back only the mails of the present hour', async () => {
+  assert.deepEqual(await signUps(1, 1), [200])
+  h.clock.advance(59 * MINUTE)
+  const email = newEmail()
+  await ask(profile(email), { network: 1 })
+  h.clock.advance(MINUTE)
+  assert.deepEqual(await signUps(1, 5), repeat(200, 5))
+  h.clock.advance(10 * MINUTE)
+  const code = await ask(profile(email), { network: 1 })
+  assert.equal((await guess(email, code, { network: 1 })).status, 200)
+  assert.deepEqual(await signUps(1, 2), [200, 429])
+  newHour()
+})
+
+test('sign-ups that no limit counted give nothing back', async () => {
+  assert.deepEqual(await signUps(1, 6), repeat(200, 6))
+  assert.deepEqual(await signUps(2, 6), repeat(200, 6))
+  const shared = await anotherApp(h, { ...ENV, SHARED_NETWORKS: addressIn(8) })
+  const fromClub = strangers({ ...h, ...shared })
+  for (let index = 0; index < 8; index += 1) {
+    const email = newEmail()
+    const code = await fromClub.ask(profile(email), { network: 8 })
+    assert.equal((await fromClub.guess(email, code, { network: 8 })).status, 200)
+  }
+  await shared.close()
+  assert.deepEqual(await signUps(3, 4), [...repeat(200, 3), 429])
+  newHour()
+})
+
 test('the first repeat of a code does not count, later repeats do', async () => {
   const email = newEmail()
   for (let mail = 0; mail < 4; mail += 1) {

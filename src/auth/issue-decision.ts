@@ -67,7 +67,7 @@ function describeRequest({ email, network, signsUp, profile, buckets, now }: New
     ), purpose as materialized (
       -- A request without a profile resumes the pending sign-up of the caller's network.
       select caller.*, coalesce(own.mails * ${isWindowRunning(fragment`own.sent_at`, MAILS_KEPT_MS, now)}::int, 0) as mails,
-        own.id as own_id, own.repeats as own_repeats,
+        own.id as own_id, own.repeats as own_repeats, own.made_at as own_made_at,
         case when ${isPending} then own.counted_sign_ups else 0 end as counted_sign_ups,
         ${resumeProfile(profile)},
         case

@@ -3,7 +3,7 @@ import { findLatestStart } from './clock-tolerance.ts'
 import { MAX_ATTEMPTS, SEND_COOLDOWN_SECONDS } from './code-limits.ts'
 import type { NewCode } from './new-code.ts'
 import { PROFILE_COLUMNS, PROFILE_OF_SIGN_UP, REPLACE_PROFILE } from './pending-profile.ts'
-import { countForInstallation, countsAsSignUp } from './sign-up-limits.ts'
+import { countedSignUps, countForInstallation, wasCountedInWindows } from './sign-up-limits.ts'
 
 /**
  * Returns the steps of the statement of `issueCode` that write. Each step is a subquery:
@@ -73,7 +73,7 @@ function makeCode({ id, macs, seals, randomMac, now, expiresAt }: NewCode): Frag
         case when parts = 1 then (${macs}::bytea[])[1] else ${randomMac} end,
         case when parts > 1 then (${macs}::bytea[])[1:parts] end,
         (${seals}::text[])[parts], ${id}, ${now}, ${now}, ${expiresAt},
-        mails + (not is_known and not (is_exempt and mails > 0))::int, counted_sign_ups + (${countsAsSignUp(fragment`verdict`)})::int,
+        mails + (not is_known and not (is_exempt and mails > 0))::int, case when ${wasCountedInWindows} then counted_sign_ups else 0 end + ${countedSignUps},
         ${PROFILE_OF_SIGN_UP}, case when purpose = 'sign_up' then ${now}::timestamptz end
       from send_slot cross join verdict where not exists (select from repeated)
       on conflict on constraint sign_in_code_lane_key do update set
@@ -90,4 +90,4 @@ function makeCode({ id, macs, seals, randomMac, now, expiresAt }: NewCode): Frag
 // A sign-up that follows a sign-in without a mail takes over the count of that sign-in.
 const countMail = fragment`
   mails = verdict.mails + (not is_known and not (is_exempt and verdict.mails > 0))::int,
-  counted_sign_ups = verdict.counted_sign_ups + (${countsAsSignUp(fragment`verdict`)})::int`
+  counted_sign_ups = verdict.counted_sign_ups + ${countedSignUps}`

@@ -4,8 +4,11 @@ import { KNOWN_CLIENT_MS, MAX_ATTEMPTS, MAX_KNOWN_CLIENT_MAILS, MAX_KNOWN_CLIENT
 /** The user and the session that a token names. */
 export type TokenOwner = { userId: number; sessionId: string }
 
+/** A session whose holder is a known client. `hasMails` is false if the next request counts as a stranger's. */
+export type KnownClient = { sessionId: string; hasMails: boolean }
+
 /**
- * Returns the id of the session if the caller with this token is a known client of the account with the address `email`
+ * Returns the session if the caller with this token is a known client of the account with the address `email`
  * (decisions.md, "known clients"):
  * - The session belongs to the account, is one of its newest sessions, and is less than 90 days old.
  * - Nothing but time or a logout ended the session, and the logout did not ask to forget the client.
@@ -18,9 +21,9 @@ export async function findKnownClient(
   { userId, sessionId }: TokenOwner,
   email: string,
   now: Date,
-): Promise<string | undefined> {
-  const [known] = await sql<{ id: string }>`
-    select session.id
+): Promise<KnownClient | undefined> {
+  const [known] = await sql<KnownClient>`
+    select session.id as "sessionId", code_mails < ${MAX_KNOWN_CLIENT_MAILS} as "hasMails"
     from session join app_user on app_user.id = session.user_id
     where session.id = ${sessionId} and app_user.id = ${userId} and app_user.email = ${email}
       and (ended_at is null or end_reason = 'logout') and not is_forgotten
@@ -36,5 +39,5 @@ export async function findKnownClient(
         select from sign_in_code as code
         where code.email = ${email} and code.session_id = session.id
           and code.expires_at > ${now} and code.attempts < ${MAX_ATTEMPTS}))`
-  return known?.id
+  return known
 }

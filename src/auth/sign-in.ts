@@ -59,12 +59,10 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, ru
   const { buckets } = rules
   const guess = createGuess({ sql, keys, buckets, now })
 
-  async function findRequester(email: string, owner: TokenOwner | undefined, client: string): Promise<Requester> {
-    return {
-      email,
-      sessionId: owner && (await findKnownClient(sql, owner, email, now())),
-      network: await networks.hashNetwork(client),
-    }
+  async function findRequester(email: string, owner: TokenOwner | undefined, client: string) {
+    const known = owner && (await findKnownClient(sql, owner, email, now()))
+    const requester: Requester = { email, sessionId: known?.sessionId, network: await networks.hashNetwork(client) }
+    return { requester, hasMails: known?.hasMails ?? false }
   }
 
   /**
@@ -73,7 +71,7 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, ru
    * account.
    * @throws AppError 422 that names the field `email`, if the request is a sign-up and the address already has an
    *   account
-   * @throws AppError 503 if the caller is not a known client and too many mails wait in the outbox
+   * @throws AppError 503 if the mail would go to a stranger and too many mails wait in the outbox
    * @throws AppError 429 `wait` if the wait after the previous code is not over
    * @throws AppError 429 `throttled` if there are too many unfinished sign-ups
    */
@@ -81,9 +79,9 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, ru
     call: CodeCall & { profile: users.Profile | undefined; language: Language | undefined; isShared: boolean },
   ): Promise<SentCode> {
     const { email, owner, client, profile, language, isShared } = call
-    const requester = await findRequester(email, owner, client)
+    const { requester, hasMails } = await findRequester(email, owner, client)
     // This check comes before the check whether the address has an account, so it does not reveal this fact.
-    if (requester.sessionId === undefined) mailBacklog.check(profile ? 'signUp' : 'account')
+    if (!hasMails) mailBacklog.check(profile ? 'signUp' : 'account')
     // People at a club sign up through one network, so a shared network has no limit.
     const signUpLimits = isShared ? undefined : rules.signUpLimits
     const issued = await issueCode(sql, keys, { requester, profile, language, buckets, signUpLimits }, now())
@@ -101,7 +99,7 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, ru
    */
   async function verifyCode(call: CodeCall & { code: string; language: Language | undefined }): Promise<Verified> {
     const { email, owner, client, code, language } = call
-    const caller = await findRequester(email, owner, client)
+    const { requester: caller } = await findRequester(email, owner, client)
     const guessed = await guess(caller, code)
     if (guessed.outcome !== 'right') return guessed
     const { success, hasSpentBudget } = guessed
@@ -119,7 +117,7 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, ru
   async function verifyOwner(owner: Caller, client: string, code: string): Promise<OwnerCheck> {
     const user = await users.find(sql, owner.userId)
     if (!user) return { outcome: 'wrong', hasSpentBudget: false }
-    const caller = await findRequester(user.email, owner, client)
+    const { requester: caller } = await findRequester(user.email, owner, client)
     const guessed = await guess(caller, code)
     if (guessed.outcome !== 'right') return guessed
     const { success, hasSpentBudget } = guessed

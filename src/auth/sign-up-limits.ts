@@ -10,13 +10,8 @@ const MIN_PER_NETWORK = 3
 
 const NO_LIMITS = { network: 0, installation: 0 }
 
-/**
- * Returns whether a request counts as an unfinished sign-up. The first repeat of a code does not count.
- * @param row the name of the subquery `request` or `verdict`
- */
-export function countsAsSignUp(row: Fragment): Fragment {
-  return fragment`(${row}.purpose = 'sign_up' and not (${row}.repeats and ${row}.own_repeats = 0))`
-}
+/** Whether a request counts as an unfinished sign-up. The first repeat of a code does not count. */
+const countsAsSignUp = fragment`(purpose = 'sign_up' and not (repeats and own_repeats = 0))`
 
 /**
  * Returns the steps that count a sign-up in a fixed window of an hour. Both are empty if the request does not count.
@@ -29,8 +24,8 @@ export function countForNetwork({ network, signsUp, signUpLimits, now }: NewCode
   const limits = signUpLimits ?? NO_LIMITS
   const isCounted = fragment`
     (select count(*) from request
-      where ${signUpLimits !== undefined}::boolean and ${countsAsSignUp(fragment`request`)}
-        and purpose <> 'registered' and coalesce(ends_at <= ${now}, true)) > 0`
+      where ${signUpLimits !== undefined}::boolean and ${countsAsSignUp}
+        and coalesce(ends_at <= ${now}, true)) > 0`
   const count = fragment`case when ${isWindowRunning(fragment`counts.sign_ups_since`, WINDOW_MS, now)} then counts.sign_ups else 0 end`
   return fragment`
     installation_row as materialized (
@@ -48,7 +43,7 @@ export function countForNetwork({ network, signsUp, signUpLimits, now }: NewCode
         sign_ups_since = case when ${isWindowRunning(fragment`counts.sign_ups_since`, WINDOW_MS, now)} then counts.sign_ups_since else ${now} end
       where not ${signsUp}::boolean or (${count} < ${limits.network} and (
         ${count} < ${MIN_PER_NETWORK} or (select sign_ups from installation_count) < ${limits.installation}))
-      returning network
+      returning network, counts.sign_ups_since
     )`
 }
 
@@ -59,6 +54,17 @@ export function countForNetwork({ network, signsUp, signUpLimits, now }: NewCode
 export async function uncountForNetwork(sql: Sql, network: Buffer): Promise<void> {
   await sql`update sign_in_network set sign_ups = greatest(0, sign_ups - 1) where network = ${network}`
 }
+
+/**
+ * The number of sign-ups that the mail of this request adds to its code. A success gives the sign-ups of its code back.
+ * So a code counts a mail only if the limits have counted it.
+ */
+export const countedSignUps = fragment`(select count(*) from network_count)::int`
+
+/** Returns whether all counted mails of the requester's previous code belong to the present windows of both limits. */
+export const wasCountedInWindows = fragment`
+  coalesce(own_made_at >= (select sign_ups_since from installation_count)
+    and own_made_at >= (select sign_ups_since from network_count), false)`
 
 /** Whether a limit refuses a sign-up. */
 export const isOverSignUpLimit = fragment`
