@@ -23,6 +23,7 @@ import { referenceRoutes } from './http/openapi/reference.ts'
 import { createPathTable } from './http/paths.ts'
 import type { App } from './http/route.ts'
 import { createServer } from './http/server.ts'
+import { limitHandler, Slots } from './http/slots.ts'
 import { mailboxRoutes } from './mail/mailbox-routes.ts'
 import { metricsRoutes } from './metrics/routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
@@ -36,6 +37,7 @@ import { webRoutes } from './web/routes.ts'
  */
 export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promise<App> {
   const app = createServer({ config: ctx.config, log: ctx.log, observer: ctx.metrics, limits })
+  const slots = { reads: new Slots(), writes: new Slots() }
   const paths = createPathTable({ answersOptions: ctx.config.corsOrigins.length > 0 })
   const tokens = createTokens(ctx.keys)
   const cache = createSessionCache(ctx, tokens, ctx.listener)
@@ -65,6 +67,7 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
     paths.add(route)
     const guard = guards[route.config?.access ?? 'user']
     if (guard) route.onRequest = [guard, ...[route.onRequest ?? []].flat()]
+    limitHandler(route, slots)
   })
   recordRoutes(app)
   app.setNotFoundHandler(request => {
@@ -86,7 +89,11 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
   if (ctx.exposeMetrics) {
     metricsRoutes(app, ctx, ctx.exposeMetrics, {
       countOverdue: () => countOverdue(ctx.sql, ctx.now()),
-      countWaitingEvents: () => events?.waiting ?? 0,
+      countWaiting: () => ({
+        requests: slots.writes.waiting,
+        reads: slots.reads.waiting,
+        intake: events?.waiting ?? 0,
+      }),
       readBudget,
     })
   }

@@ -59,6 +59,7 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
     mailServer,
     mailFrom: read('MAIL_FROM', SETTINGS.MAIL_FROM),
     smtpHeloName: read('SMTP_HELO_NAME', SETTINGS.SMTP_HELO_NAME),
+    writeConnections: read('WRITE_CONNECTIONS', SETTINGS.WRITE_CONNECTIONS),
     mailConcurrency: read('MAIL_CONCURRENCY', SETTINGS.MAIL_CONCURRENCY),
     /** The secrets, the newest first. If the array is empty, the process uses the generated secret in `dataDir`. */
     jwtSecrets: read('JWT_SECRET', SETTINGS.JWT_SECRET),

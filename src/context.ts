@@ -85,7 +85,7 @@ export function createContext(
   bootstrap: Bootstrap,
   overrides: Partial<Pick<Context, 'now' | 'mailer' | 'stopping' | 'wakeWorkers'>> = {},
 ): Context {
-  const sql = connect(bootstrap.databaseUrl, { max: 2, planner: KEY_LOOKUPS })
+  const sql = connect(bootstrap.databaseUrl, { connections: config.writeConnections, max: 2, planner: KEY_LOOKUPS })
   const readSql = connectReads(bootstrap.databaseUrl)
   const intakeSql = connect(bootstrap.databaseUrl, { max: 2, name: 'courtside-intake', planner: KEY_LOOKUPS })
   const listener = createListener(bootstrap.databaseUrl, log)

@@ -32,6 +32,11 @@ export const SETTINGS = {
     'the URL of an external PostgreSQL 15 or newer, with one or several hosts; empty: the embedded PostgreSQL',
     optional(postgresUrl),
   ),
+  WRITE_CONNECTIONS: setting(
+    '5',
+    'the number of database connections for requests that write; more help if a commit waits long for the disk or a standby',
+    integer(1, 100),
+  ),
   DATA_DIR: setting('./data', 'the folder for the embedded database and the generated secrets', text),
   SMTP_URL: setting(
     '',

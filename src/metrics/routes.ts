@@ -1,28 +1,26 @@
 import type { PoolStats } from '../db/pipeline.ts'
 import type { Database, Statements } from '../db/sql.ts'
 import type { App } from '../http/route.ts'
-import type { Backlog, Expose } from './metrics.ts'
+import type { Backlog, Expose, Gauges } from './metrics.ts'
+
+type Reads = {
+  /** Counts the reminders and game starts that are past their due time. */
+  countOverdue: () => Promise<Backlog>
+  /** Counts the requests and events that have not reached the connections of a pool yet. */
+  countWaiting: () => Record<keyof Gauges['pools'], number>
+  /** Reads the spent share of the installation's budget of wrong guesses. */
+  readBudget: () => Promise<{ share: number }>
+}
 
 /**
  * Adds `/metrics`, which requires METRICS_TOKEN. The route answers even while the database is down, because an
  * operator needs the metrics in this situation too.
- * @param reads.countOverdue counts the reminders and game starts that are past their due time
- * @param reads.countWaitingEvents counts the events that wait for the transaction of an earlier event
- * @param reads.readBudget reads the spent share of the installation's budget of wrong guesses
  */
 export function metricsRoutes(
   app: App,
   { sql, readSql, intakeSql }: { sql: Database; readSql: Statements; intakeSql: Database },
   expose: Expose,
-  {
-    countOverdue,
-    countWaitingEvents,
-    readBudget,
-  }: {
-    countOverdue: () => Promise<Backlog>
-    countWaitingEvents: () => number
-    readBudget: () => Promise<{ share: number }>
-  },
+  { countOverdue, countWaiting, readBudget }: Reads,
 ): void {
   app.route({
     method: 'GET',
@@ -37,11 +35,12 @@ export function metricsRoutes(
         )
         return undefined
       })
+      const waiting = countWaiting()
       const { type, text } = await expose({
         pools: {
-          requests: sql.pipeline.stats(),
-          reads: readSql.pipeline.stats(),
-          intake: readPoolStats(intakeSql, countWaitingEvents()),
+          requests: addWaiting(sql.pipeline.stats(), waiting.requests),
+          reads: addWaiting(readSql.pipeline.stats(), waiting.reads),
+          intake: addWaiting(readPoolStats(intakeSql), waiting.intake),
         },
         queues: queues && { mails: queues[0], reminders: queues[1] },
         guessBudgetUsed: queues?.[2].share,
@@ -55,8 +54,12 @@ export function metricsRoutes(
  * Returns the statistics of the connection pool of the intake. The intake runs only transactions, and transactions use
  * this pool instead of the pipeline.
  */
-function readPoolStats({ pool }: Database, waitingEvents: number): PoolStats {
-  return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount + waitingEvents }
+function readPoolStats({ pool }: Database): PoolStats {
+  return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }
+}
+
+function addWaiting(stats: PoolStats, waiting: number): PoolStats {
+  return { ...stats, waiting: stats.waiting + waiting }
 }
 
 async function countWaitingMails(sql: Database): Promise<Backlog> {

@@ -1,0 +1,77 @@
+import type { RouteOptions } from 'fastify'
+import { unavailable } from '../errors.ts'
+
+/**
+ * How many requests of a kind may use the database at the same time. With more requests, the throughput would not grow,
+ * because they would only wait behind each other's statements.
+ */
+const SLOTS = 64
+
+const MAX_WAIT_MS = 400
+
+type Waiting = { enter: () => void; timeout: NodeJS.Timeout }
+
+/**
+ * Limits how many requests run at the same time. Further requests wait for a slot in the order of their arrival, at
+ * most 0.4 s. So under overload, a process answers as many requests as otherwise, and soon refuses the others.
+ */
+export class Slots {
+  #free = SLOTS
+  readonly #waiting: Waiting[] = []
+
+  /** The number of requests that wait for a slot. */
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  /**
+   * Runs `work` as soon as a slot is free.
+   * @throws AppError `unavailable` if no slot becomes free in time
+   */
+  async run<T>(work: () => T): Promise<Awaited<T>> {
+    if (this.#free > 0) this.#free -= 1
+    else await this.#wait()
+    try {
+      return await work()
+    } finally {
+      this.#leave()
+    }
+  }
+
+  #wait(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    // All requests have the same limit, so the first request in the queue has waited longest.
+    const timeout = setTimeout(() => {
+      this.#waiting.shift()
+      // Without a cause, the 503 is not logged. Under overload, there would be thousands of lines.
+      reject(unavailable(undefined))
+    }, MAX_WAIT_MS)
+    this.#waiting.push({ enter: resolve, timeout })
+    return promise
+  }
+
+  /** Hands the slot over to the request that has waited longest. */
+  #leave(): void {
+    const next = this.#waiting.shift()
+    if (next) {
+      clearTimeout(next.timeout)
+      next.enter()
+    } else this.#free += 1
+  }
+}
+
+/** The slots of requests that only read, and of all other requests. */
+export type RequestSlots = { reads: Slots; writes: Slots }
+
+/**
+ * Makes the handler of an API route wait for a slot. The handler runs after the body was read and checked, and ends
+ * before the answer is sent, so slow clients take no slots.
+ */
+export function limitHandler(route: RouteOptions, { reads, writes }: RequestSlots): void {
+  if (!route.url.startsWith('/api/v1/')) return
+  const slots = route.method === 'GET' || route.method === 'HEAD' ? reads : writes
+  const { handler } = route
+  route.handler = function (request, reply) {
+    return slots.run(() => handler.call(this, request, reply))
+  }
+}

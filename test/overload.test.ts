@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Slots } from '../src/http/slots.ts'
+import { anotherApp, harness } from './support/app.ts'
+import { makeNotifications, makeUser } from './support/factories.ts'
+import { waitUntil } from './support/wait-until.ts'
+
+const h = harness()
+
+const SLOTS = 64
+
+test('while all slots for writes are taken, a further write gets a 503, and reads are answered', async () => {
+  const user = await makeUser(h)
+  const [locked, other] = (await makeNotifications(h, user.id, 2)) as [number, number]
+  const markRead = (id: number) => h.call('POST', `/api/v1/notifications/${id}/read`, { token: user.token })
+  const { waiting } = await h.database.sql.begin(async tx => {
+    await tx`select from notification where id = ${locked} for update`
+    const waiting = Array.from({ length: SLOTS }, () => markRead(locked))
+    await waitUntil(() => {
+      const { waiting, total, idle } = h.ctx.sql.pipeline.stats()
+      return waiting + total - idle === SLOTS
+    })
+    const refused = await markRead(other)
+    assert.deepEqual([refused.status, refused.headers['retry-after']], [503, '5'])
+    for (const path of ['/api/v1/notifications', '/api/v1/auth/me', '/healthz', '/readyz']) {
+      assert.equal((await h.call('GET', path, { token: user.token })).status, 200, path)
+    }
+    return { waiting }
+  })
+  assert.deepEqual(new Set((await Promise.all(waiting)).map(({ status }) => status)), new Set([200]))
+  assert.equal((await markRead(other)).status, 200)
+})
+
+test('a refusal for lack of a slot is not logged as a fault of the database', () => {
+  assert.deepEqual(
+    h.logged.filter(({ msg }) => msg === 'database unavailable'),
+    [],
+  )
+})
+
+test('WRITE_CONNECTIONS is the number of connections for requests that write', async () => {
+  const user = await makeUser(h)
+  const [id] = await makeNotifications(h, user.id, 1)
+  for (const count of [1, 7]) {
+    const other = await anotherApp(h, { WRITE_CONNECTIONS: String(count) })
+    const requestAtOnce = () =>
+      Promise.all(
+        Array.from({ length: 20 }, () => other.call('POST', `/api/v1/notifications/${id}/read`, { token: user.token })),
+      )
+    for (let round = 0; round < 5; round += 1) await requestAtOnce()
+    await waitUntil(async () => {
+      await requestAtOnce()
+      return other.ctx.sql.pipeline.stats().total >= count
+    })
+    assert.equal(other.ctx.sql.pipeline.stats().total, count)
+    await other.close()
+  }
+})
+
+describe('slots', () => {
+  test('requests that wait get the slots that become free in the order of their arrival', async () => {
+    const slots = new Slots()
+    const ends: (() => void)[] = []
+    const started: number[] = []
+    const works = Array.from({ length: SLOTS + 3 }, (_, index) =>
+      slots.run(() => {
+        started.push(index)
+        const { promise, resolve } = Promise.withResolvers<void>()
+        ends.push(resolve)
+        return promise
+      }),
+    )
+    assert.deepEqual([started.length, slots.waiting], [SLOTS, 3])
+    for (const index of [0, 1, 2]) {
+      ends[index]!()
+      await works[index]
+      await waitUntil(() => started.length === SLOTS + index + 1)
+    }
+    assert.deepEqual(started.slice(SLOTS), [SLOTS, SLOTS + 1, SLOTS + 2])
+    for (const end of ends) end()
+    await Promise.all(works)
+    assert.equal(slots.waiting, 0)
+  })
+
+  test('a request that fails gives its slot back, and a request that is refused takes none', async () => {
+    const slots = new Slots()
+    for (let round = 0; round < 2; round += 1) {
+      await Promise.all(
+        Array.from({ length: SLOTS }, () =>
+          assert.rejects(
+            slots.run(() => Promise.reject(new Error('fault'))),
+            /fault/,
+          ),
+        ),
+      )
+      const end = Promise.withResolvers<void>()
+      const works = Array.from({ length: SLOTS }, () => slots.run(() => end.promise))
+      await Promise.all(
+        [1, 2, 3].map(() =>
+          assert.rejects(
+            slots.run(() => 0),
+            { code: 'unavailable' },
+          ),
+        ),
+      )
+      end.resolve()
+      await Promise.all(works)
+      assert.equal(await slots.run(() => 'free'), 'free')
+    }
+  })
+})
