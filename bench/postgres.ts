@@ -71,9 +71,9 @@ export async function startPostgres(folder?: string, settings: Record<string, st
   }
 }
 
-/** Runs one statement on a separate connection. */
+/** Runs one statement on a separate connection. Finds the tables of the service and those of other programs. */
 export async function administer(url: string, statement: string): Promise<Record<string, any>[]> {
-  const client = new pg.Client({ connectionString: url })
+  const client = new pg.Client({ connectionString: url, options: '-c search_path=courtside,public' })
   await client.connect()
   try {
     return (await client.query(statement)).rows

@@ -51,6 +51,7 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
     port: read('PORT', SETTINGS.PORT),
     /** If this value is undefined, the process uses the embedded database in `dataDir`. */
     databaseUrl: read('DATABASE_URL', SETTINGS.DATABASE_URL),
+    databaseSchema: read('DATABASE_SCHEMA', SETTINGS.DATABASE_SCHEMA),
     dataDir: read('DATA_DIR', SETTINGS.DATA_DIR),
     /**
      * The name and the value of the mail setting that is set. If no mail setting is set, `mailServer` is undefined, and

@@ -7,6 +7,7 @@ import { type Bootstrap, type Context, createContext } from './context.ts'
 import { isUnreachable } from './db/errors.ts'
 import { OUTBOX_CHANNEL } from './db/hints.ts'
 import { isCurrent, migrate } from './db/migrate.ts'
+import { findSchema } from './db/own-schema.ts'
 import { AppError } from './errors.ts'
 import { startSchedule } from './games/schedule.ts'
 import { explainListenError } from './http/listen-error.ts'
@@ -33,13 +34,17 @@ export async function openService(
   bootstrap: Bootstrap,
   { closers, stopping }: Lifecycle,
 ): Promise<string> {
-  const ctx = createContext(config, log, bootstrap, { stopping })
+  const { url: databaseUrl, schema } = await whenReachable(log, () =>
+    findSchema(bootstrap.databaseUrl, config.databaseSchema),
+  )
+  if (schema !== config.databaseSchema) log.info({ schema }, 'using the tables of an earlier version in their schema')
+  const ctx = createContext(config, log, { ...bootstrap, databaseUrl }, { stopping })
   closers.push(ctx.close)
   // The caller calls the closers in reverse order, so the workers stop after the app has closed. Until then, a worker
   // runs the jobs from the last requests.
   const stopFunctions: (() => Promise<unknown>)[] = []
   closers.push(() => Promise.all(stopFunctions.map(stop => stop())))
-  const [app] = await Promise.all([createApp(ctx), prepareDatabase(ctx, bootstrap.databaseUrl)])
+  const [app] = await Promise.all([createApp(ctx), prepareDatabase(ctx, databaseUrl)])
   closers.push(() => app.close())
   ctx.clock.start()
   stopFunctions.push(ctx.clock.stop)
@@ -51,7 +56,7 @@ export async function openService(
   })
   if (config.works) {
     ctx.listener.start()
-    const workers = startWorkers(ctx, bootstrap.databaseUrl)
+    const workers = startWorkers(ctx, databaseUrl)
     stopFunctions.push(...workers.stopFunctions)
     wake = workers.wake
   }
@@ -89,17 +94,21 @@ function createMailChannel(ctx: Context) {
   }
 }
 
-/**
- * Updates the schema of the database, and measures its clock. If the database is not reachable yet, waits up to 30 s for
- * the database.
- */
+/** Updates the schema of the database, and measures its clock. */
 async function prepareDatabase({ sql, clock, log }: Context, databaseUrl: string): Promise<void> {
+  await whenReachable(log, async () => {
+    // This statement also opens a connection that the first request can use.
+    const applied = (await isCurrent(sql)) ? [] : await migrate(databaseUrl)
+    if (applied.length > 0) log.info({ applied }, 'migrated')
+    await clock.measure()
+  })
+}
+
+/** Runs `work`. If the database is not reachable yet, tries again for up to 30 s. */
+async function whenReachable<T>(log: Context['log'], work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      // This statement also opens a connection that the first request can use.
-      const applied = (await isCurrent(sql)) ? [] : await migrate(databaseUrl)
-      if (applied.length > 0) log.info({ applied }, 'migrated')
-      return await clock.measure()
+      return await work()
     } catch (error) {
       const cause = error instanceof AppError ? error.cause : error
       if (!isUnreachable(cause) || attempt >= 30) throw cause

@@ -59,6 +59,15 @@ export function postgresUrl(value: string): string {
   return value
 }
 
+/** The length leaves room for the names of channels, because PostgreSQL limits a name to 63 bytes. */
+export function schemaName(value: string): string {
+  if (!/^[a-z_][a-z0-9_]{0,31}$/.test(value)) {
+    throw new Error('must be a name of at most 32 lowercase letters, digits and underscores')
+  }
+  if (/^(pg_|information_schema$)/.test(value)) throw new Error('must not be a schema of PostgreSQL itself')
+  return value
+}
+
 /**
  * Accepts one address, with or without a name before it. Nodemailer would also accept other values, and might then send
  * from an unexpected address.

@@ -1,4 +1,5 @@
 import { DEFAULT_BUDGETS, guessBudgets, signUpLimits } from './code-settings.ts'
+import { DEFAULT_SCHEMA } from './db/postgres-url.ts'
 import {
   cidr,
   duration,
@@ -9,6 +10,7 @@ import {
   optional,
   origin,
   postgresUrl,
+  schemaName,
   secret,
   sender,
   shortDelay,
@@ -36,6 +38,10 @@ export const SETTINGS = {
     '5',
     'the number of database connections for requests that write; more help if a commit waits long for the disk or a standby',
     integer(1, 100),
+  DATABASE_SCHEMA: setting(
+    DEFAULT_SCHEMA,
+    'the schema of the tables; an installation of an earlier version keeps its tables in `public`',
+    schemaName,
   ),
   DATA_DIR: setting('./data', 'the folder for the embedded database and the generated secrets', text),
   SMTP_URL: setting(

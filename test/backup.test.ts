@@ -34,7 +34,14 @@ async function libpqVariables(url: string): Promise<Record<string, string>> {
   const { hostname, port, username, password, pathname } = new URL(url)
   const file = join(folder, `passwords-${pathname.slice(1)}`)
   await writeFile(file, `*:*:*:*:${password}\n`, { mode: 0o600 })
-  return { PGHOST: hostname, PGPORT: port, PGUSER: username, PGDATABASE: pathname.slice(1), PGPASSFILE: file }
+  return {
+    PGHOST: hostname,
+    PGPORT: port,
+    PGUSER: username,
+    PGDATABASE: pathname.slice(1),
+    PGPASSFILE: file,
+    PGOPTIONS: '-c search_path=courtside,public',
+  }
 }
 
 async function runShell(commands: string, cwd: string, env: Record<string, string>): Promise<void> {
@@ -158,7 +165,7 @@ test('an external database that was copied from an embedded database has the sam
   await runShell(readCommands('From embedded to external'), checkout, { ...env, ...(await libpqVariables(url)) })
   // The documented commands do not copy `throttle`, `missed_guess` and `migration`. So the test does not compare them.
   const tables = await sql<{ name: string }>`
-    select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace
+    select relname as name from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace
       and relname not in ('throttle', 'missed_guess', 'migration') order by 1`
   assert.ok(tables.length > 5)
   for (const { name } of tables) {

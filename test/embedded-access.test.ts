@@ -86,7 +86,8 @@ async function startEarlierServer(): Promise<{ postgres: ChildProcess; url: stri
   const url = `postgres://courtside:${'p'.repeat(43)}@127.0.0.1:${port}/courtside`
   const admin = url.replace(/courtside$/, 'postgres')
   while (!(await query(admin, 'create database courtside').catch(() => undefined))) await delay(20)
-  await migrate(url)
+  // Earlier versions created their tables in the schema `public`.
+  await migrate(`${url}?schema=public`)
   await query(
     url,
     `insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { mock, type TestContext, test } from 'node:test'
-import pg from 'pg'
+import { OUTBOX_CHANNEL } from '../src/db/hints.ts'
+import { channelName } from '../src/db/own-schema.ts'
+import { DEFAULT_SCHEMA } from '../src/db/postgres-url.ts'
 import { harness } from './support/app.ts'
 import { newEmail, profile } from './support/scenario.ts'
 import { waitUntil } from './support/wait-until.ts'
@@ -9,10 +11,9 @@ const h = harness()
 
 /** Listens on a separate connection. @returns the connection, and the number of hints so far */
 async function listenForHints(t: TestContext) {
-  const client = new pg.Client({ connectionString: h.database.url })
-  await client.connect()
-  t.after(() => client.end())
-  await client.query('listen outbox')
+  const client = await h.database.sql.pool.connect()
+  t.after(() => client.release(true))
+  await client.query(`listen "${channelName(DEFAULT_SCHEMA, OUTBOX_CHANNEL)}"`)
   const received = { hints: 0 }
   client.on('notification', () => {
     received.hints += 1

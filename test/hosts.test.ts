@@ -39,7 +39,12 @@ describe('a URL with several hosts', () => {
   ]
   for (const [url, hosts, first] of urls) {
     test(`parsePostgresUrl finds ${hosts.length} host(s) in ${url}`, () =>
-      assert.deepEqual(parsePostgresUrl(url), { hosts, firstHostUrl: first, requiresScram: false }))
+      assert.deepEqual(parsePostgresUrl(url), {
+        hosts,
+        firstHostUrl: first,
+        requiresScram: false,
+        schema: 'courtside',
+      }))
   }
 
   for (const url of ['mysql://one/db', 'postgres://one:54x2/db', 'postgres://u:p/w@one/db', 'postgres://one, two/db']) {

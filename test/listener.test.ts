@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { pino } from 'pino'
 import { createListener, type Listener } from '../src/db/listener.ts'
+import { onChannel } from '../src/db/own-schema.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { startProxy } from './support/proxy.ts'
 import { waitUntil } from './support/wait-until.ts'
@@ -35,7 +36,7 @@ describe('the listener', { timeout: 60_000 }, () => {
     listener.start()
     await up
     assert.equal(listener.isUp(), true)
-    await sql`select pg_notify('one', 'a'), pg_notify('two', 'b'), pg_notify('three', 'c')`
+    await sql`select pg_notify(${onChannel('one')}, 'a'), pg_notify(${onChannel('two')}, 'b'), pg_notify('three', 'c')`
     // A server process that is terminated at once would not deliver these messages.
     await waitUntil(() => received.length === 2)
     const down = waitForNext(listener, 'onDown')
@@ -44,7 +45,7 @@ describe('the listener', { timeout: 60_000 }, () => {
       where datname = current_database() and application_name = 'courtside-listener'`
     await down
     await up
-    await sql`select pg_notify('one', 'd'), pg_notify('end', '')`
+    await sql`select pg_notify(${onChannel('one')}, 'd'), pg_notify(${onChannel('end')}, '')`
     await last.promise
     assert.deepEqual(received, ['one a', 'two b', 'one d'])
     await listener.close()

@@ -143,7 +143,7 @@ describe('users', () => {
     // tables below.
     const tables = await h.database.sql<{ table: string }>`
       select distinct table_name as table from information_schema.columns
-      where table_schema = 'public' and column_name in ('user_id', 'email', 'creator_id', 'actor_id', 'player_ids')
+      where table_schema = current_schema() and column_name in ('user_id', 'email', 'creator_id', 'actor_id', 'player_ids')
       order by 1`
     assert.deepEqual(
       tables.map(row => row.table),

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import pg from 'pg'
 import { migrate } from '../src/db/migrate.ts'
 import { administer, testDatabase } from './support/database.ts'
+import { startProxy } from './support/proxy.ts'
 import { describeSchema } from './support/schema.ts'
 
 const SCHEMA_FILE = new URL('../docs/schema.txt', import.meta.url)
@@ -48,15 +49,18 @@ test('`migrate` refuses a database whose encoding is not UTF8', async () => {
   }
 })
 
-test('`migrate` refuses a PostgreSQL server that is too old, with an error that names both versions', async () => {
+test('`migrate` refuses a PostgreSQL server that is too old, with an error that names both versions', async t => {
   const database = await testDatabase()
-  // This function replaces `current_setting` in the test database, so the server reports an old version.
-  await database.sql`
-    create function current_setting(name text) returns text language sql
-    return case name when 'server_version' then '14.13' when 'server_version_num' then '140013' end`
-  const url = `${database.url}?options=${encodeURIComponent('-c search_path=public,pg_catalog')}`
-  await assert.rejects(migrate(url), /^Error: PostgreSQL 14\.13 is too old; Courtside needs 15 or newer\.$/)
-  await database.drop()
+  t.after(() => database.drop())
+  const [row] = await database.sql<{ version: string; number: string }>`
+    select current_setting('server_version') as version, current_setting('server_version_num') as number`
+  // The proxy changes the version in the server's replies.
+  const makeOld = (text: string) => text.replace(/^1\d/, '14')
+  const proxy = await startProxy(new URL(database.url), reply =>
+    [row!.version, row!.number].reduce((text, version) => text.replaceAll(version, makeOld(version)), reply),
+  )
+  t.after(proxy.close)
+  await assert.rejects(migrate(proxy.url), /^Error: PostgreSQL 14\.\d+.* is too old; Courtside needs 15 or newer\.$/)
 })
 
 test('a failed migration is rolled back', async () => {
@@ -65,9 +69,9 @@ test('a failed migration is rolled back', async () => {
   const url = Object.assign(new URL(process.env.TEST_DATABASE_URL!), { pathname: `/${name}` }).href
   const client = new pg.Client({ connectionString: url })
   await client.connect()
-  await client.query('create table throttle ()')
+  await client.query('create schema courtside; create table courtside.throttle ()')
   await assert.rejects(migrate(url), /0001_accounts.sql failed; it was rolled back: relation "\w+" already exists$/)
-  const { rows } = await client.query("select to_regclass('app_user') as table")
+  const { rows } = await client.query("select to_regclass('courtside.app_user') as table")
   assert.equal(rows[0].table, null)
   await client.end()
   await administer(`drop database ${name}`)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
+import { migrationLockKey } from '../src/db/own-schema.ts'
 import { settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
 import { openStream } from './support/event-stream.ts'
@@ -95,7 +96,7 @@ test('SIGTERM ends a starting node that waits for the migration of another proce
   await database.sql`delete from migration where name = (select max(name) from migration)`
   await database.sql.begin(async tx => {
     // The transaction takes the advisory lock of the migrations, so the node waits for this lock.
-    await tx`select pg_advisory_xact_lock(4217336001)`
+    await tx`select pg_advisory_xact_lock(${migrationLockKey(database.url)})`
     const child = run(['serve'], { PORT: '0', ...settingsFor(database.url) })
     t.after(() => child.kill('SIGKILL'))
     await waitUntil(async () => {

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { describe, test } from 'node:test'
+import { onChannel } from '../src/db/own-schema.ts'
+import { INBOX_CHANNEL } from '../src/notifications/inbox-changes.ts'
 import { harness } from './support/app.ts'
 import { assertError } from './support/endpoints.ts'
 import type { ClientStream } from './support/event-stream.ts'
@@ -160,7 +162,7 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
       const hasWarned = () =>
         h.logged.some(({ msg }) => String(msg).startsWith('cannot read notifications for the streams'))
       await sql`alter table notification rename to away`
-      await sql`select pg_notify('notification', ${user.id}::text)`
+      await sql`select pg_notify(${onChannel(INBOX_CHANNEL)}, ${user.id}::text)`
       await waitUntil(hasWarned)
       await sql`alter table away rename to notification`
       await assertNext(stream, 'sync', { unread_count: 1, latest_id: id })

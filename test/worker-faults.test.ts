@@ -68,13 +68,13 @@ suite('workers during faults of the database', { concurrency: true, timeout: 120
     const name = new URL(box.url).pathname.slice(1)
     await box.sql`create schema unusual`
     await administer('do $$ begin create role unusual; exception when duplicate_object then null; end $$')
-    await box.sql`grant all on schema public, unusual to unusual`
-    await box.sql`grant all on all tables in schema public to unusual`
+    await box.sql`grant all on schema courtside, unusual to unusual`
+    await box.sql`grant all on all tables in schema courtside to unusual`
     for (const [setting, value] of defaults) await administer(`alter database ${name} set ${setting} = ${value}`)
     const sql = connect(box.url)
     try {
       const [session] = await sql`select current_user as role, current_setting('search_path') as path`
-      assert.deepEqual(session, { role: 'unusual', path: 'unusual, public' })
+      assert.deepEqual(session, { role: 'unusual', path: 'courtside, pg_temp' })
       const addresses = addressList(20)
       await Promise.all(addresses.map(address => box.ask(address, { on: sql })))
       const workers = [box.work({ sql }), box.work({ sql })]

@@ -13,7 +13,12 @@ type Target = pg.Pool | pg.PoolClient
  */
 export function createBareSql(databaseUrl: string, max: number, options: string): Sql {
   pg.types.setTypeParser(pg.types.builtins.INT8, Number)
-  const pool = new pg.Pool({ connectionString: databaseUrl, options, max, idleTimeoutMillis: 0 })
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    options: `${options} -c search_path=courtside`,
+    max,
+    idleTimeoutMillis: 0,
+  })
   const sql = runOn(pool)
   sql.begin = async work => {
     const client = await pool.connect()

@@ -92,7 +92,7 @@ async function warmCaches(url: string): Promise<void> {
     await administer(
       url,
       `select pg_prewarm(oid, '${into}') from pg_class
-      where relkind = '${kind}' and relnamespace = 'public'::regnamespace`,
+      where relkind = '${kind}' and relnamespace = 'courtside'::regnamespace`,
     )
   }
 }

@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import { type Config, readConfig } from '../config.ts'
 import type { Bootstrap } from '../context.ts'
 import { isUndefinedTable } from '../db/errors.ts'
+import { findSchema } from '../db/own-schema.ts'
 import { connect, type Database } from '../db/sql.ts'
 import { openEmbedded, startEmbedded } from '../embedded/server.ts'
 import { loadOrCreateSecret, newSecret, type StoredSecret } from '../secrets.ts'
@@ -53,11 +54,12 @@ export async function withDatabaseUrl<T>(
   options = { mayCreate: false },
 ): Promise<T> {
   const config = readConfig(process.env)
-  if (config.databaseUrl) return work(config.databaseUrl, config)
+  const run = async (url: string) => work((await findSchema(url, config.databaseSchema)).url, config)
+  if (config.databaseUrl) return run(config.databaseUrl)
   const stopping = watchStopSignals()
   const aborted = once(stopping, 'abort')
   const embedded = await openEmbedded(config.dataDir, pino({ level: 'error' }, pino.destination(2)), options)
-  const result = stopping.aborted ? undefined : work(embedded.url, config)
+  const result = stopping.aborted ? undefined : run(embedded.url)
   try {
     await Promise.race([result, aborted])
   } finally {

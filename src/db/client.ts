@@ -12,7 +12,8 @@ const CHECK_TIMEOUT_MS = 5_000
  * The session settings that our statements rely on. A role or a database can have other defaults. pg cannot parse other
  * styles of dates. With another isolation level, a statement would fail instead of reading a row that changed
  * meanwhile. The client sets them with a statement instead of the parameter `options`, because the URL may contain
- * other `options`, and a pooler may refuse or ignore `options`.
+ * other `options`, and a pooler may refuse or ignore `options`. The search path names only our schema, so the tables
+ * and functions of other applications never take the place of ours.
  */
 const SESSION_SETTINGS = `set time zone 'UTC'; set datestyle = 'ISO, MDY'; set bytea_output = 'hex';
   set default_transaction_isolation = 'read committed'`
@@ -38,9 +39,10 @@ export class Client extends pg.Client {
   readonly #hosts: Host[]
   readonly #config: ConnectionConfig
   readonly #requiresScram: boolean
+  readonly #schema: string
 
   constructor(config: ConnectionConfig) {
-    const { hosts, firstHostUrl, requiresScram } = parsePostgresUrl(config.connectionString!)
+    const { hosts, firstHostUrl, requiresScram, schema } = parsePostgresUrl(config.connectionString!)
     super({ ...config, connectionString: firstHostUrl })
     // Without a listener, an error would end the process. A caller cannot add one in time: the packet that ends the
     // login may also contain the error of a server that is shutting down. The statements and the event `end` report the
@@ -49,6 +51,7 @@ export class Client extends pg.Client {
     if (requiresScram) requireScram(this)
     this.#hosts = hosts
     this.#requiresScram = requiresScram
+    this.#schema = schema
     this.#config = { ...config, connectionString: firstHostUrl }
   }
 
@@ -66,10 +69,12 @@ export class Client extends pg.Client {
     await super.connect()
     const { maxSilenceMs } = this.#config
     if (maxSilenceMs !== undefined) this.#destroyWhenSilent(maxSilenceMs)
-    // PostgreSQL runs this statement before all later statements, so no caller has to wait for its reply. If this
-    // statement fails because the connection is lost, the later statements fail too and report the error. So this error
-    // can be ignored.
-    sendQuery(this, { text: `${SESSION_SETTINGS}; ${this.#config.sessionSettings ?? ''}` }).catch(() => {})
+    // PostgreSQL runs this statement before all later statements, so no caller has to wait for its reply. If it fails, the
+    // later statements must fail too.
+    const searchPath = `set search_path = ${pg.escapeIdentifier(this.#schema)}, pg_temp`
+    sendQuery(this, { text: `${searchPath}; ${SESSION_SETTINGS}; ${this.#config.sessionSettings ?? ''}` }).catch(
+      error => (this.connection.stream as Socket).destroy(error),
+    )
     return this
   }
 

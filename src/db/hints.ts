@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
+import { onChannel } from './own-schema.ts'
 import type { Statements } from './sql.ts'
 
 /** The channel of the messages that wake the workers when the outbox has new rows. */
@@ -18,7 +19,7 @@ export function createOutboxHint(sql: Statements, log: FastifyBaseLogger): () =>
   async function send(): Promise<void> {
     isPending = false
     try {
-      await sql`select set_config('synchronous_commit', 'off', true), pg_notify(${OUTBOX_CHANNEL}, '')`
+      await sql`select set_config('synchronous_commit', 'off', true), pg_notify(${onChannel(OUTBOX_CHANNEL)}, '')`
     } catch (error) {
       log.debug({ err: error }, 'could not send a hint about the outbox')
     }

@@ -3,6 +3,8 @@ import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { Client } from './client.ts'
+import { channelName } from './own-schema.ts'
+import { parsePostgresUrl } from './postgres-url.ts'
 
 // If a connection dies without an error, the listener detects it within CHECK_INTERVAL_MS + REPLY_TIMEOUT_MS = 3.5 s.
 const CHECK_INTERVAL_MS = 1_500
@@ -21,6 +23,7 @@ export type Listener = ReturnType<typeof createListener>
  * later, the listener receives the NOTIFY message of the transaction.
  */
 export function createListener(url: string, log: FastifyBaseLogger) {
+  const { schema } = parsePostgresUrl(url)
   const handlers = new Map<string, ((payload: string) => void)[]>()
   const upHandlers: (() => void)[] = []
   const downHandlers: (() => void)[] = []
@@ -72,7 +75,8 @@ export function createListener(url: string, log: FastifyBaseLogger) {
   return {
     /** Adds a handler for a channel. Call this method before `start`. The handler must not throw. */
     on(channel: string, handler: (payload: string) => void): void {
-      handlers.set(channel, [...(handlers.get(channel) ?? []), handler])
+      const name = channelName(schema, channel)
+      handlers.set(name, [...(handlers.get(name) ?? []), handler])
     },
     onUp: (handler: () => void) => upHandlers.push(handler),
     /** Adds a handler. The listener calls the handler when the connection is lost, and when the listener closes. */

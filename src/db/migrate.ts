@@ -1,15 +1,15 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import type pg from 'pg'
+import pg from 'pg'
 import { Client } from './client.ts'
 import { isUndefinedTable } from './errors.ts'
+import { migrationLockKey } from './own-schema.ts'
+import { parsePostgresUrl } from './postgres-url.ts'
 import { splitStatements } from './split-statements.ts'
 import type { Query } from './sql.ts'
 
 const folder = new URL('../../migrations/', import.meta.url)
 
-// The key of the advisory lock. The number is arbitrary, but every Courtside process must use the same number.
-const LOCK_KEY = 4_217_336_001
 const LOCK_POLL_MS = 200
 
 /** The first line of a migration whose statements must not run in a transaction, such as the build of an index. */
@@ -43,7 +43,8 @@ export async function migrate(url: string): Promise<string[]> {
     // A database or a role can have other defaults, which would end the build of an index.
     await client.query('set statement_timeout = 0; set lock_timeout = 0')
     await requireSupportedDatabase(client)
-    await waitForTurn(client)
+    await waitForTurn(client, migrationLockKey(url))
+    await createSchema(client, parsePostgresUrl(url).schema)
     await client.query(`create table if not exists migration (
       name text constraint migration_pkey primary key, applied_at timestamptz not null default now())`)
     const files = await readPending(client)
@@ -58,12 +59,18 @@ export async function migrate(url: string): Promise<string[]> {
  * Takes the lock of the migrations. Polls, because a statement that waits for the lock would hold a snapshot. In
  * another process, the build of an index waits until all older snapshots have ended.
  */
-async function waitForTurn(client: pg.Client): Promise<void> {
+async function waitForTurn(client: pg.Client, key: bigint): Promise<void> {
   for (;;) {
-    const { rows } = await client.query<{ locked: boolean }>('select pg_try_advisory_lock($1) as locked', [LOCK_KEY])
+    const { rows } = await client.query<{ locked: boolean }>('select pg_try_advisory_lock($1) as locked', [key])
     if (rows[0]!.locked) return
     await delay(LOCK_POLL_MS)
   }
+}
+
+/** Creates the schema if it does not exist. An existing schema needs no right to create one in the database. */
+async function createSchema(client: pg.Client, schema: string): Promise<void> {
+  const { rows } = await client.query('select from pg_namespace where nspname = $1', [schema])
+  if (rows.length === 0) await client.query(`create schema ${pg.escapeIdentifier(schema)}`)
 }
 
 /**
@@ -71,12 +78,13 @@ async function waitForTurn(client: pg.Client): Promise<void> {
  * bytes instead of characters, so texts would be cut within a character.
  */
 async function requireSupportedDatabase(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ version: string; major: number; encoding: string }>(
-    `select current_setting('server_version') as version, current_setting('server_encoding') as encoding,
-      current_setting('server_version_num')::integer / 10000 as major`,
+  const { rows } = await client.query<{ version: string; number: string; encoding: string }>(
+    `select current_setting('server_version') as version, current_setting('server_version_num') as number,
+      current_setting('server_encoding') as encoding`,
   )
-  const { version, major, encoding } = rows[0]!
-  if (major < MIN_MAJOR) throw new Error(`PostgreSQL ${version} is too old; Courtside needs ${MIN_MAJOR} or newer.`)
+  const { version, number, encoding } = rows[0]!
+  if (Number(number) < MIN_MAJOR * 10_000)
+    throw new Error(`PostgreSQL ${version} is too old; Courtside needs ${MIN_MAJOR} or newer.`)
   if (encoding !== 'UTF8') throw new Error(`The database has the encoding ${encoding}; Courtside needs UTF8.`)
 }
 

@@ -1,3 +1,4 @@
+import { onChannel } from '../db/own-schema.ts'
 import type { Query, Sql } from '../db/sql.ts'
 import { fragment, NOTHING } from '../db/statement.ts'
 import { UNKNOWN_ACTOR } from './catalogue.ts'
@@ -65,7 +66,7 @@ export async function markRead(
       with changed as (
         update notification set read_at = ${now}, updated_at = ${now}
         where user_id = ${userId} and id = ${id} and read_at is null
-        returning id, type, title, message, data, read_at, created_at, pg_notify(${INBOX_CHANNEL}, ${userId}::text)
+        returning id, type, title, message, data, read_at, created_at, pg_notify(${onChannel(INBOX_CHANNEL)}, ${userId}::text)
       ), marked as (
         select id, type, title, message, data, read_at, created_at from changed
         union all
@@ -99,7 +100,7 @@ export async function markAllRead(sql: Sql, userId: number, ids: number[] | unde
       where user_id = ${userId} and notification.id = mine.id
       returning mine.id
     )
-    select count(*), case when count(*) > 0 then pg_notify(${INBOX_CHANNEL}, ${userId}::text) end from changed`
+    select count(*), case when count(*) > 0 then pg_notify(${onChannel(INBOX_CHANNEL)}, ${userId}::text) end from changed`
   return row!.count
 }
 
@@ -107,7 +108,7 @@ export async function markAllRead(sql: Sql, userId: number, ids: number[] | unde
 export async function remove(sql: Sql, userId: number, id: number): Promise<boolean> {
   const removed = await sql`
     delete from notification where user_id = ${userId} and id = ${id}
-    returning id, case when read_at is null then pg_notify(${INBOX_CHANNEL}, ${userId}::text) end`
+    returning id, case when read_at is null then pg_notify(${onChannel(INBOX_CHANNEL)}, ${userId}::text) end`
   return removed.length > 0
 }
 

@@ -1,3 +1,4 @@
+import { onChannel } from '../db/own-schema.ts'
 import type { Sql } from '../db/sql.ts'
 import type { Language } from '../language.ts'
 import type { RenderedText } from './catalogue.ts'
@@ -40,7 +41,7 @@ export async function store(sql: Sql, notifications: NewNotification[], now: Dat
       returning user_id, id
     ), notified as (
       -- A NOTIFY payload has at most 200 ids, so it stays below PostgreSQL's limit of 8000 bytes.
-      select count(*) as count, pg_notify(${INBOX_CHANNEL}, string_agg(user_id || ':' || id, ',' order by id))
+      select count(*) as count, pg_notify(${onChannel(INBOX_CHANNEL)}, string_agg(user_id || ':' || id, ',' order by id))
       from (select user_id, id, (row_number() over () - 1) / 200 as part from stored) as numbered
       group by part
     )

@@ -4,8 +4,9 @@ import { connect, createServer, type Socket } from 'node:net'
 /**
  * Starts a TCP proxy in front of a server. While the proxy is silent, it drops all bytes but keeps its connections
  * open. To its clients, the server then looks like a machine that lost its power.
+ * @param change changes the replies of the server, given as Latin-1 text. It must keep their length
  */
-export async function startProxy(target: URL) {
+export async function startProxy(target: URL, change?: (reply: string) => string) {
   let isSilent = false
   let writes = 0
   let isRefusing = false
@@ -27,7 +28,9 @@ export async function startProxy(target: URL) {
       [far, near],
     ] as const) {
       sockets.push(from)
-      from.on('data', bytes => isSilent || forgotten.has(from) || to.write(bytes)).on('error', () => {})
+      const convert = (bytes: Buffer) =>
+        change && from === far ? Buffer.from(change(bytes.toString('latin1')), 'latin1') : bytes
+      from.on('data', bytes => isSilent || forgotten.has(from) || to.write(convert(bytes))).on('error', () => {})
       from.on('close', () => to.destroy())
     }
   }).listen(0, '127.0.0.1')

@@ -16,24 +16,24 @@ export async function describeSchema(sql: Sql): Promise<string> {
       end) as line
     from pg_class join pg_attribute on attrelid = pg_class.oid and attnum > 0 and not attisdropped
       left join pg_attrdef on adrelid = attrelid and adnum = attnum
-    where relnamespace = 'public'::regnamespace and relkind = 'r'
+    where relnamespace = current_schema()::regnamespace and relkind = 'r'
     order by relname, attnum`
   // PostgreSQL 18 stores each "not null" as a constraint (contype "n"), but PostgreSQL 15 does not. The query leaves
   // these constraints out, because the line of the column already shows "not null".
   const constraints = await sql<{ table: string; line: string }>`
     select relname as table, format('  constraint %s %s', conname, pg_get_constraintdef(pg_constraint.oid)) as line
     from pg_constraint join pg_class on pg_class.oid = conrelid
-    where relnamespace = 'public'::regnamespace and contype <> 'n'
+    where relnamespace = current_schema()::regnamespace and contype <> 'n'
     order by relname, conname`
   const indexes = await sql<{ table: string; line: string }>`
     select tablename as table,
       format('  index %s %s', indexname, substr(indexdef, strpos(indexdef, ' USING ') + 1)) as line
     from pg_indexes
-    where schemaname = 'public' and indexname not in (select conname from pg_constraint)
+    where schemaname = current_schema() and indexname not in (select conname from pg_constraint)
     order by tablename, indexname`
   const unlogged = await sql<{ table: string; line: string }>`
     select relname as table, '  unlogged' as line
-    from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' and relpersistence = 'u'`
+    from pg_class where relnamespace = current_schema()::regnamespace and relkind = 'r' and relpersistence = 'u'`
   const tables = [...new Set(columns.map(({ table }) => table))]
   const describeTable = (table: string) =>
     [...columns, ...constraints, ...indexes, ...unlogged].filter(row => row.table === table).map(row => row.line)
