@@ -38,6 +38,7 @@ export const SETTINGS = {
     '5',
     'the number of database connections for requests that write; more help if a commit waits long for the disk or a standby',
     integer(1, 100),
+  ),
   DATABASE_SCHEMA: setting(
     DEFAULT_SCHEMA,
     'the schema of the tables; an installation of an earlier version keeps its tables in `public`',
