@@ -45,17 +45,8 @@ describe('a clock that moves', { skip: skipWithoutFaketime, timeout: 120_000 }, 
     return { status: response.status, body: (await response.json()) as any }
   }
 
-  async function signUp(): Promise<string> {
-    const email = newEmail()
-    await post([service], '/api/v1/auth/request-otp', profile(email))
-    await smtp.until(() => smtp.mails.some(mail => mail.to.includes(email)))
-    const code = /^\d{4}$/m.exec(smtp.mails.at(-1)!.parsed.text!)![0]
-    const answer = await post([service], '/api/v1/auth/verify-otp', { email, code })
-    return ((await answer!.json()) as { access_token: string }).access_token
-  }
-
   test('tokens and reminders follow a moved clock, and no reminder is sent twice if the clock moves back', async () => {
-    let token = await signUp()
+    let token = await signUp(service, smtp)
     const { id } = (await call('GET', '/api/v1/auth/me', token)).body.data
     const data = {
       game_id: 1,
@@ -90,6 +81,42 @@ describe('a clock that moves', { skip: skipWithoutFaketime, timeout: 120_000 }, 
     assert.equal(row!.count, 0)
     assert.equal((await listTypes()).length, 2)
   })
+})
+
+/** Signs up with a new address. @returns the token */
+async function signUp(service: Service, smtp: SmtpServer): Promise<string> {
+  const email = newEmail()
+  await post([service], '/api/v1/auth/request-otp', profile(email))
+  await smtp.until(() => smtp.mails.some(mail => mail.to.includes(email)))
+  const code = /^\d{4}$/m.exec(smtp.mails.at(-1)!.parsed.text!)![0]
+  const answer = await post([service], '/api/v1/auth/verify-otp', { email, code })
+  return ((await answer!.json()) as { access_token: string }).access_token
+}
+
+test('after the clock of the database has moved by 3 min, running processes accept the tokens of new ones within seconds', {
+  skip: skipWithoutFaketime,
+  timeout: 120_000,
+}, async t => {
+  const closers: (() => Promise<unknown>)[] = []
+  t.after(async () => {
+    for (const close of closers.reverse()) await close()
+  })
+  const clock = await fakeClock()
+  closers.push(clock.remove)
+  const postgres = await clock.startPostgres()
+  closers.push(postgres.stop)
+  const smtp = await smtpServer()
+  closers.push(smtp.close)
+  const settings = settingsFor(postgres.url, smtp.url)
+  const running = await startService({ ...settings, ROLE: 'web' })
+  closers.push(() => running.stop())
+  await clock.moveTo('+3m')
+  const started = await startService(settings)
+  closers.push(() => started.stop())
+  const headers = { authorization: `Bearer ${await signUp(started, smtp)}` }
+  await waitUntil(async () => (await fetch(`${running.address}/api/v1/auth/me`, { headers })).status === 200, 20_000)
+  const refreshed = await fetch(`${running.address}/api/v1/auth/refresh`, { method: 'POST', headers })
+  assert.equal(refreshed.status, 200)
 })
 
 describe('a machine whose clock is wrong', { skip: skipWithoutFaketime, timeout: 120_000 }, () => {

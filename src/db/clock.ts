@@ -2,7 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Query } from './sql.ts'
 
-const MEASURE_MS = 60_000
+/**
+ * If the clock of the database moves, for example with a failover, processes disagree for at most this time. While they
+ * disagree by more than 60 s, they refuse each other's tokens.
+ */
+const MEASURE_MS = 5_000
 const CHECK_MS = 1_000
 /** If the clock of the machine moves by more than this against the monotonic clock, it was set. */
 const MIN_STEP_MS = 500
@@ -23,6 +27,7 @@ export function createClock(sql: Query, log: FastifyBaseLogger) {
   let offsetMs: number | undefined
   let machineOffsetMs = findMachineOffset()
   let measuredAtMs = Number.NEGATIVE_INFINITY
+  let hasWarned = false
 
   const findDifference = () => (offsetMs === undefined ? 0 : findMachineOffset() - offsetMs)
 
@@ -34,9 +39,10 @@ export function createClock(sql: Query, log: FastifyBaseLogger) {
     machineOffsetMs = findMachineOffset()
     measuredAtMs = performance.now()
     const differenceMs = Math.round(findDifference())
-    if (Math.abs(differenceMs) > MAX_DIFFERENCE_MS) {
+    const isWrong = Math.abs(differenceMs) > MAX_DIFFERENCE_MS
+    if (isWrong && !hasWarned)
       log.warn({ differenceMs }, 'the clock of this machine differs from the clock of the database')
-    }
+    hasWarned = isWrong
   }
 
   async function run(): Promise<void> {
@@ -51,7 +57,7 @@ export function createClock(sql: Query, log: FastifyBaseLogger) {
   return {
     now: () => (offsetMs === undefined ? new Date() : new Date(performance.now() + offsetMs)),
     measure,
-    /** Measures the clock each minute until `stop` is called. Also measures it when the clock of the machine is set. */
+    /** Measures the clock every 5 s until `stop` is called. Also measures it when the clock of the machine is set. */
     start(): void {
       // The loop ends when `stop` aborts the delay.
       run().catch(() => {})
