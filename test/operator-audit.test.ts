@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { after, before, describe, test } from 'node:test'
@@ -86,6 +87,20 @@ describe('the audit lines of operator commands', () => {
       readAudit(errors).map(({ command, outcome }) => [command, outcome]),
       [['levels import', 'failed']],
     )
+  })
+
+  test('a command fails if its output cannot be written, and prints its result if only the audit line cannot', async () => {
+    const { email } = await makeUser(h)
+    const runInShell = (command: string[], redirection: string) => {
+      const args = ['-c', `"$0" "$@" ${redirection}`, process.execPath, 'bin/courtside.js', ...command]
+      return spawnSync('sh', args, { env: { ...process.env, ...settingsFor(h.database.url) }, encoding: 'utf8' })
+    }
+    const exported = runInShell(['users', 'export', email], '>/dev/full')
+    assert.equal(exported.status, 1)
+    assert.match(exported.stderr, /no space left/)
+    assert.equal(runInShell(['secret'], '>/dev/full').status, 1)
+    const unlocked = runInShell(['users', 'unlock', email], '2>/dev/full')
+    assert.deepEqual([unlocked.status, unlocked.stdout], [1, 'Unlocked.\n'])
   })
 
   test('commands that only read write no audit line', async () => {

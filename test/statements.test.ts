@@ -104,6 +104,16 @@ describe('a statement that fails', () => {
     assert.equal((failed[0]!.reason as AppError).code, 'unavailable')
   })
 
+  test('a timeout of PostgreSQL, a full disk and a refused password fail with `unavailable`', async () => {
+    for (const code of ['25P03', '25P04', '28P01', '53100', '55P03', '57014']) {
+      const failed = h.database.sql.begin(async tx => {
+        await tx`select set_config('test.code', ${code}, true)`
+        await tx`do $$ begin raise exception using errcode = current_setting('test.code'); end $$`
+      })
+      await assert.rejects(failed, { code: 'unavailable' }, code)
+    }
+  })
+
   test('a prepared statement that became stale fails with `unavailable` once, and succeeds when it is repeated', async () => {
     const { sql } = h.database
     const other = connect(h.database.url, { connections: 1, max: 1 })

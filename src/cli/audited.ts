@@ -22,9 +22,14 @@ export async function audited<T>(command: string, work: () => Promise<T>, userId
 }
 
 function writeLine(command: string, outcome: 'done' | 'failed', userId: number | undefined): void {
-  const log = pino(logOptions('info'), pino.destination({ dest: 2, sync: true }))
   const audit = 'operator_command'
-  log[AUDIT_EVENTS[audit]]({ audit, command, outcome, operator: findOperator(), user_id: userId }, 'audit')
+  try {
+    const log = pino(logOptions('info'), pino.destination({ dest: 2, sync: true }))
+    log[AUDIT_EVENTS[audit]]({ audit, command, outcome, operator: findOperator(), user_id: userId }, 'audit')
+  } catch {
+    // The operator still gets the result, because the work is done. The exit code tells that the line is missing.
+    process.exitCode = 1
+  }
 }
 
 /** Returns the name of the operator's account on this machine. sudo stores the name of its caller in SUDO_USER. */

@@ -2,7 +2,7 @@ import { isUndefinedTable } from '../db/errors.ts'
 import { distribute, type Inspection, inspect, withClient } from '../notifications/distribute.ts'
 import { audited } from './audited.ts'
 import { withDatabaseUrl } from './resolve-database.ts'
-import { print, readArguments } from './usage.ts'
+import { print, printText, readArguments } from './usage.ts'
 
 const ABOUT = `Distributes the table of notifications over the workers of Citus, by user. Stop the service first. The
 command shows its statements before it runs them. It can be repeated: it runs only what is missing. With --check, it
@@ -18,7 +18,7 @@ export async function run(args: string[]): Promise<void> {
       const found = await inspect(client).catch(explainMissingTable)
       if (check) return report(found, json)
       if (found.faults.length > 0) throw new Error(toText(found))
-      if (!json) console.log(toText(found))
+      if (!json) printText(toText(found))
       if (found.statements.length > 0) await audited('distribute', () => distribute(client, found.statements))
       const left = await inspect(client)
       print({ ran: found.statements, ...left }, json, toText(left))

@@ -4,12 +4,12 @@ import { readConfig } from '../config.ts'
 import { createContext } from '../context.ts'
 import { type OpenApiDocument, openapiDocument } from '../http/openapi/document.ts'
 import { newSecret } from '../secrets.ts'
-import { readArguments } from './usage.ts'
+import { printText, readArguments } from './usage.ts'
 
 /** `courtside openapi`: prints the OpenAPI document. The document is always JSON, so `--json` has no effect. */
 export async function run(args: string[]): Promise<void> {
   if (!readArguments(args, 'openapi [--json]', 'Prints the OpenAPI document.')) return
-  console.log(JSON.stringify(await describe(), null, 2))
+  printText(JSON.stringify(await describe(), null, 2))
 }
 
 /**

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 
 /**
@@ -28,7 +29,7 @@ export function readArguments(
     usageLine,
   )
   if (values.help) {
-    console.log(`${usageLine}\n\n${description}`)
+    printText(`${usageLine}\n\n${description}`)
     return undefined
   }
   const expected = usage.split(' ').filter(word => /^[A-Z]+$/.test(word)).length
@@ -49,5 +50,10 @@ function parse(args: string[], options: ParseArgsOptionsConfig, usageLine: strin
 
 /** Prints a result: as JSON if `--json` was given, otherwise as text. */
 export function print(result: unknown, json: boolean | undefined, text: string): void {
-  console.log(json ? JSON.stringify(result) : text)
+  printText(json ? JSON.stringify(result) : text)
+}
+
+/** Prints a text and a line break. @throws if stdout cannot be written, while `console.log` would ignore the error */
+export function printText(text: string): void {
+  writeFileSync(1, `${text}\n`)
 }
