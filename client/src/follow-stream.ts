@@ -16,17 +16,15 @@ export async function followStream({ source, timing, notifier, signal }: Omit<Wa
   const abort = () => attempt.abort()
   let timer = setTimeout(abort, timing.headMs)
   const removeListener = onAbort(signal, abort)
-  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   try {
-    reader = (await source.openStream(attempt.signal)).body?.getReader?.()
+    const reader = (await source.openStream(attempt.signal)).body?.getReader?.()
     if (!reader) return false
     const restartTimer = () => {
       clearTimeout(timer)
       timer = setTimeout(abort, timing.idleMs)
     }
     // An app's own `fetch` may ignore the signal. So we cancel the body as well, and report no event after an abort.
-    const body = reader
-    onAbort(attempt.signal, () => void body.cancel().catch(() => {}))
+    onAbort(attempt.signal, () => void reader.cancel().catch(() => {}))
     await readEvents(reader, restartTimer, (name, data) => {
       if (attempt.signal.aborted) return
       if (name === 'sync') {

@@ -20,7 +20,7 @@ export function isBinaryMode(headers: IncomingHttpHeaders): boolean {
  * Reads a request in the binary mode.
  * @param rawHeaders names and values in turn, as in Node's `rawHeaders`
  * @param data the body
- * @returns the event as in the structured mode, or an error that names the invalid headers
+ * @returns the event as in the structured mode, or an error. `nameHeaders` names the headers in the error
  */
 export function readBinaryEvent(rawHeaders: readonly string[], data: unknown): Record<string, unknown> | AppError {
   const event: Record<string, unknown> = {}
@@ -33,8 +33,7 @@ export function readBinaryEvent(rawHeaders: readonly string[], data: unknown): R
     else if (value !== undefined) event[name] = value
   }
   if (Object.keys(fields).length > 0) return invalid(fields)
-  const error = forbiddenCharacterError(event)
-  return error ? nameHeaders(error) : (forbiddenCharacterError({ data }) ?? { ...event, data })
+  return forbiddenCharacterError(event) ?? forbiddenCharacterError({ data }) ?? { ...event, data }
 }
 
 /**

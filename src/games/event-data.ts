@@ -1,9 +1,7 @@
 import { type AppError, invalid } from '../errors.ts'
-import { forbiddenCharacterError } from '../http/body.ts'
+import { decodeJson, forbiddenCharacterError } from '../http/body.ts'
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * Decodes the member `data_base64` of an event in JSON. CloudEvents libraries write this member if a program gives them
@@ -17,8 +15,8 @@ export function decodeData(input: unknown): unknown {
   if (data !== undefined && data !== null) return refuse('ne peut pas accompagner data', 'cannot accompany data')
   if (typeof encoded !== 'string' || !BASE64.test(encoded)) return refuse('doit être en base64', 'must be base64')
   try {
-    const decoded: unknown = JSON.parse(utf8.decode(Buffer.from(encoded, 'base64')))
-    return forbiddenCharacterError({ data: decoded }) ?? { ...input, data: decoded }
+    const { value } = decodeJson(Buffer.from(encoded, 'base64'))
+    return forbiddenCharacterError({ data: value }) ?? { ...input, data: value }
   } catch {
     return refuse('ne contient pas de JSON valide', 'contains no valid JSON')
   }

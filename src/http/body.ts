@@ -109,10 +109,15 @@ function readBytes(request: FastifyRequest, payload: NodeJS.ReadableStream, maxB
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+/** Decodes JSON in UTF-8. @throws if the bytes are not UTF-8, or the text is not JSON */
+export function decodeJson(bytes: Uint8Array): { text: string; value: unknown } {
+  const text = utf8.decode(bytes)
+  return { text, value: JSON.parse(text) }
+}
+
 function parse(bytes: Buffer): { text: string; value: unknown } {
   try {
-    const text = utf8.decode(bytes)
-    return { text, value: JSON.parse(text) }
+    return decodeJson(bytes)
   } catch {
     throw malformed()
   }
