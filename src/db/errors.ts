@@ -11,7 +11,10 @@ export function rethrowAsUnavailable(error: unknown): never {
  * ended the statement, or the server refused the password, which an operator may be changing.
  */
 function isTransient(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^(25P03|25P04|28P01|40P01|40001|53100|53200|55P03|57014)$/.test(error.code ?? '')
+  return (
+    error instanceof pg.DatabaseError &&
+    /^(25P03|25P04|28P01|40P01|40001|53100|53200|55P03|57014)$/.test(error.code ?? '')
+  )
 }
 
 /** Returns whether a statement failed because it names a table that does not exist, so no migration has run yet. */
