@@ -189,6 +189,10 @@ describe('a random secret', () => {
     }
   })
 
+  test('a random token of 12 bytes is accepted although its bytes happen to be a text with a blank', () => {
+    for (const token of ['SV9KaFw4eE5UIDZ8', 'KmxbcXBSLVZCalkK']) assert.equal(findWeakness(token), undefined, token)
+  })
+
   test('a secret of 100,000 random characters is accepted, and one of 100,000 equal characters is refused', () => {
     assert.equal(findWeakness(repeatable(75_000, 0).toString('base64')), undefined)
     for (const part of ['a', '<', 'x7Kp2mQ9']) assert.notEqual(findWeakness(part.repeat(100_000)), undefined)
