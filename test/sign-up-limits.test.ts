@@ -148,6 +148,29 @@ test('when the limit of the installation is spent, each network still has three 
   newHour()
 })
 
+test('if the installation refuses a sign-up, Retry-After names the end of the first of both windows', async () => {
+  assert.deepEqual(await signUps(4, 3), repeat(200, 3))
+  h.clock.advance(31 * MINUTE)
+  assert.deepEqual(await signUps(5, 6), repeat(200, 6))
+  assert.deepEqual(await signUps(6, 3), repeat(200, 3))
+  const wait = async (network: number) => {
+    const { status, headers } = await request(profile(newEmail()), { network })
+    return [status, Number(headers['retry-after'])]
+  }
+  // The window of the installation began with that of network 4.
+  assert.deepEqual(
+    [await wait(4), await wait(5), await wait(6)],
+    [
+      [429, 29 * 60],
+      [429, 60 * 60],
+      [429, 29 * 60],
+    ],
+  )
+  h.clock.advance(29 * MINUTE)
+  assert.deepEqual(await signUps(4, 1), [200])
+  newHour()
+})
+
 test('a refused sign-up sends nothing, starts no wait, and the checks of the address and of the wait come before it', async () => {
   const { email: registered } = await makeUser(h)
   await signUps(1, 5)

@@ -70,16 +70,19 @@ export const wasCountedInWindows = fragment`
 export const isOverSignUpLimit = fragment`
   exists (select from installation_count) and not exists (select from network_count)`
 
-/** Returns the time at which a refused sign-up may be tried again: the end of the window that refused it. */
+/**
+ * Returns the time at which a refused sign-up may be tried again. At the end of its window, a network has its own
+ * sign-ups again, whatever the installation has left. If the network has some left, the end of the window of the
+ * installation is enough.
+ */
 export function computeSignUpLimitEnd({ network, signUpLimits, now }: NewCode): Fragment {
   const limits = signUpLimits ?? NO_LIMITS
   return fragment`
-    (select coalesce((
-          select sign_ups_since from sign_in_network
-          where network = ${network} and sign_ups >= ${limits.network}
-            and ${isWindowRunning(fragment`sign_ups_since`, WINDOW_MS, now)}), installation_count.sign_ups_since)
+    (select least(own.sign_ups_since,
+          case when own.sign_ups >= ${limits.network} then null else installation_count.sign_ups_since end)
         + make_interval(secs => ${WINDOW_MS / 1000})
-      from installation_count)`
+      from installation_count left join sign_in_network as own
+        on own.network = ${network} and ${isWindowRunning(fragment`own.sign_ups_since`, WINDOW_MS, now)})`
 }
 
 /** The step that counts a sign-up for the installation. */
