@@ -14,7 +14,7 @@ const PARTS: accounts.PersonalData = {
     // The intake locks games before users, and a sign-in locks the code before the user. The functions in `beforeLock`
     // lock the games and the codes before `eraseUser` locks the user, so no deadlock occurs.
     beforeLock: [games.removePlayer, codes.removeUser],
-    whileLocked: [notifications.anonymizeActor, notifications.removeAll, sessions.removeAll],
+    whileLocked: [notifications.eraseUser, sessions.removeAll],
     // Between `codes.removeUser` and the lock of the account, a concurrent request may have stored a new code.
     // `codes.removeAll` deletes this code.
     afterRemoval: [codes.removeAll],

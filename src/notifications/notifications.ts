@@ -123,36 +123,44 @@ export async function belongsToOther(sql: Query, userId: number, id: number): Pr
 }
 
 /**
- * Replaces a user's name with "Un joueur" or "A player" in the notifications of other users. The messages of these
- * notifications begin with the name.
+ * Deletes the notifications to a user, and replaces the user's name with "Un joueur" or "A player" in the notifications
+ * to other users. The messages of these notifications begin with the name.
  *
  * Call this while the transaction holds the lock on the user's account, so no new notification can contain the name.
- * The function locks the user's own notifications and the notifications about the user, in the order of their ids. So
- * two users can be deleted at the same time without a deadlock, even if each user has notifications about the other.
- * Therefore call this before the deletion of the account, which also deletes the user's own notifications.
+ * The function goes through the inboxes in the order of their users, and locks the rows of an inbox in the order of
+ * their ids. So two users can be deleted at the same time without a deadlock, even if each user has notifications about
+ * the other. Each statement names one user, because Citus cannot lock rows of several shards.
  */
-export async function anonymizeActor(sql: Sql, userId: number): Promise<void> {
+export async function eraseUser(sql: Sql, userId: number): Promise<void> {
+  const named = await sql<{ user_id: number }>`
+    select distinct user_id from notification where actor_id = ${userId} and actor_name_length > 0`
+  const owners = new Set([userId, ...named.map(row => row.user_id)])
+  for (const owner of [...owners].sort((one, other) => one - other)) {
+    if (owner === userId) await removeAll(sql, userId)
+    else await anonymizeActor(sql, owner, userId)
+  }
+}
+
+async function removeAll(sql: Sql, userId: number): Promise<void> {
   await sql`
-    select count(*) from (
+    with mine as (select id from notification where user_id = ${userId} order by id for update)
+    delete from notification using mine where user_id = ${userId} and notification.id = mine.id`
+}
+
+async function anonymizeActor(sql: Sql, userId: number, actorId: number): Promise<void> {
+  await sql`
+    with named as (
       select id from notification
-      where user_id = ${userId} or (actor_id = ${userId} and actor_name_length > 0)
+      where user_id = ${userId} and actor_id = ${actorId} and actor_name_length > 0
       order by id
       for update
-    ) as locked`
-  await sql`
+    )
     update notification
     set message = case locale when 'en' then ${UNKNOWN_ACTOR.en} else ${UNKNOWN_ACTOR.fr} end
         || substr(message, actor_name_length + 1),
       actor_name_length = 0
-    where actor_id = ${userId} and actor_name_length > 0`
-}
-
-/**
- * Deletes the notifications to a user. The foreign key would do it too, but it is missing where the table is
- * distributed. Call this after `anonymizeActor`, which locks the rows in the order of their ids.
- */
-export async function removeAll(sql: Sql, userId: number): Promise<void> {
-  await sql`delete from notification where user_id = ${userId}`
+    from named
+    where user_id = ${userId} and notification.id = named.id`
 }
 
 /**
