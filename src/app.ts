@@ -9,6 +9,7 @@ import { createSessionCache } from './auth/session-cache.ts'
 import { onEnded } from './auth/session-ended.ts'
 import * as sessions from './auth/sessions.ts'
 import type { Context } from './context.ts'
+import { hasOtherCollation } from './db/collation.ts'
 import { demoRoutes } from './games/demo-routes.ts'
 import { intakeRoutes } from './games/routes.ts'
 import { countOverdue } from './games/schedule.ts'
@@ -83,6 +84,7 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
       ...(ctx.mailFails() ? [FAILING_MAIL] : []),
       ...(hasSpent ? [SPENT_BUDGET] : []),
       ...(ctx.clock.isWrong() ? [WRONG_CLOCK] : []),
+      ...((await hasOtherCollation(ctx.readSql)) ? [OTHER_COLLATION] : []),
     ]
   })
   let events: ReturnType<typeof intakeRoutes> | undefined
@@ -136,6 +138,7 @@ function openStreams(app: App, { readSql, log, now, metrics, listener }: Context
 const UNDECLARED_PROXY =
   'since its start, this process got requests that look forwarded from a peer that is not in TRUST_PROXY'
 const FAILING_MAIL = 'the mail server takes no mail of this process'
+const OTHER_COLLATION = 'the sort order of texts has changed under the database'
 const WRONG_CLOCK = 'the clock of this machine and the clock of the database differ by more than 5 s'
 const SPENT_BUDGET =
   'strangers spent the budget of wrong guesses of the installation, so their codes have several parts'

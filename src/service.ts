@@ -4,6 +4,7 @@ import { createApp } from './app.ts'
 import { sendCode } from './auth/send-code.ts'
 import type { Config } from './config.ts'
 import { type Bootstrap, type Context, createContext } from './context.ts'
+import { hasOtherCollation } from './db/collation.ts'
 import { isUnreachable } from './db/errors.ts'
 import { OUTBOX_CHANNEL } from './db/hints.ts'
 import { isCurrent, migrate } from './db/migrate.ts'
@@ -94,6 +95,10 @@ function createMailChannel(ctx: Context) {
   }
 }
 
+const OTHER_COLLATION =
+  'the sort order of texts has changed under the database, perhaps by an upgrade of the operating system: rebuild the ' +
+  'indexes of other applications with "reindex database", then run "alter database … refresh collation version"'
+
 /** Updates the schema of the database, and measures its clock. */
 async function prepareDatabase({ sql, clock, log }: Context, databaseUrl: string): Promise<void> {
   await whenReachable(log, async () => {
@@ -101,6 +106,7 @@ async function prepareDatabase({ sql, clock, log }: Context, databaseUrl: string
     const applied = (await isCurrent(sql)) ? [] : await migrate(databaseUrl)
     if (applied.length > 0) log.info({ applied }, 'migrated')
     await clock.measure()
+    if (await hasOtherCollation(sql)) log.warn(OTHER_COLLATION)
   })
 }
 

@@ -100,7 +100,7 @@ export async function countAnnouncements(sql: Database): Promise<Map<number, num
   return new Map(rows.map(row => [row.id, row.count]))
 }
 
-function scoreEvent(id: number, players: number[]) {
+export function scoreEvent(id: number, players: number[]) {
   return {
     specversion: '1.0',
     id: `score ${id}`,

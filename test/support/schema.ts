@@ -8,7 +8,8 @@ import type { Sql } from '../../src/db/sql.ts'
  */
 export async function describeSchema(sql: Sql): Promise<string> {
   const columns = await sql<{ table: string; line: string }>`
-    select relname as table, format('  %s %s%s%s', attname, format_type(atttypid, atttypmod),
+    select relname as table, format('  %s %s%s%s%s', attname, format_type(atttypid, atttypmod),
+      case when attcollation = '"C"'::regcollation then ' collate "C"' else '' end,
       case when attnotnull then ' not null' else '' end,
       case
         when attidentity = 'a' then ' generated always as identity'
