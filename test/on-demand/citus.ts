@@ -146,7 +146,7 @@ test('a stream receives what another process stores, and every route of the inbo
   const games = [newGameId(), newGameId(), newGameId()]
   for (const game of games) {
     assert.equal((await reportJoin(game, [anna.id, bob.id]))!.status, 202)
-    for (const stream of streams) assert.equal((await stream.next()).event, 'notification')
+    for (const stream of streams) await waitUntil(async () => (await stream.next()).event === 'notification')
   }
   const list = async (query = '') =>
     (await call('GET', `/api/v1/notifications${query}`, { token: anna.token })).body.data as {
