@@ -208,7 +208,7 @@ describe('a signal to a command', () => {
     })
   }
 
-  test('SIGTERM to a command that waits for an answer ends the command and its PostgreSQL', async () => {
+  test('a second command names a command that waits for an answer, and SIGTERM ends the first and its PostgreSQL', async () => {
     const embedded = await startEmbedded(dataDir, log)
     await query(
       embedded.url,
@@ -218,6 +218,10 @@ describe('a signal to a command', () => {
     await embedded.stop()
     const command = start(['users', 'delete', 'marie@example.com'])
     for await (const chunk of command.stdout) if (String(chunk).includes('Type yes')) break
+    // Another command waits 10 s for the first one.
+    const second = await courtside(['levels', 'list'], { DATA_DIR: dataDir })
+    assert.equal(second.code, 1)
+    assert.match(second.errors, /is in use by process \d+\. Stop that process, or set another DATA_DIR\.\n$/)
     assert.equal(await interrupt(command, 'SIGTERM'), 143)
   })
 })

@@ -237,6 +237,19 @@ test('while the service runs, it renews its record, and four commands and two mo
   assert.equal((await fetch(`${service.address}/readyz`)).status, 200)
 })
 
+test('a service restores a record that is missing or empty, and commands work again', async () => {
+  const service = await startService({ DATA_DIR: dataDir })
+  cleanups.push(() => service.stop())
+  const path = join(dataDir, 'owner.json')
+  const record = JSON.parse(await readFile(path, 'utf8'))
+  for (const damage of [() => rm(path), () => writeFile(path, '')]) {
+    await damage()
+    await waitUntil(async () => (await readFile(path, 'utf8').catch(() => '')).length > 0)
+    assert.equal(JSON.parse(await readFile(path, 'utf8')).id, record.id)
+    assert.equal((await courtside(['levels', 'list'], { DATA_DIR: dataDir })).code, 0)
+  }
+})
+
 test('if no service runs, several commands that start at once run one after the other', async () => {
   await (await startService({ DATA_DIR: dataDir })).stop()
   const commands = Array.from({ length: 4 }, () => courtside(['levels', 'list', '--json'], { DATA_DIR: dataDir }))

@@ -25,11 +25,12 @@ import { prepareDataFolder } from '../src/data-folder.ts'
 import { readPassword } from '../src/embedded/access.ts'
 import { createCluster, replaceFile } from '../src/embedded/cluster.ts'
 import { requireNoEarlierService } from '../src/embedded/earlier-service.ts'
-import { removeDraft, removeFile } from '../src/embedded/foreign-folder.ts'
+import { removeFile, removeFolder } from '../src/embedded/foreign-folder.ts'
 import { giveFolder } from '../src/embedded/give-folder.ts'
 import { rotateLog } from '../src/embedded/launch.ts'
 import { findPostmaster } from '../src/embedded/postmaster.ts'
 import { readClusterFile } from '../src/embedded/read-cluster-file.ts'
+import { prepareSocketFolder } from '../src/embedded/socket.ts'
 import { readSecret } from '../src/secrets.ts'
 
 const ROOT = 0
@@ -162,11 +163,11 @@ describe('files of another user in the data folder', {
     await symlink(victim, join(draft, 'cluster/link'))
     await giveFolder(STRANGER_ACCOUNT, draft)
     await mkdir(join(draft, 'of-root/inner'), { recursive: true })
-    await removeDraft(draft)
+    await removeFolder(draft)
     assert.deepEqual(await readdir(draft, { recursive: true }), ['of-root', 'of-root/inner'])
     await requireUntouched()
     await rm(join(draft, 'of-root'), { recursive: true })
-    await removeDraft(draft)
+    await removeFolder(draft)
     assert.deepEqual(await readdir(data), [])
   })
 
@@ -186,6 +187,16 @@ describe('files of another user in the data folder', {
     await worker.terminate()
     assert.ok(removals > 0)
     assert.deepEqual(await readdir((await exists(folder)) ? folder : path), ['inner'])
+  })
+
+  test('a folder in the folder of the socket stops no start', async () => {
+    await mkdir(join(data, 'socket/folder'), { recursive: true })
+    await chown(join(data, 'socket'), STRANGER, STRANGER)
+    await chown(join(data, 'socket/folder'), STRANGER, STRANGER)
+    await prepareSocketFolder(data, STRANGER_ACCOUNT)
+    assert.deepEqual(await readdir(data, { recursive: true }), ['socket'])
+    const { uid, mode } = await stat(join(data, 'socket'))
+    assert.deepEqual([uid, mode & 0o777], [STRANGER, 0o700])
   })
 
   test('a process of another user never counts as the server of a cluster, whatever the lock file says', async () => {

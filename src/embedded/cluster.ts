@@ -4,7 +4,7 @@ import { chmod, lstat, mkdtemp, open, readdir, rename, stat } from 'node:fs/prom
 import { basename, dirname, join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import { runInitdb } from './database-user.ts'
-import { removeDraft, removeFile } from './foreign-folder.ts'
+import { removeFile, removeFolder } from './foreign-folder.ts'
 import type { Account } from './programs.ts'
 import { readClusterFile } from './read-cluster-file.ts'
 
@@ -33,7 +33,7 @@ export async function createCluster(
   log: FastifyBaseLogger,
   onWaiting: () => void,
 ): Promise<void> {
-  await removeDrafts(cluster)
+  await removeFolders(cluster)
   if (await hasCluster(cluster)) return mendCluster(programs, cluster, log)
   const draft = await mkdtemp(draftPrefix(cluster))
   try {
@@ -55,7 +55,7 @@ export async function createCluster(
     }
     await syncFolder(dirname(cluster))
   } finally {
-    await removeDraft(draft)
+    await removeFolder(draft)
   }
 }
 
@@ -94,10 +94,10 @@ async function mendCluster({ major, account }: Programs, cluster: string, log: F
     log.warn(`${cluster} had the mode ${(mode & 0o7777).toString(8)}. PostgreSQL needs 700, so the mode is 700 now`)
     await chmod(cluster, 0o700)
   }
-  // If the file PG_VERSION is missing, this function throws nothing, because PostgreSQL reports this error when it
-  // starts.
+  // If the file PG_VERSION is missing or has another content, this function throws nothing, because PostgreSQL reports
+  // this error when it starts. The content may come from another file, so no message contains it.
   const version = await readClusterFile(cluster, 'PG_VERSION').catch(() => undefined)
-  if (version === undefined || Number(version) === major) return
+  if (version === undefined || !/^\d+\s*$/.test(version) || Number(version) === major) return
   throw new Error(
     `PostgreSQL ${version.trim()} wrote the data in ${cluster}. This version of Courtside brings ${major}, which ` +
       `cannot read this data. Start a version of Courtside that brings PostgreSQL ${version.trim()}. ` +
@@ -106,10 +106,10 @@ async function mendCluster({ major, account }: Programs, cluster: string, log: F
 }
 
 /** Removes the drafts of processes that died while they created a cluster. */
-async function removeDrafts(cluster: string): Promise<void> {
+async function removeFolders(cluster: string): Promise<void> {
   const prefix = basename(draftPrefix(cluster))
   for (const name of await readdir(dirname(cluster))) {
-    if (name.startsWith(prefix)) await removeDraft(join(dirname(cluster), name))
+    if (name.startsWith(prefix)) await removeFolder(join(dirname(cluster), name))
   }
 }
 

@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
-import { removeDraft } from './foreign-folder.ts'
+import { removeFolder } from './foreign-folder.ts'
 import { giveFolder } from './give-folder.ts'
 import { type Account, CURRENT_USER, runProgram } from './programs.ts'
 
@@ -128,6 +128,6 @@ async function canRun(account: Account, bin: string, folder: string): Promise<bo
     if (((error as Error).cause as { signal?: string } | undefined)?.signal) throw error
     return false
   } finally {
-    await removeDraft(probe)
+    await removeFolder(probe)
   }
 }

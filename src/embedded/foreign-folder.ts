@@ -18,18 +18,18 @@ export async function removeFile(path: string): Promise<void> {
 }
 
 /**
- * Removes a draft folder as far as possible, because the next startup tries again. Another user may own the draft, and
- * could replace a folder in it by a link to a folder elsewhere. So root empties the draft with the rights of its owner.
- * Only root may be able to reach the draft, so it is the working folder of the program that empties it.
+ * Removes a folder as far as possible, because the next startup tries again. Another user may own the folder, and could
+ * replace a folder in it by a link to a folder elsewhere. So root empties the folder with the rights of its owner. Only
+ * root may be able to reach the folder, so it is the working folder of the program that empties it.
  */
-export async function removeDraft(draft: string): Promise<void> {
+export async function removeFolder(folder: string): Promise<void> {
   try {
-    const { uid, gid } = await lstat(draft)
-    if (process.geteuid?.() !== ROOT || uid === ROOT) return await rm(draft, { recursive: true })
-    const more = { cwd: draft, timeout: TIMEOUT_MS, killSignal: 'SIGKILL' } as const
+    const { uid, gid } = await lstat(folder)
+    if (process.geteuid?.() !== ROOT || uid === ROOT) return await rm(folder, { recursive: true })
+    const more = { cwd: folder, timeout: TIMEOUT_MS, killSignal: 'SIGKILL' } as const
     await runProgram({ wrapper: [], uid, gid }, '/bin/sh', ['-c', EMPTY_FOLDER], more)
-    await rmdir(draft)
+    await rmdir(folder)
   } catch {
-    // An initdb that outlived its parent may still write to the draft.
+    // An initdb that outlived its parent may still write to the folder.
   }
 }

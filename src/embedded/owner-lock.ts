@@ -1,9 +1,19 @@
+import { constants } from 'node:fs'
 import { link, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { lockFile } from './lock-file.ts'
-import { describeOwner, endsSoon, findRecordPath, identify, type Owner, readOwner, shareKernel } from './owner.ts'
+import {
+  describeOwner,
+  endsSoon,
+  findRecordPath,
+  identify,
+  type Owner,
+  parseOwner,
+  readOwner,
+  shareKernel,
+} from './owner.ts'
 
 /** The owner rewrites its record at this interval. */
 const BEAT_MS = 1_000
@@ -56,7 +66,7 @@ export async function acquireOwnerLock(
   try {
     const self = identify(role)
     await writeRecord(folder, self, lock.isSupported)
-    const holder = { folder, self, log, lost: new AbortController(), failures: 0 }
+    const holder = { folder, self, hasLock: lock.isSupported, log, lost: new AbortController(), failures: 0 }
     const timer = setInterval(() => void renew(holder), BEAT_MS).unref()
     return {
       lost: holder.lost.signal,
@@ -148,12 +158,13 @@ async function removeRecord(folder: string, self: Owner, previous: string): Prom
   }
 }
 
-type Holder = { folder: string; self: Owner; log: FastifyBaseLogger; lost: AbortController; failures: number }
+type Locked = { folder: string; self: Owner; hasLock: boolean }
+type Holder = Locked & { log: FastifyBaseLogger; lost: AbortController; failures: number }
 
 /** Renews the record. If the record is now that of another process, aborts `lost`. */
 async function renew(holder: Holder): Promise<void> {
   try {
-    await beat(holder.folder, holder.self)
+    await beat(holder)
     holder.failures = 0
   } catch (error) {
     if (holder.lost.signal.aborted) return
@@ -166,13 +177,15 @@ async function renew(holder: Holder): Promise<void> {
 
 /**
  * Rewrites the record in place. This takes no disk space, so the beat goes on when the disk is full. The file is opened
- * and closed at each beat, because network file systems send the data to their server at the close.
+ * and closed at each beat, because network file systems send the data to their server at the close. With the lock of the
+ * operating system, this process is the owner even if the record is missing or unreadable, so the beat restores it.
  */
-async function beat(folder: string, self: Owner): Promise<void> {
-  const handle = await open(findRecordPath(folder), 'r+')
+async function beat({ folder, self, hasLock }: Locked): Promise<void> {
+  const handle = await open(findRecordPath(folder), constants.O_RDWR | (hasLock ? constants.O_CREAT : 0), 0o600)
   try {
-    const current = JSON.parse(await handle.readFile('utf8')) as Owner
-    if (current.id !== self.id) throw new FolderInUseError(folder, current)
+    const current = parseOwner(await handle.readFile('utf8'))
+    if (current && current.id !== self.id) throw new FolderInUseError(folder, current)
+    if (!current && !hasLock) throw new Error('owner.json contains no record')
     self.beat += 1
     await handle.write(format(self), 0)
   } finally {

@@ -54,8 +54,13 @@ export function findRecordPath(folder: string): string {
 
 /** Reads the record of the process that owns or owned a folder. Returns undefined if there is no readable record. */
 export async function readOwner(folder: string): Promise<Owner | undefined> {
+  return parseOwner(await readFile(findRecordPath(folder), 'utf8').catch(() => ''))
+}
+
+/** Parses the text of a record. Returns undefined if it is empty or cut. */
+export function parseOwner(text: string): Owner | undefined {
   try {
-    return JSON.parse(await readFile(findRecordPath(folder), 'utf8')) as Owner
+    return JSON.parse(text) as Owner
   } catch {
     return undefined
   }

@@ -120,7 +120,8 @@ export async function openEmbedded(
   { mayCreate }: { mayCreate: boolean },
 ): Promise<Pick<Embedded, 'url' | 'stop'>> {
   const folder = resolve(dataDir)
-  for (let waitedMs = 0; ; waitedMs += 100) {
+  const deadline = performance.now() + SERVICE_START_MS
+  for (;;) {
     const owner = await readOwner(folder)
     // A command stops its server when it ends, so other commands do not use this server.
     const running = owner?.role === 'service' ? await findRunningEmbedded(folder) : undefined
@@ -130,7 +131,9 @@ export async function openEmbedded(
       return await startEmbedded(folder, log, { role: 'command' })
     } catch (error) {
       if (!(error instanceof FolderInUseError)) throw error
-      if (waitedMs >= SERVICE_START_MS) throw new Error(`${error.message} ${UNREACHABLE}`, { cause: error })
+      // The attempt has already waited for the end of another command.
+      if ((await readOwner(folder))?.role === 'command') throw error
+      if (performance.now() > deadline) throw new Error(`${error.message} ${UNREACHABLE}`, { cause: error })
     }
     await delay(100)
   }

@@ -1,8 +1,8 @@
 import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
-import { chmod, lstat, mkdir, readdir } from 'node:fs/promises'
+import { lstat, mkdir } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { removeFile } from './foreign-folder.ts'
+import { removeFolder } from './foreign-folder.ts'
 import { giveFolder } from './give-folder.ts'
 import type { Account } from './programs.ts'
 
@@ -21,16 +21,16 @@ const MAX_PATH_BYTES = process.platform === 'linux' ? 107 : 103
  */
 export const SOCKET_FOLDER_FROM_CLUSTER = '../socket'
 
-/** Creates the folder of the socket with mode 0700, or removes the files that a killed server left there. */
+/** Creates the folder of the socket with mode 0700. Removes an earlier folder with everything in it. */
 export async function prepareSocketFolder(folder: string, account: Account): Promise<void> {
   const path = join(folder, 'socket')
+  const stats = await lstat(path).catch(() => undefined)
+  if (stats && !stats.isDirectory()) throw new Error(`${path} must be a folder. Delete it.`)
+  if (stats) await removeFolder(path)
   await mkdir(path, { mode: 0o700 }).catch(error => {
-    if (error.code !== 'EEXIST') throw error
+    throw error.code === 'EEXIST' ? new Error(`${path} cannot be removed. Delete it.`, { cause: error }) : error
   })
-  if (!(await lstat(path)).isDirectory()) throw new Error(`${path} must be a folder. Delete it.`)
-  for (const name of await readdir(path)) await removeFile(join(path, name))
   await giveFolder(account, path)
-  await chmod(path, 0o700)
 }
 
 /** Returns whether a server accepts connections on the socket. Works from every container that has the data folder. */
