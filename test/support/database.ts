@@ -48,11 +48,12 @@ export async function administer(statement: string): Promise<void> {
   await query(cluster!, statement)
 }
 
-/** Runs a statement on a connection of its own. @returns the rows */
+/** Runs a statement on a connection of its own, in the schema of the service. @returns the rows */
 export async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
+    await client.query('set search_path = courtside, public')
     return (await client.query(statement)).rows
   } finally {
     await client.end()
