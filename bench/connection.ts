@@ -1,7 +1,10 @@
 import { createConnection, type Socket } from 'node:net'
 
-/** An answer to one request. The bytes of `body` are valid until the connection sends its next request. */
-export type Answer = { status: number; body: Buffer }
+/**
+ * An answer to one request. The bytes of `body` are valid until the connection sends its next request. `retryAfter` is
+ * the header of a 503, in seconds.
+ */
+export type Answer = { status: number; body: Buffer; retryAfter?: number }
 
 const READ_BYTES = 64 * 1024
 
@@ -68,7 +71,9 @@ export class Connection {
     if (!body) return
     this.#length = 0
     this.#failed = undefined
-    this.#answered!({ status: Number(head.slice(9, 12)), body })
+    const status = Number(head.slice(9, 12))
+    const retryAfter = status === 503 && /\r\nretry-after: *(\d+)/i.exec(head)?.[1]
+    this.#answered!({ status, body, ...(retryAfter && { retryAfter: Number(retryAfter) }) })
   }
 }
 

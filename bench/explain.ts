@@ -8,7 +8,7 @@ import { startPostgres } from './postgres.ts'
 import { findOrCreateDatabase, LARGE } from './work/growth.ts'
 
 const { values: options } = parseArgs({ options: { data: { type: 'string' } } })
-const postgres = await startPostgres(options.data)
+const postgres = await startPostgres({ folder: options.data })
 try {
   const url = await findOrCreateDatabase({ postgres }, 'large', LARGE)
   for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {

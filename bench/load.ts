@@ -18,11 +18,15 @@ export type Load = {
   next: () => string
   /** Checks an answer. @throws if the answer is wrong */
   check?: (answer: Answer) => void
+  /** Whether a client that gets a 503 waits as long as `Retry-After` says, and then sends its request again. */
+  mayRefuse?: boolean
 }
 
 export type LoadResult = {
   perSecond: number
   requests: number
+  /** The number of answers with the status 503. They do not count in the other figures. */
+  refused: number
   /** The latency of each request in milliseconds, in any order. */
   latencies: number[]
   /** The share of one core that the load generator (this process) used, from 0 to 1. */
@@ -44,9 +48,18 @@ export async function load(options: Load): Promise<LoadResult> {
   const used = process.cpuUsage()
   const startedAt = performance.now()
   const period = { startedAt, endsAt: startedAt + seconds * 1000 }
+  let refused = 0
   const exchange = async (connection: Connection, since: number) => {
-    const answer = await connection.send(options.next())
-    latencies.push(performance.now() - since)
+    const request = options.next()
+    let [answer, sentAt] = [await connection.send(request), since]
+    while (options.mayRefuse && answer.retryAfter !== undefined) {
+      refused += 1
+      await delay(Math.min(answer.retryAfter * 1000, Math.max(0, period.endsAt - performance.now())))
+      if (performance.now() >= period.endsAt) return
+      sentAt = performance.now()
+      answer = await connection.send(request)
+    }
+    latencies.push(performance.now() - sentAt)
     if (answer.status < 200 || answer.status > 299) throw new Error(`answered ${answer.status}: ${answer.body}`)
     options.check?.(answer)
   }
@@ -60,7 +73,7 @@ export async function load(options: Load): Promise<LoadResult> {
   const elapsed = performance.now() - startedAt
   const { user, system } = process.cpuUsage(used)
   const busy = (user + system) / 1000 / elapsed
-  return { perSecond: (latencies.length / elapsed) * 1000, requests: latencies.length, latencies, busy }
+  return { perSecond: (latencies.length / elapsed) * 1000, requests: latencies.length, refused, latencies, busy }
 }
 
 type Exchange = (connection: Connection, since: number) => Promise<void>

@@ -2,9 +2,12 @@ import type { Answer } from './connection.ts'
 import { type Load, type LoadResult, load } from './load.ts'
 import type { Postgres } from './postgres.ts'
 import type { Program } from './programs.ts'
+import type { Servers } from './servers.ts'
 
 export type Bench = {
   postgres: Postgres
+  /** Returns the servers on which the bench measures writes. The first call starts them. */
+  servers: () => Promise<Servers>
   /** The number of runs. Each figure is the median of these runs. */
   rounds: number
   /** The duration of a run. */

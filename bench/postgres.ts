@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import { migrate } from '../src/db/migrate.ts'
 import { startThrowAway } from '../src/embedded/throw-away.ts'
 import { readTreeCpuSeconds } from './resources.ts'
+import { startStandby } from './standby.ts'
 
 export type Postgres = {
   /** Creates an empty database. If a database with this name exists, it is replaced. @returns the URL */
@@ -25,21 +26,32 @@ export type Postgres = {
 // disk. The settings make checkpoints rare, because a checkpoint during a run would slow down the measured program.
 const SETTINGS = {
   max_connections: '200',
+  // `slow-flush.c` slows this method down.
+  wal_sync_method: 'fdatasync',
   shared_buffers: '1GB',
   max_wal_size: '8GB',
   checkpoint_timeout: '30min',
   maintenance_work_mem: '512MB',
 }
 
-/**
- * Starts a PostgreSQL server for the bench: the embedded PostgreSQL, or the programs in the folder TEST_PG_BIN.
- * @param folder the data folder; the default is a temporary folder
- */
-export async function startPostgres(folder?: string, settings: Record<string, string> = {}): Promise<Postgres> {
+type Options = {
+  /** The data folder. The default is a temporary folder. */
+  folder?: string | undefined
+  settings?: Record<string, string>
+  /** A library that PostgreSQL loads first. */
+  preload?: string
+  /** Whether each commit waits for a standby. */
+  hasStandby?: boolean
+}
+
+/** Starts a PostgreSQL server for the bench: the embedded PostgreSQL, or the programs in the folder TEST_PG_BIN. */
+export async function startPostgres({ folder, settings = {}, preload, hasStandby }: Options = {}): Promise<Postgres> {
   const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'courtside-bench-')))
   const log = pino({ level: 'warn' })
   const bin = process.env.TEST_PG_BIN
-  const server = await startThrowAway(dataDir, log, { bin, settings: { ...SETTINGS, ...settings } })
+  const allSettings = { ...SETTINGS, ...settings }
+  const server = await startThrowAway(dataDir, log, { bin, preload, settings: allSettings })
+  const standby = hasStandby ? await startStandby(server, allSettings) : undefined
   const postmaster = Number.parseInt(await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10)
   const urlFor = (name: string) => Object.assign(new URL(server.url), { pathname: `/${name}` }).href
   const createDatabase = async (name: string, template = 'template1') => {
@@ -65,7 +77,8 @@ export async function startPostgres(folder?: string, settings: Record<string, st
     },
     cpuSeconds: () => readTreeCpuSeconds(postmaster),
     async stop() {
-      await server.stop()
+      // While the server shuts down, it waits for its standby.
+      await Promise.all([server.stop(), standby?.stop()])
       if (folder === undefined) await rm(dataDir, { recursive: true, force: true })
     },
   }

@@ -57,6 +57,8 @@ export function startService(
     TRUST_PROXY: '127.0.0.1/32',
     THROTTLE_REQUEST_OTP: '1000000',
     THROTTLE_VERIFY_OTP: '1000000',
+    // All requests come from one machine.
+    SIGN_UP_LIMITS: 'off',
     LOG_LEVEL: 'info',
     ...profilerEnvironment('courtside'),
     ...env,
@@ -90,13 +92,14 @@ function profilerEnvironment(name: string): Record<string, string> {
 }
 
 /** Starts one of the programs in `programs/`. */
-export function startProgram(name: string, databaseUrl: string): Promise<Program> {
+export function startProgram(name: string, databaseUrl: string, env: Record<string, string> = {}): Promise<Program> {
   const path = new URL(`./programs/${name}.ts`, import.meta.url).pathname
   return start(name, [path], '/readyz', {
     NODE_ENV: 'production',
     DATABASE_URL: databaseUrl,
     JWT_SECRET,
     ...profilerEnvironment(name),
+    ...env,
   })
 }
 

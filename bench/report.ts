@@ -24,6 +24,12 @@ export function goalRow(work: string, value: number, goal: Goal, show = formatNu
   return { work, goal: `${sign} ${show(bound)}`, measured, reached }
 }
 
+/** Makes a row for a figure that cannot be measured on this machine. */
+export function missingRow(work: string, goal: Goal, reason: string): Row {
+  const [sign, bound] = 'min' in goal ? ['≥', goal.min] : ['≤', goal.max]
+  return { work, goal: `${sign} ${formatNumber(bound)}`, measured: `not measured: ${reason}`, reached: false }
+}
+
 export function formatRatio(value: number): string {
   return `${value.toFixed(2)} ×`
 }

@@ -5,6 +5,11 @@ export function get(path: string, token: string): string {
   return `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`
 }
 
+/** Returns a complete DELETE request. */
+export function del(path: string, token: string): string {
+  return get(path, token).replace(/^GET/, 'DELETE')
+}
+
 /**
  * Returns a complete POST request.
  * @param token the bearer token; undefined for a request without a token

@@ -8,24 +8,29 @@ import { parseArgs, promisify } from 'node:util'
 import type { Bench } from './measure.ts'
 import { startPostgres } from './postgres.ts'
 import { markdown, type Part } from './report.ts'
+import { type Servers, startServers } from './servers.ts'
 import { generator } from './work/generator.ts'
 import { growth } from './work/growth.ts'
 import { intake } from './work/intake.ts'
 import { oneUser } from './work/one-user.ts'
+import { overload } from './work/overload.ts'
 import { processes } from './work/processes.ts'
 import { reads } from './work/reads.ts'
 import { sessionCheck } from './work/session-check.ts'
 import { signUp } from './work/sign-up.ts'
 import { start } from './work/start.ts'
 import { streams } from './work/streams.ts'
+import { writes } from './work/writes.ts'
 import { writeDocument } from './write.ts'
 
 const PARTS: Record<string, (bench: Bench) => Promise<Part>> = {
   generator,
   reads,
+  writes,
   'session-check': sessionCheck,
   'sign-up': signUp,
   intake,
+  overload,
   'one-user': oneUser,
   start,
   processes,
@@ -50,10 +55,18 @@ if (options.write && options.only !== undefined && options.only !== 'growth')
   throw new Error('--write works only with all parts, or with --only growth')
 // For a machine that runs only PostgreSQL, the manual of PostgreSQL recommends this value: a quarter of the memory.
 const growthSettings = { shared_buffers: `${Math.round(totalmem() / 4 / 2 ** 20)}MB` }
-const postgres = await startPostgres(options.data, options.only === 'growth' ? growthSettings : {})
+const postgres = await startPostgres({
+  folder: options.data,
+  settings: options.only === 'growth' ? growthSettings : {},
+})
+let servers: Promise<Servers> | undefined
 try {
   const bench: Bench = {
     postgres,
+    servers: () => {
+      servers ??= startServers(postgres)
+      return servers
+    },
     rounds: Number(options.rounds),
     seconds: Number(options.seconds),
     smoke: options.smoke,
@@ -81,6 +94,7 @@ try {
   }
   console.log(options.smoke ? 'The bench works, and all answers were correct.' : markdown(parts))
 } finally {
+  await (await servers?.catch(() => undefined))?.stop()
   await postgres.stop()
 }
 

@@ -5,17 +5,18 @@ import { fillInBulk } from './bulk.ts'
 import { administer } from './postgres.ts'
 import { JWT_SECRET } from './programs.ts'
 
-export type Seed = { users: number; notifications: number }
+/** `unread`: whether all notifications are unread. By default, a quarter of them is. */
+export type Seed = { users: number; notifications: number; unread?: boolean }
 
 /** A signed-in user. */
 export type Caller = { userId: number; token: string }
 
 /** Returns the SQL of the columns of a typical notification. The SQL uses the row number `i`. */
-function notificationColumns(users: number): string {
+function notificationColumns(users: number, unread = false): string {
   return `1 + (i - 1) % ${users} as user_id, 'game_joined' as type, 'Un joueur a rejoint la partie' as title,
     'Marie a rejoint la partie du samedi 16 janvier 2027 à 18 h 00 (3/4).' as message,
     json_build_object('game_id', i / 3, 'actor_id', 1 + i % ${users}, 'starts_at', '2027-01-16T17:00:00+00:00') as data,
-    case when (i - 1) / ${users} % 4 = 3 then null else now() - interval '1 day' end as read_at,
+    case when ${unread} or (i - 1) / ${users} % 4 = 3 then null else now() - interval '1 day' end as read_at,
     now() - interval '2 days' as created_at, now() - interval '1 day' as updated_at`
 }
 
@@ -25,7 +26,7 @@ function notificationColumns(users: number): string {
  * notifications of one user are far apart in the table, as in production. The notifications of every fourth round are
  * unread. There is one event and one game for every three notifications.
  */
-export async function seedService(url: string, { users, notifications }: Seed): Promise<void> {
+export async function seedService(url: string, { users, notifications, unread }: Seed): Promise<void> {
   await administer(
     url,
     `insert into app_user (id, email, first_name, last_name, locale, game_level_id, terms_version, terms_accepted_at,
@@ -46,7 +47,7 @@ export async function seedService(url: string, { users, notifications }: Seed): 
       `insert into notification (id, user_id, type, title, message, data, read_at, created_at, updated_at, dedup_key,
         actor_id, locale, actor_name_length)
       overriding system value
-      select i, ${notificationColumns(users)}, 'seed-' || i / 3 || '/game_joined', 1 + i % ${users}, 'fr', 5
+      select i, ${notificationColumns(users, unread)}, 'seed-' || i / 3 || '/game_joined', 1 + i % ${users}, 'fr', 5
       from generate_series(1, ${notifications}) as i`,
     ),
   )
@@ -116,7 +117,7 @@ async function seedCodes(url: string, addresses: number): Promise<void> {
  * Creates the notification table of the program `express-prisma`, as Prisma's migrations do. Fills the table with the
  * same notifications as `seedService`.
  */
-export async function seedInbox(url: string, { users, notifications }: Seed): Promise<void> {
+export async function seedInbox(url: string, { users, notifications, unread }: Seed): Promise<void> {
   await administer(
     url,
     `create table notifications (id serial primary key, user_id integer not null, type text not null,
@@ -126,7 +127,7 @@ export async function seedInbox(url: string, { users, notifications }: Seed): Pr
   await administer(
     url,
     `insert into notifications (id, user_id, type, title, message, data, read_at, created_at, updated_at)
-    select i, ${notificationColumns(users)} from generate_series(1, ${notifications}) as i`,
+    select i, ${notificationColumns(users, unread)} from generate_series(1, ${notifications}) as i`,
   )
   await administer(url, 'create index notifications_user_id_idx on notifications (user_id)')
   await administer(url, 'vacuum analyze')
@@ -151,4 +152,14 @@ export function callers(users: number | number[]): Caller[] {
 /** Returns the id of a random notification of a user. */
 export function pickNotificationId(userId: number, { users, notifications }: Seed): number {
   return userId + users * Math.floor(Math.random() * Math.floor(notifications / users))
+}
+
+/** Creates the tables in which the ceiling stores codes and their mails. */
+export async function createCeilingTables(url: string): Promise<void> {
+  await administer(
+    url,
+    `create table ceiling_code (id uuid primary key, email text not null unique, mac bytea not null,
+      attempts smallint not null default 0, first_name text, last_name text, expires_at timestamptz not null)`,
+  )
+  await administer(url, 'create table ceiling_mail (id uuid primary key, email text not null, sealed text not null)')
 }

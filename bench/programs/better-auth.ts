@@ -1,14 +1,14 @@
 // better-auth on PostgreSQL, with its plugins for codes by mail and for bearer tokens. Its settings match the settings
-// of the service: codes have 4 digits, are valid for 15 minutes and 5 attempts, and are stored as hashes. Instead of
-// mailing a code, the program stores the code in a map, which the bench reads.
+// of the service: codes have 4 digits, are valid for 15 minutes and 5 attempts, and are stored as hashes.
 import { createServer } from 'node:http'
 import { betterAuth } from 'better-auth'
 import { getMigrations } from 'better-auth/db/migration'
 import { toNodeHandler } from 'better-auth/node'
 import { bearer, emailOTP } from 'better-auth/plugins'
 import pg from 'pg'
+import { sendMails } from './mails.ts'
 
-const mailedCodes = new Map<string, string>()
+const mails = sendMails(async () => {})
 
 const auth = betterAuth({
   baseURL: `http://127.0.0.1:${process.env.PORT}`,
@@ -26,7 +26,7 @@ const auth = betterAuth({
       allowedAttempts: 5,
       storeOTP: 'hashed',
       sendVerificationOTP: async ({ email, otp }) => {
-        mailedCodes.set(email, otp)
+        mails.add({ id: email, email, code: otp })
       },
     }),
   ],
@@ -37,9 +37,6 @@ const handle = toNodeHandler(auth)
 
 createServer((request, response) => {
   if (request.url === '/readyz') return response.end('{}')
-  if (request.url === '/mailed') {
-    response.end(JSON.stringify(Object.fromEntries(mailedCodes)))
-    return mailedCodes.clear()
-  }
+  if (request.url === '/mailed') return response.end(JSON.stringify(mails.take()))
   return handle(request, response)
 }).listen(Number(process.env.PORT), '127.0.0.1')

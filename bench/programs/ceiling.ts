@@ -1,19 +1,19 @@
-// The ceiling is a minimal server with which the bench compares the service. It uses only node:http and pg. It runs the
-// same statements as the service and returns the same JSON. It does not check its input, write a log or handle errors,
-// and it sends only the headers that HTTP requires. It reads the token, but does not verify the signature.
+// The ceiling is a minimal server with which the bench compares the service. It uses only node:http and pg. It reads
+// with the statements of the service. For a write, it runs the fewest statements that keep the guarantee
+// (`ceiling-writes.ts`). It does not check its input, write a log or handle errors, and it sends only the headers that
+// HTTP requires. It reads the token, but does not verify the signature.
 import { createServer, type IncomingMessage } from 'node:http'
 import { toUser } from '../../src/accounts/schema.ts'
 import * as users from '../../src/accounts/users.ts'
 import { KEY_LOOKUPS, PLANNER_OPTIONS } from '../../src/db/connection-config.ts'
 import * as notifications from '../../src/notifications/notifications.ts'
 import { createBareSql } from './bare-sql.ts'
-import { createIntakeCeiling } from './ceiling-intake.ts'
-import { createSignInCeiling } from './ceiling-sign-in.ts'
+import { createWriteCeiling } from './ceiling-writes.ts'
 
-// The pools have as many connections as the pools of the service, and the same settings.
 const sql = createBareSql(process.env.DATABASE_URL!, 5, PLANNER_OPTIONS)
-const signIn = createSignInCeiling(createBareSql(process.env.DATABASE_URL!, 5, KEY_LOOKUPS))
-const intake = createIntakeCeiling(createBareSql(process.env.DATABASE_URL!, 2, KEY_LOOKUPS))
+const writes = createWriteCeiling(
+  createBareSql(process.env.DATABASE_URL!, Number(process.env.WRITE_CONNECTIONS ?? 5), KEY_LOOKUPS),
+)
 
 async function answer(request: IncomingMessage): Promise<unknown> {
   const url = request.url!
@@ -21,13 +21,12 @@ async function answer(request: IncomingMessage): Promise<unknown> {
     return { unread_count: await notifications.countUnread(sql, readUserId(request)) }
   }
   if (url.startsWith('/api/v1/notifications?page=')) return page(readUserId(request), Number(url.slice(27)))
-  if (url.endsWith('/read')) {
-    return `{"data":${await notifications.markRead(sql, readUserId(request), Number(url.slice(22, -5)), new Date())}}`
-  }
+  if (url.endsWith('/read')) return writes.markRead(readUserId(request), Number(url.slice(22, -5)))
+  if (request.method === 'DELETE') return writes.remove(readUserId(request), Number(url.slice(22)))
   if (url === '/api/v1/auth/me') return { data: toUser((await users.find(sql, readUserId(request)))!) }
-  if (url === '/api/v1/auth/request-otp') return signIn.request(await readJson(request), readClient(request))
-  if (url === '/api/v1/auth/verify-otp') return signIn.verify(await readJson(request), readClient(request))
-  if (url === '/internal/v1/events') return intake(await readJson(request))
+  if (url === '/api/v1/auth/request-otp') return writes.request(await readJson(request))
+  if (url === '/api/v1/auth/verify-otp') return writes.verify(await readJson(request))
+  if (url === '/mailed') return writes.mailed()
   return {}
 }
 
@@ -40,10 +39,6 @@ async function page(userId: number, page: number) {
 
 function readUserId(request: IncomingMessage): number {
   return Number(JSON.parse(Buffer.from(request.headers.authorization!.split('.')[1]!, 'base64url').toString()).sub)
-}
-
-function readClient(request: IncomingMessage): string {
-  return String(request.headers['x-forwarded-for'])
 }
 
 async function readJson(request: IncomingMessage): Promise<any> {

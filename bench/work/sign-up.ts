@@ -1,172 +1,123 @@
-import assert from 'node:assert/strict'
-import { deriveKeys } from '../../src/keys.ts'
-import type { Answer } from '../connection.ts'
-import { load } from '../load.ts'
-import { type Bench, CONNECTIONS, type Figures, median, parseBody, quantile } from '../measure.ts'
-import { administer } from '../postgres.ts'
-import { JWT_SECRET, type Program, startProgram, startService } from '../programs.ts'
-import { formatRatio, goalRow, type Part } from '../report.ts'
-import { post, randomClientHeader } from '../requests.ts'
-import { seedService } from '../seed.ts'
+import { type Bench, CONNECTIONS, type Figures, median, quantile } from '../measure.ts'
+import { type Program, startProgram, startService } from '../programs.ts'
+import { type Comparison, formatRatio, goalRow, type Part, type Row } from '../report.ts'
+import { createCeilingTables, seedService } from '../seed.ts'
+import type { Server } from '../servers.ts'
+import { betterAuthApi, ceilingApi, courtsideApi, type SignUpApi } from '../sign-up-apis.ts'
+import { type Crowd, signUpByMail, signUpWithoutMail } from '../sign-ups.ts'
+import { type SmtpSink, startSmtpSink } from '../smtp-sink.ts'
+import { emptyOutbox } from './writes.ts'
 
-/** The requests that sign a user up with one of the measured programs. */
-type SignUpApi = {
-  program: Program
-  requestCode: (email: string) => string
-  /** Returns the codes that the program has made since the last call. The keys of the map are e-mail addresses. */
-  takeCodes: () => Promise<Map<string, string>>
-  verifyCode: (email: string, code: string) => string
-  /** Checks the answer to the second request. @throws AssertionError if the answer does not contain a new account */
-  check: (body: any) => void
-}
+/** How many people sign up at the same time. The best of these numbers counts for each program. */
+const CROWDS = [256, 512, 1_024]
+
+type Contender = { name: string; programs: Program[]; api: SignUpApi }
 
 /**
- * Measures the two requests of a sign-up, without the delivery of the mail. All users request their codes before the
- * first user sends a code. The bench reads the codes between these two phases, so the time for reading them does not
- * count.
+ * Measures sign-ups on each server: with mails that every program sends to one mail server, and on the disk as it is
+ * also without mails. The service runs as one web process and one worker, and better-auth as two processes.
  */
 export async function signUp(bench: Bench): Promise<Part> {
-  const url = await bench.postgres.createMigrated('sign_up')
-  await seedService(url, { users: 100, notifications: 100 })
-  const peerUrl = await bench.postgres.createDatabase('better_auth')
-  const programs = await Promise.all([
-    startService(url),
-    startProgram('ceiling', url),
-    startProgram('better-auth', peerUrl),
-  ] as const)
-  const apis = [courtsideSignUp(programs[0], url), courtsideSignUp(programs[1], url), betterAuthSignUp(programs[2])]
+  const { all } = await bench.servers()
+  const sink = await startSmtpSink()
+  const part: Part = { rows: [], comparisons: [] }
   try {
-    const runs = new Map<string, Run[]>(programs.map(({ name }) => [name, []]))
-    const count = bench.smoke ? 20 : Math.round(300 * bench.seconds)
-    // The first round is the warm-up.
-    for (let round = 0; round <= (bench.smoke ? 0 : bench.rounds); round += 1) {
-      for (const api of apis) {
-        const run = await runRound(bench, api, count)
-        if (round > 0) runs.get(api.program.name)!.push(run)
-      }
+    for (const [index, server] of (bench.smoke ? all.slice(0, 1) : all).entries()) {
+      part.comparisons!.push(await measureServer(bench, server, sink))
+      if (index > 0) continue
+      part.rows.push(...compareWithGoals(part.comparisons![0]!))
+      part.comparisons!.push(await measureServer(bench, server, undefined))
     }
-    if (bench.smoke) return { rows: [] }
-    const figures = [...runs].map(([name, runs]) => summarize(name, runs))
-    const [own, ceiling, peer] = figures as [Figures, Figures, Figures]
-    return {
-      rows: [
-        goalRow('sign-up: throughput relative to better-auth', own.perSecond / peer.perSecond, { min: 5 }, formatRatio),
-        goalRow(
-          'sign-up: throughput relative to the ceiling',
-          own.perSecond / ceiling.perSecond,
-          { min: 0.5 },
-          formatRatio,
-        ),
-      ],
-      comparisons: [{ work: 'sign-up (two requests)', figures }],
-    }
+    return bench.smoke ? { rows: [] } : part
   } finally {
-    await Promise.all(programs.map(program => program.stop()))
+    sink.close()
   }
 }
 
-type Run = { perSecond: number; latencies: number[]; cpu: number; databaseCpu: number; busy: number }
-
-let lastPerson = 0
-
-async function runRound(
+async function measureServer(
   bench: Bench,
-  { program, requestCode, takeCodes, verifyCode, check }: SignUpApi,
-  count: number,
-): Promise<Run> {
-  const emails = Array.from({ length: count }, () => {
-    lastPerson += 1
-    return `person${lastPerson}@example.com`
+  { name, postgres }: Server,
+  sink: SmtpSink | undefined,
+): Promise<Comparison> {
+  const url = await postgres.createMigrated('sign_up')
+  await seedService(url, { users: 100, notifications: 100 })
+  await createCeilingTables(url)
+  const peerUrl = await postgres.createDatabase('better_auth')
+  const contenders = await startContenders(url, peerUrl, sink?.url)
+  const emptying = sink ? undefined : emptyOutbox(url)
+  try {
+    const figures = await measureContenders({ ...bench, postgres }, contenders, sink)
+    return { work: `sign-up ${sink ? 'by mail' : 'without mail'}, ${name}`, figures }
+  } finally {
+    await emptying?.stop()
+    await Promise.all(contenders.flatMap(({ programs }) => programs).map(program => program.stop()))
+  }
+}
+
+function compareWithGoals({ work, figures }: Comparison): Row[] {
+  const [own, ceiling, peer] = figures as [Figures, Figures, Figures]
+  return [
+    goalRow(`${work}: relative to the ceiling`, own.perSecond / ceiling.perSecond, { min: 0.5 }, formatRatio),
+    goalRow(`${work}: relative to better-auth`, own.perSecond / peer.perSecond, { min: 3 }, formatRatio),
+  ]
+}
+
+async function startContenders(url: string, peerUrl: string, smtpUrl: string | undefined): Promise<Contender[]> {
+  const mail: Record<string, string> = smtpUrl === undefined ? {} : { SMTP_URL: smtpUrl }
+  const web = await startService(url, mail)
+  const worker =
+    smtpUrl === undefined ? [] : [await startService(url, { ...mail, ROLE: 'worker', MAIL_CONCURRENCY: '64' })]
+  const ceiling = await startProgram('ceiling', url, mail)
+  // The first process creates the tables.
+  const peers = [await startProgram('better-auth', peerUrl, mail), await startProgram('better-auth', peerUrl, mail)]
+  return [
+    { name: 'courtside', programs: [web, ...worker], api: courtsideApi(web, url) },
+    { name: 'ceiling', programs: [ceiling], api: ceilingApi(ceiling) },
+    { name: 'better-auth', programs: peers, api: betterAuthApi(peers) },
+  ]
+}
+
+async function measureContenders(bench: Bench, contenders: Contender[], sink: SmtpSink | undefined) {
+  const measure = async ({ programs, api }: Contender, people: number, seconds: number) => {
+    const crowd: Crowd = { api, people, seconds, ...(bench.smoke && { count: 20 }) }
+    const cpu = async () =>
+      (await Promise.all(programs.map(each => each.cpuSeconds()))).reduce((sum, each) => sum + each)
+    const before = [await cpu(), await bench.postgres.cpuSeconds()] as const
+    const result = sink ? await signUpByMail(crowd, sink) : await signUpWithoutMail(crowd)
+    const perSignUp = (seconds: number) => (seconds / result.signUps) * 1e6
+    return {
+      ...result,
+      cpu: perSignUp((await cpu()) - before[0]),
+      databaseCpu: perSignUp((await bench.postgres.cpuSeconds()) - before[1]),
+    }
+  }
+  if (bench.smoke) {
+    for (const contender of contenders) await measure(contender, 4, 1)
+    return contenders.map(({ name }) => ({ name, perSecond: 0, cpu: 0, databaseCpu: 0, p50: 0, p99: 0, busy: 0 }))
+  }
+  const best = new Map<string, number>()
+  for (const contender of contenders) {
+    await measure(contender, CONNECTIONS, bench.seconds)
+    const rates = []
+    for (const people of CROWDS) rates.push((await measure(contender, people, bench.seconds)).perSecond)
+    best.set(contender.name, CROWDS[rates.indexOf(Math.max(...rates))]!)
+  }
+  const runs = new Map(contenders.map(({ name }) => [name, [] as Awaited<ReturnType<typeof measure>>[]]))
+  for (let round = 0; round < bench.rounds; round += 1) {
+    for (const contender of contenders) {
+      runs.get(contender.name)!.push(await measure(contender, best.get(contender.name)!, bench.seconds))
+    }
+  }
+  return [...runs].map(([name, each]): Figures => {
+    const medianBy = (value: (run: (typeof each)[number]) => number) => median(each.map(value))
+    return {
+      name,
+      perSecond: medianBy(run => run.perSecond),
+      cpu: medianBy(run => run.cpu),
+      databaseCpu: medianBy(run => run.databaseCpu),
+      p50: medianBy(run => quantile(run.latencies, 0.5)),
+      p99: medianBy(run => quantile(run.latencies, 0.99)),
+      busy: Math.max(...each.map(run => run.busy)),
+    }
   })
-  const requested = await measureRequests(bench, program, emails.map(requestCode), () => {})
-  const codes = await takeCodes()
-  assert.equal(codes.size, count)
-  const verified = await measureRequests(
-    bench,
-    program,
-    emails.map(email => verifyCode(email, codes.get(email)!)),
-    answer => check(parseBody(answer)),
-  )
-  const sum = (read: (phase: typeof requested) => number) => read(requested) + read(verified)
-  return {
-    perSecond: count / sum(phase => phase.seconds),
-    latencies: [...requested.latencies, ...verified.latencies],
-    cpu: (sum(phase => phase.cpu) / count) * 1e6,
-    databaseCpu: (sum(phase => phase.databaseCpu) / count) * 1e6,
-    busy: Math.max(requested.busy, verified.busy),
-  }
-}
-
-async function measureRequests(bench: Bench, program: Program, requests: string[], check: (answer: Answer) => void) {
-  const [cpu, databaseCpu] = [await program.cpuSeconds(), await bench.postgres.cpuSeconds()]
-  const next = () => requests.pop()!
-  const options = { ports: [program.port], connections: CONNECTIONS, count: requests.length, next, check }
-  const { perSecond, latencies, busy } = await load(options)
-  return {
-    seconds: latencies.length / perSecond,
-    latencies,
-    busy,
-    cpu: (await program.cpuSeconds()) - cpu,
-    databaseCpu: (await bench.postgres.cpuSeconds()) - databaseCpu,
-  }
-}
-
-function summarize(name: string, runs: Run[]): Figures {
-  const medianBy = (value: (run: Run) => number) => median(runs.map(value))
-  return {
-    name,
-    perSecond: medianBy(run => run.perSecond),
-    cpu: medianBy(run => run.cpu),
-    databaseCpu: medianBy(run => run.databaseCpu),
-    p50: medianBy(run => quantile(run.latencies, 0.5)),
-    p99: medianBy(run => quantile(run.latencies, 0.99)),
-    busy: Math.max(...runs.map(run => run.busy)),
-  }
-}
-
-/**
- * Returns the requests for the service or for the ceiling, the minimal server in `programs/ceiling.ts`. Both have the
- * same routes and the same database.
- */
-function courtsideSignUp(program: Program, url: string): SignUpApi {
-  const keys = deriveKeys([JWT_SECRET])
-  return {
-    program,
-    requestCode: email => {
-      const body = { email, first_name: 'Marie', last_name: 'Durand', accept_cgu: true }
-      return post('/api/v1/auth/request-otp', body, undefined, randomClientHeader())
-    },
-    async takeCodes() {
-      // This statement deletes the rows of the outbox, because no worker runs and removes them.
-      const rows = await administer(
-        url,
-        `with taken as (delete from outbox returning code_id)
-        select email, id, sealed from taken join sign_in_code on sign_in_code.id = code_id`,
-      )
-      return new Map(rows.map(({ email, id, sealed }) => [email, keys.open(id, sealed)!]))
-    },
-    verifyCode: (email, code) => post('/api/v1/auth/verify-otp', { email, code }, undefined, randomClientHeader()),
-    check: body => {
-      assert.equal(body.is_new_user, true)
-      assert.match(body.access_token, /^ey/)
-    },
-  }
-}
-
-function betterAuthSignUp(program: Program): SignUpApi {
-  return {
-    program,
-    requestCode: email =>
-      post('/api/auth/email-otp/send-verification-otp', { email, type: 'sign-in' }, undefined, randomClientHeader()),
-    async takeCodes() {
-      const answer = await fetch(`http://127.0.0.1:${program.port}/mailed`)
-      return new Map(Object.entries((await answer.json()) as Record<string, string>))
-    },
-    verifyCode: (email, otp) =>
-      post('/api/auth/sign-in/email-otp', { email, otp, name: 'Marie Durand' }, undefined, randomClientHeader()),
-    check: body => {
-      assert.equal(body.user.name, 'Marie Durand')
-      assert.ok(body.token)
-    },
-  }
 }

@@ -4,7 +4,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { prepareDataFolder } from '../data-folder.ts'
 import { newSecret } from '../secrets.ts'
 import { asSuperuser } from './access.ts'
-import { createCluster, replaceFile, SUPERUSER } from './cluster.ts'
+import { createCluster, type Programs, replaceFile, SUPERUSER } from './cluster.ts'
 import { chooseAccount } from './database-user.ts'
 import { launch } from './launch.ts'
 import { findEmbeddedPrograms, readMajor } from './programs.ts'
@@ -17,19 +17,22 @@ const FAST_SETTINGS = { fsync: 'off', max_connections: '200' }
  * tests put proxies before it.
  * @param options.bin the folder with the programs of another PostgreSQL. By default, the programs that npm installed
  *   are used
+ * @param options.preload a library that the programs load first
  * @returns the URL of the database `courtside`, whose user is a superuser
  */
 export async function startThrowAway(
   dataDir: string,
   log: FastifyBaseLogger,
-  options: { bin?: string | undefined; settings?: Record<string, string> } = {},
-): Promise<{ url: string; stop(): Promise<void> }> {
+  options: { bin?: string | undefined; settings?: Record<string, string>; preload?: string | undefined } = {},
+): Promise<{ url: string; programs: Programs; cluster: string; stop(): Promise<void> }> {
   const { bin = findEmbeddedPrograms(), settings = FAST_SETTINGS } = options
   const folder = await prepareDataFolder(dataDir)
   const cluster = join(folder, 'postgres')
-  const programs = { bin, major: await readMajor(bin), account: await chooseAccount(bin, folder, log) }
+  const { wrapper, ...account } = await chooseAccount(bin, folder, log)
+  const preload = options.preload === undefined ? [] : ['env', `LD_PRELOAD=${options.preload}`]
+  const programs = { bin, major: await readMajor(bin), account: { ...account, wrapper: [...wrapper, ...preload] } }
   await createCluster(programs, cluster, log, () => {})
-  const rules = `local all ${SUPERUSER} trust\nhost all all 127.0.0.1/32 scram-sha-256\n`
+  const rules = `local all ${SUPERUSER} trust\nhost all,replication all 127.0.0.1/32 scram-sha-256\n`
   await replaceFile(cluster, 'pg_hba.conf', rules)
   const port = await findFreePort()
   const address = { listen_addresses: '127.0.0.1', port: String(port) }
@@ -45,7 +48,12 @@ export async function startThrowAway(
     },
     port,
   )
-  return { url: `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/courtside`, stop: server.stop }
+  return {
+    url: `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/courtside`,
+    programs,
+    cluster,
+    stop: server.stop,
+  }
 }
 
 async function findFreePort(): Promise<number> {
