@@ -19,6 +19,7 @@ import { CONNECTION_LIMITS } from './http/connections.ts'
 import { EXPOSED_HEADERS } from './http/cors.ts'
 import { closeConnectionsAfterAnswers } from './http/draining.ts'
 import { healthRoutes } from './http/health.ts'
+import { isLocalRequest } from './http/local.ts'
 import { recordRoutes } from './http/openapi/document.ts'
 import { referenceRoutes } from './http/openapi/reference.ts'
 import { createPathTable } from './http/paths.ts'
@@ -77,11 +78,12 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
 
   const buckets = createBuckets(ctx.config.guessBudgets)
   const readBudget = async () => (buckets.isOn ? readInstallation(ctx.readSql, buckets, ctx.now()) : FULL_BUDGET)
-  healthRoutes(app, ctx, async () => {
+  healthRoutes(app, ctx, async request => {
     const hasSpent = (await readBudget()).parts > 1
     return [
       ...(undeclaredProxy.total > 0 ? [UNDECLARED_PROXY] : []),
-      ...(ctx.mailFails() ? [FAILING_MAIL] : []),
+      // No mail goes to an unknown address. So a stranger who sees that mails fail can find out who has an account.
+      ...(ctx.mailFails() && isLocalRequest(request) ? [FAILING_MAIL] : []),
       ...(hasSpent ? [SPENT_BUDGET] : []),
       ...(ctx.clock.isWrong() ? [WRONG_CLOCK] : []),
       ...((await hasOtherCollation(ctx.readSql)) ? [OTHER_COLLATION] : []),

@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify'
 import { isMigrated } from '../db/migrate.ts'
 import type { Query } from '../db/sql.ts'
 import { unavailable } from '../errors.ts'
@@ -9,12 +10,13 @@ const Ready = Type.Object({ status: Type.Literal('ready'), warning: Type.Optiona
 /**
  * Adds two routes without access control. `/healthz` reports that the process is alive. `/readyz` reports whether the
  * database is reachable and migrated, and whether this process takes new requests.
- * @param findWarnings returns what the operator should know. Everyone can read these texts
+ * @param findWarnings returns what the operator should know. A request that does not come from this machine can be any
+ *   stranger's
  */
 export function healthRoutes(
   app: App,
   { readSql, stopping }: { readSql: Query; stopping: AbortSignal },
-  findWarnings: () => Promise<string[]>,
+  findWarnings: (request: FastifyRequest) => Promise<string[]>,
 ): void {
   app.route({
     method: 'GET',
@@ -29,11 +31,11 @@ export function healthRoutes(
     url: '/readyz',
     config: { access: 'public' },
     schema: { hide: true, response: { 200: Ready } },
-    handler: async () => {
+    handler: async request => {
       // Without a cause, the 503 is not logged. Load balancers request this path every second.
       if (stopping.aborted) throw unavailable(undefined)
       if (!(await isMigrated(readSql))) throw unavailable('the database is not migrated')
-      const warnings = await findWarnings()
+      const warnings = await findWarnings(request)
       return { status: 'ready' as const, ...(warnings.length > 0 && { warning: warnings.join('; ') }) }
     },
   })

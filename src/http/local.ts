@@ -18,7 +18,7 @@ export function isDevelopmentRequest(request: FastifyRequest, key: string): bool
  * - `Host` is `localhost` or a loopback address. Otherwise a remote web page could reach this service by a host name
  *   that resolves to a loopback address (DNS rebinding).
  */
-function isLocalRequest(request: FastifyRequest): boolean {
+export function isLocalRequest(request: FastifyRequest): boolean {
   if (comesThroughProxy(request)) return false
   return isLoopback(request.socket.remoteAddress ?? '') && isLoopback(readHostName(request.headers.host ?? ''))
 }
