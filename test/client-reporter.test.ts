@@ -24,7 +24,8 @@ function joined(
 }
 
 type Received = { type: string; body: string }
-type Answer = (received: Received, nth: number) => { status: number; body?: unknown; headers?: Record<string, string> }
+type Reply = { status: number; body?: unknown; text?: string; headers?: Record<string, string> }
+type Answer = (received: Received, nth: number) => Reply
 
 /** Starts a server that imitates the intake. The server records each request and sends the result of `answer`. */
 async function startIntake(t: TestContext, answer: Answer) {
@@ -33,9 +34,9 @@ async function startIntake(t: TestContext, answer: Answer) {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
     received.push({ type: request.headers['content-type']!, body: Buffer.concat(chunks).toString() })
-    const { status, body, headers } = answer(received.at(-1)!, received.length)
+    const { status, body, text, headers } = answer(received.at(-1)!, received.length)
     if (status === 0) return void response.destroy()
-    response.writeHead(status, headers).end(JSON.stringify(body ?? { message: 'No', code: 'unavailable' }))
+    response.writeHead(status, headers).end(text ?? JSON.stringify(body ?? { message: 'No', code: 'unavailable' }))
   })
   t.after(server.close)
   return { received, reporter: new Reporter({ url: server.url, key: INTAKE_KEY, source: '/games', attempts: 4 }) }
@@ -135,6 +136,14 @@ describe('the reporter', { timeout: 60_000 }, () => {
     assert.equal(results.length, 205)
     assert.ok(results.every(({ status }) => status === 'accepted'))
     assert.equal((await readTypes(h, anna))[0]!.length, 205)
+  })
+
+  test('an answer of a proxy that is no JSON is followed by another attempt, if its status says success', async t => {
+    const { received, reporter } = await startIntake(t, (request, nth) =>
+      nth === 1 ? { status: 200, text: '<html>Welcome</html>' } : accepted(request),
+    )
+    const { status } = await reporter.report(joined(newGameId(), [1, 2]))
+    assert.deepEqual([status, received.length], ['accepted', 2])
   })
 
   test('a report of an empty array sends no request', async t => {
