@@ -15,7 +15,7 @@ import { intakeRoutes } from './games/routes.ts'
 import { countOverdue } from './games/schedule.ts'
 import { watchUndeclaredProxy } from './http/client-address.ts'
 import { closeConnectionsOnShutdown } from './http/closing.ts'
-import { CONNECTION_LIMITS } from './http/connections.ts'
+import { CONNECTION_LIMITS, type ConnectionLimits } from './http/connections.ts'
 import { EXPOSED_HEADERS } from './http/cors.ts'
 import { closeConnectionsAfterAnswers } from './http/draining.ts'
 import { healthRoutes } from './http/health.ts'
@@ -107,7 +107,7 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
     authRoutes(app, ctx, { tokens, cache, erase: userId => eraseUser(ctx.sql, userId) })
     accountRoutes(app, ctx)
     events = intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
-    notificationRoutes(app, ctx, openStreams(app, ctx, limits.streams))
+    notificationRoutes(app, ctx, openStreams(app, ctx, limits))
     referenceRoutes(app)
     if (ctx.mailbox) {
       await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
@@ -118,11 +118,12 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
   return app
 }
 
-function openStreams(app: App, { readSql, log, now, metrics, listener }: Context, maxStreams: number) {
+function openStreams(app: App, { readSql, log, now, metrics, listener }: Context, limits: ConnectionLimits) {
   const streams = new Streams({
     sql: readSql,
     listener,
-    maxStreams,
+    maxStreams: limits.streams,
+    maxQuietMs: limits.quietStreamMs,
     log,
     now,
     findRunning: sessionIds => sessions.findRunning(readSql, sessionIds),

@@ -2,7 +2,7 @@ import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import type { Config } from './config.ts'
 import { type Clock, createClock } from './db/clock.ts'
 import { KEY_LOOKUPS } from './db/connection-config.ts'
-import { createOutboxHint } from './db/hints.ts'
+import { createHints, type Hints } from './db/hints.ts'
 import { createListener, type Listener } from './db/listener.ts'
 import { connect, connectReads, type Database, type Statements } from './db/sql.ts'
 import { createNetworkMatch } from './http/client-address.ts'
@@ -35,8 +35,8 @@ export type Context = {
   intakeSql: Database
   /** In a process that serves the API, the app starts this listener. In a worker, the service starts it. */
   listener: Listener
-  /** Wakes the workers of all processes, because the outbox has new rows. Call it after the commit. */
-  wakeWorkers: () => void
+  /** Tells the listeners of all processes what has changed, after the commit of the change. */
+  hints: Hints
   mailBacklog: MailBacklog
   keys: Keys
   /** The keyed hashes of the networks of clients. */
@@ -83,11 +83,12 @@ export function createContext(
   config: Config,
   log: FastifyBaseLogger,
   bootstrap: Bootstrap,
-  overrides: Partial<Pick<Context, 'now' | 'mailer' | 'stopping' | 'wakeWorkers'>> = {},
+  overrides: Partial<Pick<Context, 'now' | 'mailer' | 'stopping' | 'hints'>> = {},
 ): Context {
   const sql = connect(bootstrap.databaseUrl, { connections: config.writeConnections, max: 2, planner: KEY_LOOKUPS })
   const readSql = connectReads(bootstrap.databaseUrl)
   const intakeSql = connect(bootstrap.databaseUrl, { max: 2, name: 'courtside-intake', planner: KEY_LOOKUPS })
+  const hints = createHints(sql, log)
   const listener = createListener(bootstrap.databaseUrl, log)
   const clock = createClock(readSql, log)
   const now = overrides.now ?? clock.now
@@ -111,7 +112,7 @@ export function createContext(
     readSql,
     intakeSql,
     listener,
-    wakeWorkers: createOutboxHint(sql, log),
+    hints,
     mailBacklog: createMailBacklog({
       sql,
       readSql,
@@ -129,7 +130,7 @@ export function createContext(
     metrics,
     exposeMetrics: enabledMetrics?.expose,
     close: async () => {
-      await listener.close()
+      await Promise.all([hints.close(), listener.close()])
       await Promise.all([sql.close(), readSql.close(), intakeSql.close()])
     },
     ...overrides,

@@ -4,9 +4,10 @@ import { createApp } from './app.ts'
 import { sendCode } from './auth/send-code.ts'
 import type { Config } from './config.ts'
 import { type Bootstrap, type Context, createContext } from './context.ts'
+import { HINT_CHANNEL } from './db/channels.ts'
 import { hasOtherCollation } from './db/collation.ts'
 import { isUnreachable } from './db/errors.ts'
-import { OUTBOX_CHANNEL } from './db/hints.ts'
+import { readHints } from './db/hints.ts'
 import { isCurrent, migrate } from './db/migrate.ts'
 import { findSchema } from './db/own-schema.ts'
 import { AppError } from './errors.ts'
@@ -51,7 +52,7 @@ export async function openService(
   stopFunctions.push(ctx.clock.stop)
   let wake = () => {}
   // The handler must be added before the listener starts, and the app starts the listener when it begins to listen.
-  if (config.works) ctx.listener.on(OUTBOX_CHANNEL, () => wake())
+  if (config.works) ctx.listener.on(HINT_CHANNEL, payload => readHints(payload).hasDelivery && wake())
   const address = await app.listen({ host: config.host, port: config.port }).catch(error => {
     throw explainListenError(error, config)
   })
@@ -78,7 +79,7 @@ function startWorkers(ctx: Context, databaseUrl: string) {
   }
   const mails = new Worker(databaseUrl, createMailChannel(ctx), { log, now, observe })
   const clock = () => ({ now: now(), timeZone: config.timeZone })
-  const schedule = startSchedule(sql, clock, log, ({ type, outcome, lateSeconds }) =>
+  const schedule = startSchedule(ctx, clock, log, ({ type, outcome, lateSeconds }) =>
     metrics.countDueTime(type, outcome, lateSeconds),
   )
   const pruning = startPruning(sql, config, now, log)

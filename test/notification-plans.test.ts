@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import type { Sql } from '../src/db/sql.ts'
+import type pg from 'pg'
+import { connectReads, type Sql } from '../src/db/sql.ts'
 import { prepareStatement } from '../src/db/statement.ts'
-import { readInboxChanges } from '../src/notifications/inbox-changes.ts'
+import { readInbox, readInboxChanges } from '../src/notifications/inbox-changes.ts'
 import * as notifications from '../src/notifications/notifications.ts'
 import { harness } from './support/app.ts'
 
@@ -33,12 +34,16 @@ async function seed() {
 /**
  * Calls `work`, and returns the query plan of each statement that `work` sends. PostgreSQL plans each statement with
  * the actual values of its parameters, but does not run the statement.
+ * @param query runs a statement; by default on a connection of the test
  */
-async function explain(work: (sql: Sql) => Promise<unknown>): Promise<string[]> {
+async function explain(
+  work: (sql: Sql) => Promise<unknown>,
+  query: (statement: pg.QueryConfig) => Promise<pg.QueryResult> = statement => h.database.sql.pool.query(statement),
+): Promise<string[]> {
   const plans: string[] = []
   const explaining = async (strings: TemplateStringsArray, ...values: unknown[]) => {
     const { text, values: bound } = prepareStatement(strings, values)
-    const { rows } = await h.database.sql.pool.query(`explain ${text}`, bound)
+    const { rows } = await query({ text: `explain ${text}`, values: bound })
     plans.push(rows.map(row => row['QUERY PLAN']).join('\n'))
     return [{ id: null, user_id: 2, total: 0, unread_count: 0, count: 0, found: false }]
   }
@@ -60,7 +65,7 @@ describe('each statement reads only the notifications that it needs', () => {
     ['marking some notifications as read', sql => notifications.markAllRead(sql, 1, [4, 8, 12], NOW)],
     ['deleting one notification', sql => notifications.remove(sql, 1, 7)],
     ['checking whether a notification belongs to another user', sql => notifications.belongsToOther(sql, 1, 7)],
-    ['reading the changes for two streams', sql => readInboxChanges(sql, [1, 2], new Map([[1, new Set([7])]]))],
+    ['reading the inbox for a first sync', sql => readInbox(sql, 1, NOW)],
     ['deleting the notifications to a user and the name of the user', sql => notifications.eraseUser(sql, 1)],
   ]
   for (const [name, work] of statements) {
@@ -71,6 +76,17 @@ describe('each statement reads only the notifications that it needs', () => {
       }
     })
   }
+
+  test('reading the changes for the streams of all users looks up the new rows of each user', async () => {
+    const reads = connectReads(h.database.url)
+    const cursors = Array.from({ length: 60 }, (_, index) => ({ userId: index + 1, floor: 59_000, sentIds: [59_001] }))
+    const [plan] = await explain(
+      sql => readInboxChanges(sql, cursors),
+      statement => reads.pipeline.query(statement),
+    ).finally(() => reads.close())
+    assert.match(plan!, /Index Cond: \(\(user_id = reader\.user_id\) AND \(id > reader\.floor\)\)/)
+    assert.doesNotMatch(plan!, /Seq Scan on notification|(Hash|Merge) Join/)
+  })
 
   for (const [name, work] of statements.slice(0, 3)) {
     test(`${name} does not scan newer notifications of other users, even if the caller has only old notifications`, async () => {

@@ -48,7 +48,7 @@ async function storeAsEarlierVersion(client: Queryable, userId: number, keys: st
   return rows[0].count
 }
 
-function storeAsThisVersion(sql: Database, userId: number, keys: string[]): Promise<number> {
+async function storeAsThisVersion(sql: Database, userId: number, keys: string[]): Promise<number> {
   const notifications = keys.map(
     (dedupKey): NewNotification => ({
       userId,
@@ -62,7 +62,7 @@ function storeAsThisVersion(sql: Database, userId: number, keys: string[]): Prom
       actorId: null,
     }),
   )
-  return store(sql, notifications, h.clock.now())
+  return (await store(sql, notifications, h.clock.now())).length
 }
 
 async function readKeys(sql: Database, userId: number): Promise<[string, string | null, string][]> {

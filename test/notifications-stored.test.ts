@@ -22,7 +22,8 @@ function notification(userId: number, more: Partial<NewNotification> = {}): NewN
   }
 }
 
-const storeAll = (notifications: NewNotification[]) => store(h.database.sql, notifications, h.clock.now())
+const storeAll = async (notifications: NewNotification[]) =>
+  (await store(h.database.sql, notifications, h.clock.now())).length
 
 async function readMessages(userId: number): Promise<string[]> {
   const rows = await h.database.sql`select message from notification where user_id = ${userId} order by id`

@@ -13,7 +13,7 @@ const { startIn, fireAllDue, advanceAndFire, gameEvent, createGame, readSchedule
 function startLoop() {
   const fired: Fired[] = []
   const running = startSchedule(
-    h.database.sql,
+    { sql: h.database.sql, hints: h.ctx.hints },
     () => ({ now: h.clock.now(), timeZone: 'Europe/Paris' }),
     h.ctx.log,
     one => fired.push(one),

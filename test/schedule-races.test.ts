@@ -103,7 +103,12 @@ describe('two processes that fire at the same time', () => {
     const cancelled = parseEvent(gameEvent(gameId, startsAt, [player], { type: 'game_cancelled' }), h.clock.now())
     await h.database.sql.begin(async tx => {
       const settings = { now: h.clock.now(), timeZone: 'Europe/Paris', reminderOffsets: [] }
-      await ingestEvents(tx, h.ctx.keys, [cancelled as Exclude<typeof cancelled, Error>], settings)
+      await ingestEvents(
+        { sql: tx, hints: h.ctx.hints },
+        h.ctx.keys,
+        [cancelled as Exclude<typeof cancelled, Error>],
+        settings,
+      )
       // The open transaction does not lock the game `free`, so the start of this game is announced without delay.
       assert.equal(countAnnounced(await fireAllDue(other)), 1)
     })
@@ -119,7 +124,7 @@ describe('two processes that fire at the same time', () => {
     const clock = { now: h.clock.now(), timeZone: 'Europe/Paris' }
     let rolledBack = 0
     const dying = other.begin(async (tx: Sql) => {
-      rolledBack = countAnnounced(await fireDue(tx, clock))
+      rolledBack = countAnnounced(await fireDue(tx, clock, new Set()))
       // A backend keeps its locks for a moment after its connection is lost, and `fireDue` skips a locked game. So this
       // statement waits for the end of the backend, but not longer than 10 s.
       await h.database.sql`

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { harness } from './support/app.ts'
 import { signUp } from './support/scenario.ts'
 
-// The hint to the workers would run on another connection.
-const h = harness({}, { wakeWorkers: () => {} })
+// A hint to the workers would open another connection.
+const h = harness({}, { hints: { sendAfter: write => write(new Set()), close: async () => {} } })
 
 // PostgreSQL makes a generic plan for the content that the tables have at that moment, and keeps the plan when the
 // tables grow. In this test the tables are empty at first. For an empty table, PostgreSQL could choose a plan that

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { describe, test } from 'node:test'
+import { HINT_CHANNEL } from '../src/db/channels.ts'
+import { inboxHint } from '../src/db/hints.ts'
 import { onChannel } from '../src/db/own-schema.ts'
-import { INBOX_CHANNEL } from '../src/notifications/inbox-changes.ts'
 import { harness } from './support/app.ts'
 import { assertError } from './support/endpoints.ts'
 import type { ClientStream } from './support/event-stream.ts'
-import { makeNotifications, makeUser } from './support/factories.ts'
+import { makeNotifications, makeNotificationsSilently, makeUser } from './support/factories.ts'
 import { cloudEvent, newGameId, report } from './support/games.ts'
 import { countStatements } from './support/statements.ts'
 import { PATH, twoProcesses } from './support/streams.ts'
@@ -86,7 +87,7 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
 
     test('a read, read-all or delete request that changes the unread count causes streams to send the new count', async () => {
       const user = await makeUser(h)
-      const ids = await makeNotifications(h, user.id, 6)
+      const ids = await makeNotificationsSilently(h, user.id, 6)
       const stream = await openSynced(at.there, user.token)
       const steps: [string, string, unknown, number | undefined][] = [
         ['POST', `/${ids[0]}/read`, undefined, 5],
@@ -111,18 +112,18 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
     test('a notification is sent to streams even if a notification with a higher id was committed before', async () => {
       const user = await makeUser(h)
       const stream = await openSynced(at.there, user.token)
-      const late = await h.database.sql.begin(async sql => {
-        const [lower] = await makeNotifications(
-          { ...h, database: { ...h.database, sql: Object.assign(sql) } },
-          user.id,
-          1,
-        )
-        const [higher] = await makeNotifications(h, user.id, 1)
-        assert.ok(lower! < higher!)
-        assert.equal((await stream.next()).data.id, higher)
-        await assertNext(stream, 'unread_count', { unread_count: 1 })
-        return lower
-      })
+      const late = await h.ctx.hints.sendAfter(changed =>
+        h.database.sql.begin(async sql => {
+          const inTransaction = { ...h, database: { ...h.database, sql: Object.assign(sql) } }
+          const [lower] = await makeNotificationsSilently(inTransaction, user.id, 1)
+          changed.add(inboxHint(user.id, lower))
+          const [higher] = await makeNotifications(h, user.id, 1)
+          assert.ok(lower! < higher!)
+          assert.equal((await stream.next()).data.id, higher)
+          await assertNext(stream, 'unread_count', { unread_count: 1 })
+          return lower
+        }),
+      )
       assert.equal((await stream.next()).data.id, late)
       await assertNext(stream, 'unread_count', { unread_count: 2 })
     })
@@ -153,19 +154,19 @@ describe('a stream of notifications', { timeout: 60_000 }, () => {
       }
     })
 
-    test('if the process fails to read the changes of an inbox, the streams of the user get a sync', async () => {
+    test('if the process fails to read the changes of an inbox, it tries again until the streams have got the changes', async () => {
       const user = await makeUser(h)
       const stream = await openSynced(at.here, user.token)
-      const [id] = await makeNotifications(h, user.id, 1)
-      assert.deepEqual([(await stream.next()).event, (await stream.next()).event], ['notification', 'unread_count'])
+      const [id] = await makeNotificationsSilently(h, user.id, 1)
       const { sql } = h.database
       const hasWarned = () =>
         h.logged.some(({ msg }) => String(msg).startsWith('cannot read notifications for the streams'))
       await sql`alter table notification rename to away`
-      await sql`select pg_notify(${onChannel(INBOX_CHANNEL)}, ${user.id}::text)`
+      await sql`select pg_notify(${onChannel(HINT_CHANNEL)}, ${user.id}::text)`
       await waitUntil(hasWarned)
       await sql`alter table away rename to notification`
-      await assertNext(stream, 'sync', { unread_count: 1, latest_id: id })
+      assert.equal((await stream.next()).data.id, id)
+      await assertNext(stream, 'unread_count', { unread_count: 1 })
     })
 
     test('a change in the inbox of a user without a stream causes no statement, and the streams of other users do not send this change', async () => {

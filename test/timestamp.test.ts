@@ -23,7 +23,7 @@ test('times that PostgreSQL writes as JSON are in UTC with whole seconds, whatev
       const read = { ...unread, read_at: '2026-07-01T00:00:59+00:00', is_read: true }
       const page = async () => JSON.parse((await notifications.list(reads, user.id, { page: 1, perPage: 1 })).json)
       const changes = async () =>
-        (await readInboxChanges(reads, [user.id], new Map([[user.id, new Set([id!])]])))[0]!.fresh
+        (await readInboxChanges(reads, [{ userId: user.id, floor: id! - 1, sentIds: [] }])).get(user.id)!.fresh
       const pickInstants = ({ created_at, read_at, is_read }: Record<string, unknown>) => ({
         created_at,
         read_at,
@@ -37,7 +37,7 @@ test('times that PostgreSQL writes as JSON are in UTC with whole seconds, whatev
       }
       assert.deepEqual((await page()).map(pickInstants), [read])
       assert.deepEqual(
-        (await changes()).map(json => pickInstants(JSON.parse(json))),
+        (await changes()).map(({ json }) => pickInstants(JSON.parse(json))),
         [read],
       )
     } finally {

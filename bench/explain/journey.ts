@@ -6,7 +6,7 @@ import { type Context, createContext } from '../../src/context.ts'
 import { PLANNER_OPTIONS } from '../../src/db/connection-config.ts'
 import type { Sql } from '../../src/db/sql.ts'
 import { fireDue } from '../../src/games/schedule.ts'
-import { readInboxChanges } from '../../src/notifications/inbox-changes.ts'
+import { readInbox, readInboxChanges } from '../../src/notifications/inbox-changes.ts'
 import { eraseUser, exportUser } from '../../src/personal-data.ts'
 import { makeEvent } from '../events.ts'
 import { INTAKE_KEY, JWT_SECRET } from '../programs.ts'
@@ -49,7 +49,7 @@ export async function collectJourneyPlans(url: string, seed: Seed, mode: PlanMod
     await signInSteps(call, ctx)
     await inboxSteps(call, caller, other, seed)
     await intakeSteps(call, seed)
-    await runBackgroundWork(ctx.sql, setRequest, seed)
+    await runBackgroundWork(ctx.sql, setRequest)
   } finally {
     await app.close()
     await ctx.close()
@@ -141,20 +141,20 @@ async function intakeSteps(call: Call, seed: Seed): Promise<void> {
 async function runBackgroundWork(
   sql: Parameters<typeof eraseUser>[0],
   setRequest: (name: string) => void,
-  seed: Seed,
 ): Promise<void> {
   setRequest('due reminders')
   const rollback = new Error('rollback')
   await sql
     .begin(async (tx: Sql) => {
-      await fireDue(tx, { now: new Date('2030-01-19T16:00:00Z'), timeZone: 'Europe/Paris' })
+      await fireDue(tx, { now: new Date('2030-01-19T16:00:00Z'), timeZone: 'Europe/Paris' }, new Set())
       throw rollback
     })
     .catch(error => {
       if (error !== rollback) throw error
     })
   setRequest('inbox changes for a stream')
-  await readInboxChanges(sql, [7], new Map([[7, new Set([7, 7 + seed.users])]]))
+  const { floor, sentIds } = await readInbox(sql, 7, new Date())
+  await readInboxChanges(sql, [{ userId: 7, floor: floor - 1, sentIds }])
   setRequest('export of an account')
   await exportUser(sql, 11)
   setRequest('deletion of an account')

@@ -1,7 +1,7 @@
+import { SESSION_ENDED_CHANNEL } from '../db/channels.ts'
 import { onChannel } from '../db/own-schema.ts'
 import type { Sql } from '../db/sql.ts'
 import type { Claims, Tokens } from './jwt.ts'
-import { SESSION_ENDED } from './session-ended.ts'
 import { buildClaims, findGraceStart, GRACE_MS, TOKEN_SECONDS } from './session-tokens.ts'
 
 /**
@@ -105,7 +105,7 @@ export async function refresh(
       end_reason = case when verdict = 'reuse' then 'reuse' end
     from current where session.id = current.id
     returning verdict, is_late, generation, issued_at, expires_at,
-      case when verdict = 'reuse' then pg_notify(${onChannel(SESSION_ENDED)}, concat_ws(' ', user_id, session.id)) end`
+      case when verdict = 'reuse' then pg_notify(${onChannel(SESSION_ENDED_CHANNEL)}, concat_ws(' ', user_id, session.id)) end`
   if (!session || session.verdict === 'refuse') return { outcome: 'refused' }
   if (session.verdict === 'reuse') return { outcome: 'reuse' }
   return { outcome: 'renewed', ...signNewest(tokens, claims, session, now), isLate: session.is_late }

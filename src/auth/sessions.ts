@@ -1,9 +1,9 @@
+import { SESSION_ENDED_CHANNEL } from '../db/channels.ts'
 import { onChannel } from '../db/own-schema.ts'
 import type { Query, Sql } from '../db/sql.ts'
 import type { Caller } from '../http/route.ts'
 import { KNOWN_CLIENT_MS } from './code-limits.ts'
 import type { Claims } from './jwt.ts'
-import { SESSION_ENDED } from './session-ended.ts'
 import { findGraceStart, GRACE_MS } from './session-tokens.ts'
 
 /**
@@ -73,7 +73,7 @@ export async function end(sql: Sql, sessionId: string, now: Date, isForgotten = 
   await sql`
     update session set ended_at = ${now}, end_reason = 'logout', is_forgotten = ${isForgotten}
     where id = ${sessionId} and ended_at is null
-    returning pg_notify(${onChannel(SESSION_ENDED)}, concat_ws(' ', user_id, id))`
+    returning pg_notify(${onChannel(SESSION_ENDED_CHANNEL)}, concat_ws(' ', user_id, id))`
 }
 
 /**
@@ -88,7 +88,7 @@ export async function endAll(sql: Sql, userId: number, now: Date): Promise<numbe
       where user_id = ${userId} and end_reason is distinct from 'operator'
       returning id
     )
-    select count(*), pg_notify(${onChannel(SESSION_ENDED)}, ${userId}::text) from ended`
+    select count(*), pg_notify(${onChannel(SESSION_ENDED_CHANNEL)}, ${userId}::text) from ended`
   return row!.count
 }
 
@@ -96,7 +96,7 @@ export async function endAll(sql: Sql, userId: number, now: Date): Promise<numbe
 export async function removeAll(sql: Sql, userId: number): Promise<void> {
   await sql`
     with deleted as (delete from session where user_id = ${userId} returning id)
-    select count(*), pg_notify(${onChannel(SESSION_ENDED)}, ${userId}::text) from deleted`
+    select count(*), pg_notify(${onChannel(SESSION_ENDED_CHANNEL)}, ${userId}::text) from deleted`
 }
 
 /**

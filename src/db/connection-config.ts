@@ -9,6 +9,13 @@ import type { ConnectionConfig } from './client.ts'
 export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
 
 /**
+ * The planner options for connections on which statements only read. A statement for the streams of thousands of users
+ * finds a few new rows of each user by an index. PostgreSQL expects a third of all rows of these users. So without
+ * these options, it would join by reading the whole index.
+ */
+export const READ_LOOKUPS = [PLANNER_OPTIONS, 'enable_hashjoin=off', 'enable_mergejoin=off'].join(' -c ')
+
+/**
  * The planner options for connections on which every statement looks up rows by key. With these options, PostgreSQL
  * plans each statement only once, for all values, and uses indexes even while a table is small.
  *
@@ -26,7 +33,7 @@ export const KEY_LOOKUPS = [
 export type ConnectionOptions = {
   /** The `application_name` that PostgreSQL shows. */
   name?: string
-  /** The planner options: PLANNER_OPTIONS or KEY_LOOKUPS. */
+  /** The planner options: PLANNER_OPTIONS, READ_LOOKUPS or KEY_LOOKUPS. */
   planner?: string
   /**
    * How many milliseconds the client waits for a reply before it closes the connection. This time must be longer than

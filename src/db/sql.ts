@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { AppError } from '../errors.ts'
 import { Client, closeUnlessReplied, sendQuery } from './client.ts'
-import { type ConnectionOptions, connectionConfig } from './connection-config.ts'
+import { type ConnectionOptions, connectionConfig, READ_LOOKUPS } from './connection-config.ts'
 import { rethrowAsUnavailable } from './errors.ts'
 import { Pipeline } from './pipeline.ts'
 import { prepareStatement } from './statement.ts'
@@ -58,7 +58,10 @@ type Queryable = { query(statement: pg.QueryConfig): Promise<pg.QueryResult> }
  */
 export function connectReads(url: string, options: Options = {}): Statements {
   return createStatements(
-    new Pipeline(connectionConfig(url, { name: 'courtside-reads', ...options }), options.connections ?? 2),
+    new Pipeline(
+      connectionConfig(url, { name: 'courtside-reads', planner: READ_LOOKUPS, ...options }),
+      options.connections ?? 2,
+    ),
   )
 }
 

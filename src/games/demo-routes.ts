@@ -28,8 +28,9 @@ const PlayedStep = Type.Object({
  */
 export async function demoRoutes(
   plugin: FastifyInstance,
-  { sql, keys, now, config, mailboxKey }: Pick<Context, 'sql' | 'keys' | 'now' | 'config'> & { mailboxKey: string },
+  ctx: Pick<Context, 'sql' | 'hints' | 'keys' | 'now' | 'config'> & { mailboxKey: string },
 ): Promise<void> {
+  const { keys, now, config, mailboxKey } = ctx
   const app = plugin as unknown as App
   // This hook runs before the route's guard. So a request from another machine gets a 404, with or without a token.
   app.addHook('onRequest', async request => {
@@ -47,7 +48,7 @@ export async function demoRoutes(
       const settings = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
       const event = parseEvent(demoEvent(request.caller.userId, round, step, settings.now), settings.now)
       if (event instanceof AppError) throw event
-      const { outcomes } = await ingestEvents(sql, keys, [event], settings)
+      const { outcomes } = await ingestEvents(ctx, keys, [event], settings)
       if (outcomes[0]!.status === 'mismatch') throw eventMismatch()
       return { data: { type: event.type, step, steps: STORY_LENGTH } }
     },

@@ -1,5 +1,7 @@
+import type { Hints } from '../db/hints.ts'
 import type { Sql } from '../db/sql.ts'
 import type { Keys } from '../keys.ts'
+import type { Announced } from '../notifications/announce.ts'
 import { announceOnce, type GameAnnouncement } from './announce.ts'
 import * as eventLog from './event-log.ts'
 import * as games from './games.ts'
@@ -26,19 +28,27 @@ export type EventOutcome = { status: 'accepted' | 'duplicate'; notifications: nu
  * @returns `outcomes`, one for each event, in the order of `events`. `skipped` is the number of recipients without an
  *   account, not counting guests
  */
-export async function ingestEvents(sql: Sql, keys: Keys, events: readonly GameEvent[], settings: ReminderSettings) {
-  return sql.begin(async tx => {
-    const recorded = await eventLog.record(tx, keys, events, settings.now)
-    const fresh = new Set(firstOfEachKey(events).filter(event => recorded.get(event.key)!.fresh))
-    const { counts, skipped } = await applyEvents(tx, [...fresh], settings)
-    const outcomes = events.map((event): EventOutcome => {
-      const entry = recorded.get(event.key)!
-      if (!fresh.has(event) && !eventLog.hasContent(keys, entry, event)) return { status: 'mismatch' }
-      const notifications = counts.get(event.key) ?? entry.notifications
-      return { status: fresh.has(event) ? 'accepted' : 'duplicate', notifications }
-    })
-    return { outcomes, skipped }
-  })
+export async function ingestEvents(
+  { sql, hints }: { sql: Sql; hints: Hints },
+  keys: Keys,
+  events: readonly GameEvent[],
+  settings: ReminderSettings,
+) {
+  return hints.sendAfter(changed =>
+    sql.begin(async tx => {
+      const recorded = await eventLog.record(tx, keys, events, settings.now)
+      const fresh = new Set(firstOfEachKey(events).filter(event => recorded.get(event.key)!.fresh))
+      const announced = await applyEvents(tx, [...fresh], settings)
+      for (const hint of announced.hints) changed.add(hint)
+      const outcomes = events.map((event): EventOutcome => {
+        const entry = recorded.get(event.key)!
+        if (!fresh.has(event) && !eventLog.hasContent(keys, entry, event)) return { status: 'mismatch' }
+        const notifications = announced.counts.get(event.key) ?? entry.notifications
+        return { status: fresh.has(event) ? 'accepted' : 'duplicate', notifications }
+      })
+      return { outcomes, skipped: announced.skipped }
+    }),
+  )
 }
 
 function firstOfEachKey(events: readonly GameEvent[]): GameEvent[] {
@@ -46,8 +56,8 @@ function firstOfEachKey(events: readonly GameEvent[]): GameEvent[] {
 }
 
 /** Applies new events to their games in the given order, and announces the events. */
-async function applyEvents(tx: Sql, events: readonly GameEvent[], settings: ReminderSettings) {
-  if (events.length === 0) return { counts: new Map<string, number>(), skipped: 0 }
+async function applyEvents(tx: Sql, events: readonly GameEvent[], settings: ReminderSettings): Promise<Announced> {
+  if (events.length === 0) return { counts: new Map(), skipped: 0, hints: [] }
   const known = await games.lock(tx, events, settings.now)
   const current = new Map(known)
   const announcements: GameAnnouncement[] = []

@@ -30,11 +30,19 @@ const BODY: BodyRule = {
  */
 export function intakeRoutes(
   app: App,
-  { sql, keys, now, config, metrics, log }: Pick<Context, 'sql' | 'keys' | 'now' | 'config' | 'metrics' | 'log'>,
+  {
+    sql,
+    hints,
+    keys,
+    now,
+    config,
+    metrics,
+    log,
+  }: Pick<Context, 'sql' | 'hints' | 'keys' | 'now' | 'config' | 'metrics' | 'log'>,
 ): EventGroups {
   const ingest = async (events: readonly GameEvent[]) => {
     const settings = { now: now(), timeZone: config.timeZone, reminderOffsets: config.reminderOffsets }
-    const { outcomes, skipped } = await ingestEvents(sql, keys, events, settings)
+    const { outcomes, skipped } = await ingestEvents({ sql, hints }, keys, events, settings)
     if (skipped > 0) {
       log.debug({ skipped }, 'skipped recipients without an account')
       metrics.countSkippedRecipients(skipped)

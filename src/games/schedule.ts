@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
+import type { Hint, Hints } from '../db/hints.ts'
 import type { Sql } from '../db/sql.ts'
 import type { LocalTime } from '../notifications/dates.ts'
 import { announceOnce, type GameAnnouncement } from './announce.ts'
@@ -33,9 +34,10 @@ type DueRow = { game_id: number; type: DueTime['type']; due_at: Date; is_current
  * prevent duplicate announcements, and announcements about a cancelled or moved game. If the process crashes,
  * PostgreSQL rolls the transaction back, and the due times stay in the schedule. Skips games that another transaction
  * has locked. A later call handles the skipped games.
+ * @param changed `fireDue` adds the hints about the recipients. The caller sends them after the commit
  * @returns the outcomes. The array is empty if no due time can be handled now
  */
-export async function fireDue(sql: Sql, localTime: LocalTime): Promise<Fired[]> {
+export async function fireDue(sql: Sql, localTime: LocalTime, changed: Set<Hint>): Promise<Fired[]> {
   const { now } = localTime
   return sql.begin(async tx => {
     const locked = await games.lockDue(tx, now, BATCH_SIZE)
@@ -50,7 +52,8 @@ export async function fireDue(sql: Sql, localTime: LocalTime): Promise<Fired[]> 
       rows.filter(row => isTimely(row, rows, locked.get(id)!, now)),
     )
     const announcements = new Map(timely.map(row => [row, toAnnouncement(locked.get(row.game_id)!, row)]))
-    const { fresh } = await announceOnce(tx, [...announcements.values()], localTime)
+    const { fresh, hints } = await announceOnce(tx, [...announcements.values()], localTime)
+    for (const hint of hints) changed.add(hint)
     return due.map(row => ({
       type: row.type,
       outcome: fresh.has(announcements.get(row)!) ? 'told' : 'dropped',
@@ -101,7 +104,7 @@ export async function countOverdue(sql: Sql, now: Date): Promise<{ waiting: numb
  * @returns `stop`, which ends the polling and waits until the current batch is finished
  */
 export function startSchedule(
-  sql: Sql,
+  { sql, hints }: { sql: Sql; hints: Hints },
   localTime: () => LocalTime,
   log: FastifyBaseLogger,
   observe: (fired: Fired) => void,
@@ -111,7 +114,7 @@ export function startSchedule(
 
   async function fireBatch(): Promise<Fired[]> {
     try {
-      const fired = await fireDue(sql, localTime())
+      const fired = await hints.sendAfter(changed => fireDue(sql, localTime(), changed))
       isFailing = false
       return fired
     } catch (error) {

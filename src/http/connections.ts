@@ -12,6 +12,8 @@ export type ConnectionLimits = {
   connections: number
   /** The maximum number of open streams. It is smaller than `connections`, so streams leave room for requests. */
   streams: number
+  /** If a user has received no event for this time, the process reads the user's inbox without a hint. */
+  quietStreamMs: number
   /** The maximum number of requests of one connection that wait for their answers. */
   pipelined: number
   /**
@@ -32,6 +34,7 @@ export type ConnectionLimits = {
 export const CONNECTION_LIMITS: ConnectionLimits = {
   connections: 10_000,
   streams: 8_000,
+  quietStreamMs: 60_000,
   pipelined: 20,
   idleMs: 28_000,
   headMs: 10_000,

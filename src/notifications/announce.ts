@@ -1,5 +1,6 @@
 import { formatNameForText } from '../accounts/names.ts'
 import * as users from '../accounts/users.ts'
+import { type Hint, inboxHint } from '../db/hints.ts'
 import type { Sql } from '../db/sql.ts'
 import type { Language } from '../language.ts'
 import { type NotificationType, type RenderedText, render, type TextValues } from './catalogue.ts'
@@ -24,6 +25,8 @@ export type Announced = {
   counts: Map<string, number>
   /** The number of recipients without an account, not counting guests. */
   skipped: number
+  /** The hints about the inboxes of the recipients. The caller sends them after its commit. */
+  hints: readonly Hint[]
 }
 
 /**
@@ -45,13 +48,14 @@ export async function announce(
 ): Promise<Announced> {
   const named = announcements.flatMap(({ actorId, recipientIds }) => [...recipientIds, ...(actorId ? [actorId] : [])])
   const ids = new Set(named.filter(id => !isGuest(id)))
-  if (ids.size === 0) return { counts: new Map(), skipped: 0 }
+  if (ids.size === 0) return { counts: new Map(), skipped: 0, hints: [] }
   const people = await users.lockForShare(tx, [...ids])
   const notifications = announcements.flatMap(announcement => renderAll(announcement, people, localTime))
   const counts = countByEvent(announcements, people)
-  await Promise.all([store(tx, notifications, localTime.now), besideInsert(counts)])
+  const [stored] = await Promise.all([store(tx, notifications, localTime.now), besideInsert(counts)])
   const recipients = announcements.flatMap(({ recipientIds }) => recipientIds).filter(id => !isGuest(id))
-  return { counts, skipped: recipients.length - notifications.length }
+  const hints = stored.map(({ userId, id }) => inboxHint(userId, id))
+  return { counts, skipped: recipients.length - notifications.length, hints }
 }
 
 function isGuest(id: number): boolean {

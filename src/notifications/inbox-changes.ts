@@ -2,65 +2,65 @@ import type { Query } from '../db/sql.ts'
 import { NOTIFICATION_COLUMNS, type NotificationJson } from './schema.ts'
 
 /**
- * The NOTIFY channel for inbox changes. PostgreSQL delivers a payload when the transaction that sent the payload
- * commits. A payload is a comma-separated list. An item is `<user>:<id>` for a new notification, or `<user>` if only
- * the unread count has changed.
- *
- * Transactions do not commit in the order of the notification ids. A process that read only the ids above the last
- * known id would miss a row that commits late. So a payload contains the id of each new notification.
+ * The state of an inbox. `latestId` is null if the inbox is empty. `floor` is the highest id of the notifications that
+ * are older than a given time, or 0. `sentIds` are the ids above the floor.
  */
-export const INBOX_CHANNEL = 'notification'
+export type InboxState = { unreadCount: number; latestId: number | null; floor: number; sentIds: number[] }
 
-/** The ids of new notifications, by user id. A set is empty if only the unread count has changed. */
-export type PendingChanges = Map<number, Set<number>>
-
-/** Adds the changes in a payload to `pending`, for the users that `isRelevant` accepts. */
-export function collectChanges(
-  pending: PendingChanges,
-  payload: string,
-  isRelevant: (userId: number) => boolean,
-): void {
-  for (const item of payload.split(',')) {
-    const [userId, id] = item.split(':').map(Number) as [number, number?]
-    if (!isRelevant(userId)) continue
-    const ids = pending.get(userId) ?? new Set()
-    pending.set(userId, ids)
-    if (id !== undefined) ids.add(id)
-  }
+/** Returns the state of a user's inbox, from one snapshot. @param olderThan see `InboxState` */
+export async function readInbox(sql: Query, userId: number, olderThan: Date): Promise<InboxState> {
+  const [row] = await sql<{ unread_count: number; latest_id: number | null; floor: number; sent_ids: number[] | null }>`
+    with older as (
+      select coalesce(max(id), 0) as floor from notification where user_id = ${userId} and created_at < ${olderThan}
+    )
+    select
+      (select count(*) from notification where user_id = ${userId} and read_at is null) as unread_count,
+      (select max(id) from notification where user_id = ${userId}) as latest_id,
+      floor,
+      (select array_agg(id) from notification where user_id = ${userId} and id > floor) as sent_ids
+    from older`
+  const { unread_count, latest_id, floor, sent_ids } = row!
+  return { unreadCount: unread_count, latestId: latest_id, floor, sentIds: sent_ids ?? [] }
 }
 
-/**
- * The unread count and the latest notification id of a user after a change, and the user's new notifications.
- * `latestId` is null if the inbox is empty.
- */
-export type InboxChange = { userId: number; unreadCount: number; latestId: number | null; fresh: NotificationJson[] }
+/** The unread count of a user, and the notifications that the user's streams have not sent yet, in the order of ids. */
+export type InboxChange = { unreadCount: number; fresh: { id: number; json: NotificationJson }[] }
+
+type Row = { user_id: number; id: number | null; json: string | null; unread_count: number | null }
 
 /**
- * Returns the unread count and the latest id of each user, and those pending notifications that still exist. All values
- * come from one snapshot.
+ * Returns the change of each inbox, by user. One statement reads all inboxes from one snapshot.
+ *
+ * The statement also runs on a table that is distributed by `user_id`. Therefore it has no lateral join, and the JSON
+ * comes from a row that begins with the user's id. The id is cut off afterwards.
  */
-export async function readInboxChanges(sql: Query, userIds: number[], pending: PendingChanges): Promise<InboxChange[]> {
-  const pairs = [...pending].flatMap(([userId, ids]) => Array.from(ids, id => ({ userId, id })))
-  const rows = await sql<{ user_id: number; unread_count: number; latest_id: number | null; json: string | null }>`
-    with fresh as (
-      select user_id, id, (select row_to_json(wire)::text from (select ${NOTIFICATION_COLUMNS}) as wire) as json
-      from unnest(${pairs.map(pair => pair.userId)}::bigint[], ${pairs.map(pair => pair.id)}::bigint[])
-        as pending (user_id, id) join notification using (user_id, id)
-    )
-    select user_id, unread_count, latest_id, json
-    from unnest(${userIds}::bigint[]) as reader (user_id)
-      cross join lateral (
-        select count(*) as unread_count from notification where user_id = reader.user_id and read_at is null) as unread
-      cross join lateral (select max(id) as latest_id from notification where user_id = reader.user_id) as latest
-      left join fresh using (user_id)
+export async function readInboxChanges(
+  sql: Query,
+  cursors: readonly { userId: number; floor: number; sentIds: Iterable<number> }[],
+): Promise<Map<number, InboxChange>> {
+  const changes = new Map(cursors.map(({ userId }) => [userId, { unreadCount: 0, fresh: [] } as InboxChange]))
+  if (changes.size === 0) return changes
+  const userIds = [...changes.keys()]
+  const floors = cursors.map(({ floor }) => floor)
+  const sentIds = cursors.flatMap(cursor => [...cursor.sentIds])
+  const rows = await sql<Row>`
+    select user_id, id, row_to_json(wire)::text as json, null::bigint as unread_count
+    from (
+      select user_id, ${NOTIFICATION_COLUMNS}
+      from unnest(${userIds}::bigint[], ${floors}::bigint[]) as reader (user_id, floor)
+        join notification using (user_id)
+      where id > floor and id not in (select sent_id from unnest(${sentIds}::bigint[]) as sent_id)
+    ) as wire
+    union all
+    select user_id, null, null, count(*)
+    from notification
+    where user_id = any(${userIds}::bigint[]) and read_at is null
+    group by user_id
     order by id`
-  return Array.from(
-    Map.groupBy(rows, row => row.user_id),
-    ([userId, rowsOfUser]) => ({
-      userId,
-      unreadCount: rowsOfUser[0]!.unread_count,
-      latestId: rowsOfUser[0]!.latest_id,
-      fresh: rowsOfUser.flatMap(({ json }) => json ?? []),
-    }),
-  )
+  for (const { user_id, id, json, unread_count } of rows) {
+    const change = changes.get(user_id)!
+    if (unread_count !== null) change.unreadCount = unread_count
+    else change.fresh.push({ id: id!, json: `{${json!.slice(`{"user_id":${user_id},`.length)}` })
+  }
+  return changes
 }

@@ -1,8 +1,6 @@
-import { onChannel } from '../db/own-schema.ts'
 import type { Query, Sql } from '../db/sql.ts'
 import { fragment, NOTHING } from '../db/statement.ts'
 import { UNKNOWN_ACTOR } from './catalogue.ts'
-import { INBOX_CHANNEL } from './inbox-changes.ts'
 import { NOTIFICATION_COLUMNS, type NotificationJson } from './schema.ts'
 
 /** The requested part of a list: a page, or the notifications that are older than `beforeId`. */
@@ -45,9 +43,6 @@ export async function countUnread(sql: Query, userId: number): Promise<number> {
   return row!.count
 }
 
-// The statements that mark or delete unread notifications also send a NOTIFY on INBOX_CHANNEL, because the unread count
-// changes.
-
 /**
  * Marks a notification as read. If the notification is already read, nothing is written and `read_at` stays unchanged.
  * If a concurrent request marks the notification while the statement runs, the statement may return no row. Its
@@ -66,7 +61,7 @@ export async function markRead(
       with changed as (
         update notification set read_at = ${now}, updated_at = ${now}
         where user_id = ${userId} and id = ${id} and read_at is null
-        returning id, type, title, message, data, read_at, created_at, pg_notify(${onChannel(INBOX_CHANNEL)}, ${userId}::text)
+        returning id, type, title, message, data, read_at, created_at
       ), marked as (
         select id, type, title, message, data, read_at, created_at from changed
         union all
@@ -100,15 +95,14 @@ export async function markAllRead(sql: Sql, userId: number, ids: number[] | unde
       where user_id = ${userId} and notification.id = mine.id
       returning mine.id
     )
-    select count(*), case when count(*) > 0 then pg_notify(${onChannel(INBOX_CHANNEL)}, ${userId}::text) end from changed`
+    select count(*) from changed`
   return row!.count
 }
 
 /** Deletes a notification. @returns whether the user had this notification */
 export async function remove(sql: Sql, userId: number, id: number): Promise<boolean> {
   const removed = await sql`
-    delete from notification where user_id = ${userId} and id = ${id}
-    returning id, case when read_at is null then pg_notify(${onChannel(INBOX_CHANNEL)}, ${userId}::text) end`
+    delete from notification where user_id = ${userId} and id = ${id} returning id`
   return removed.length > 0
 }
 
@@ -118,7 +112,7 @@ export async function remove(sql: Sql, userId: number, id: number): Promise<bool
  */
 export async function belongsToOther(sql: Query, userId: number, id: number): Promise<boolean> {
   const [row] = await sql<{ found: boolean }>`
-    select exists (select from notification where id = ${id} and id > 0 and user_id <> ${userId}) as found`
+    select exists (select 1 from notification where id = ${id} and id > 0 and user_id <> ${userId}) as found`
   return row!.found
 }
 

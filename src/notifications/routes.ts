@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { inboxHint } from '../db/hints.ts'
 import type { Query } from '../db/sql.ts'
 import { forbidden, invalid, notFound, same } from '../errors.ts'
 import { EVENT_STREAM_HEADERS } from '../http/event-stream.ts'
@@ -11,7 +12,7 @@ import * as notifications from './notifications.ts'
 import { Notification, NotificationPath, PageQuery, PaginationMeta, ReadAllBody } from './schema.ts'
 import type { Streams } from './stream.ts'
 
-type NeededContext = Pick<Context, 'sql' | 'readSql' | 'now'>
+type NeededContext = Pick<Context, 'sql' | 'readSql' | 'hints' | 'now'>
 
 export function notificationRoutes(app: App, ctx: NeededContext, streams: Streams): void {
   readingRoutes(app, ctx, streams)
@@ -81,7 +82,15 @@ function readingRoutes(app: App, { readSql }: NeededContext, streams: Streams): 
   })
 }
 
-function changingRoutes(app: App, { sql, readSql, now }: NeededContext): void {
+function changingRoutes(app: App, { sql, readSql, hints, now }: NeededContext): void {
+  /** Runs a change of the user's inbox, and tells the streams of the user that the inbox has changed. */
+  function change<T>(userId: number, write: () => Promise<T>): Promise<T> {
+    return hints.sendAfter(changed => {
+      changed.add(inboxHint(userId))
+      return write()
+    })
+  }
+
   app.route({
     method: 'POST',
     url: '/api/v1/notifications/:id/read',
@@ -95,7 +104,7 @@ function changingRoutes(app: App, { sql, readSql, now }: NeededContext): void {
     handler: async (request, reply) => {
       const { userId } = request.caller
       const { id } = request.params
-      const json = await notifications.markRead(sql, userId, id, now())
+      const json = await change(userId, () => notifications.markRead(sql, userId, id, now()))
       if (!json) throw await ownershipError(readSql, userId, id)
       return sendJson(reply, `{"data":${json}}`)
     },
@@ -112,7 +121,8 @@ function changingRoutes(app: App, { sql, readSql, now }: NeededContext): void {
       response: { 200: Type.Object({ message: Type.String(), count: Type.Integer() }) },
     },
     handler: async request => {
-      const count = await notifications.markAllRead(sql, request.caller.userId, request.body.ids, now())
+      const { userId } = request.caller
+      const count = await change(userId, () => notifications.markAllRead(sql, userId, request.body.ids, now()))
       return { message: MARKED_AS_READ[preferredLanguage(request.headers['accept-language'])], count }
     },
   })
@@ -130,7 +140,8 @@ function changingRoutes(app: App, { sql, readSql, now }: NeededContext): void {
     handler: async request => {
       const { userId } = request.caller
       const { id } = request.params
-      if (!(await notifications.remove(sql, userId, id))) throw await ownershipError(readSql, userId, id)
+      const isRemoved = await change(userId, () => notifications.remove(sql, userId, id))
+      if (!isRemoved) throw await ownershipError(readSql, userId, id)
       return { message: DELETED[preferredLanguage(request.headers['accept-language'])] }
     },
   })

@@ -1,16 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyReply } from 'fastify'
+import { HINT_CHANNEL } from '../db/channels.ts'
+import { readHints } from '../db/hints.ts'
 import type { Listener } from '../db/listener.ts'
 import type { Query } from '../db/sql.ts'
 import { AppError } from '../errors.ts'
-import { type EventStream, formatEvent, openEventStream } from '../http/event-stream.ts'
-import {
-  collectChanges,
-  INBOX_CHANNEL,
-  type InboxChange,
-  type PendingChanges,
-  readInboxChanges,
-} from './inbox-changes.ts'
+import { openEventStream } from '../http/event-stream.ts'
+import { readInbox, readInboxChanges } from './inbox-changes.ts'
+import { MAX_COMMIT_DELAY_MS } from './inbox-cursor.ts'
+import { InboxReader, type Stream } from './inbox-reader.ts'
 
 /**
  * The maximum number of open streams of one user in one process. If the user opens another stream, the oldest stream
@@ -20,14 +18,13 @@ const MAX_PER_USER = 5
 
 const RETRY_MS = 250
 
-type Caller = FastifyRequest['caller']
-type Stream = { caller: Caller; wire: EventStream; synced: boolean }
-
 type Deps = {
   sql: Query
   listener: Listener
   /** The maximum number of open streams of this process. */
   maxStreams: number
+  /** If a user has received no event for this time, the process reads the user's inbox without a hint. */
+  maxQuietMs: number
   log: FastifyBaseLogger
   now: () => Date
   /** Returns those session ids whose sessions have not ended. */
@@ -37,61 +34,62 @@ type Deps = {
 }
 
 /**
- * Serves the live streams of this process. Sends changes in rounds, one round at a time. A round reads the pending
- * changes of all users with one statement and sends them. Changes that arrive during a round wait for the next round.
+ * Serves the live streams of this process. A hint names users whose inbox has changed. Sends changes in rounds, one
+ * round at a time. A round reads the changes of all users whom hints have named, with one statement, and sends them.
+ * Hints that arrive during a round wait for the next round.
  *
- * So a burst of changes needs few statements. Changes of users without a stream are ignored. Each stream receives
- * changes in the order in which the changes become visible in the database.
+ * So a burst of changes needs few statements. Hints about users without a stream are ignored. Each stream receives
+ * changes in the order in which the changes become visible in the database. A hint may be lost, because the process
+ * that wrote the change can die before it sends the hint. The next round for the user then sends the change.
  */
 export class Streams {
   readonly #deps: Deps
-  readonly #byUser = new Map<number, Set<Stream>>()
-  /** The changes that have arrived since the last round began. */
-  readonly #pending: PendingChanges = new Map()
+  readonly #readers = new Map<number, InboxReader>()
+  /** The users for whom the next round reads changes. */
+  readonly #pending = new Set<number>()
   /** The streams to which the next round sends a `sync`. */
   readonly #unsynced = new Set<Stream>()
+  readonly #timer: NodeJS.Timeout
   #isRunning = false
   #isClosed = false
   #open = 0
 
   constructor(deps: Deps) {
     this.#deps = deps
-    deps.listener.on(INBOX_CHANNEL, payload => {
-      collectChanges(this.#pending, payload, userId => this.#byUser.has(userId))
-      this.#startRounds()
-    })
-    // While the listener has no connection, this process misses changes. So every stream gets a `sync` when the
-    // connection is back.
+    deps.listener.on(HINT_CHANNEL, payload => this.#request(readHints(payload).userIds))
+    // While the listener has no connection, this process misses hints and ends of sessions. So every stream gets a
+    // `sync` when the connection is back.
     deps.listener.onUp(() => {
       for (const stream of this.#all()) this.#unsynced.add(stream)
-      this.#startRounds()
+      this.#request(this.#readers.keys())
     })
+    this.#timer = setInterval(() => this.#requestQuiet(), deps.maxQuietMs).unref()
   }
 
   /**
    * Turns a reply into a stream. The stream ends at the latest when the token expires.
    * @throws AppError 503 if too many streams are open
    */
-  open(reply: FastifyReply, caller: Caller): void {
+  open(reply: FastifyReply, caller: Stream['caller']): void {
     if (this.#open >= this.#deps.maxStreams) throw tooManyStreams()
     this.#open += 1
-    const streamsOfUser = this.#byUser.get(caller.userId) ?? new Set()
-    this.#byUser.set(caller.userId, streamsOfUser)
+    const reader = this.#readers.get(caller.userId) ?? new InboxReader(caller.userId)
+    this.#readers.set(caller.userId, reader)
     const ended = () => this.#drop(stream)
     const wire = openEventStream(reply, { until: caller.expiresAt, now: this.#deps.now, ended })
-    const stream: Stream = { caller, wire, synced: false }
-    streamsOfUser.add(stream)
+    const stream: Stream = { caller, wire, isSynced: false }
+    reader.streams.add(stream)
     this.#unsynced.add(stream)
     this.#deps.count(1)
-    const [oldest] = streamsOfUser
-    if (streamsOfUser.size > MAX_PER_USER) this.#drop(oldest!)
+    const [oldest] = reader.streams
+    if (reader.streams.size > MAX_PER_USER) this.#drop(oldest!)
     if (this.#isClosed) this.#drop(stream)
     this.#startRounds()
   }
 
   /** Ends the streams of a session. Without a `sessionId`, ends all streams of the user. */
   end({ userId, sessionId }: { userId: number; sessionId?: string | undefined }): void {
-    for (const stream of [...(this.#byUser.get(userId) ?? [])]) {
+    for (const stream of [...(this.#readers.get(userId)?.streams ?? [])]) {
       if (sessionId === undefined || stream.caller.sessionId === sessionId) this.#drop(stream)
     }
   }
@@ -99,22 +97,35 @@ export class Streams {
   /** Ends all streams. If a stream opens after this call, the stream ends at once. */
   close(): void {
     this.#isClosed = true
+    clearInterval(this.#timer)
     for (const stream of this.#all()) this.#drop(stream)
   }
 
   #all(): Stream[] {
-    return [...this.#byUser.values()].flatMap(streams => [...streams])
+    return [...this.#readers.values()].flatMap(({ streams }) => [...streams])
   }
 
   #drop(stream: Stream): void {
     const { userId } = stream.caller
-    const streamsOfUser = this.#byUser.get(userId)
-    if (!streamsOfUser?.delete(stream)) return
-    if (streamsOfUser.size === 0) this.#byUser.delete(userId)
+    const reader = this.#readers.get(userId)
+    if (!reader?.streams.delete(stream)) return
+    if (reader.streams.size === 0) this.#readers.delete(userId)
     this.#unsynced.delete(stream)
     stream.wire.end()
     this.#open -= 1
     this.#deps.count(-1)
+  }
+
+  /** Requests a round for those of the users who have a stream. */
+  #request(userIds: Iterable<number>): void {
+    for (const userId of userIds) if (this.#readers.has(userId)) this.#pending.add(userId)
+    this.#startRounds()
+  }
+
+  #requestQuiet(): void {
+    const quietSince = performance.now() - this.#deps.maxQuietMs
+    const quiet = [...this.#readers.values()].filter(({ cursor }) => cursor && cursor.lastEventAt <= quietSince)
+    this.#request(quiet.map(({ userId }) => userId))
   }
 
   #startRounds(): void {
@@ -125,38 +136,35 @@ export class Streams {
 
   async #runRounds(): Promise<void> {
     for (let failures = 0; !this.#isClosed && (this.#pending.size > 0 || this.#unsynced.size > 0); ) {
-      const [changes, syncing] = [new Map(this.#pending), new Set(this.#unsynced)]
+      const [pending, syncing] = [new Set(this.#pending), new Set(this.#unsynced)]
       this.#pending.clear()
       this.#unsynced.clear()
       try {
-        await this.#runRound(changes, syncing)
+        await this.#runRound(pending, syncing)
         failures = 0
       } catch (error) {
         if (!this.#isClosed && failures === 0) {
           this.#deps.log.warn({ err: error }, 'cannot read notifications for the streams; retrying')
         }
         failures += 1
-        this.#requestSync(changes, syncing)
+        for (const userId of pending) this.#pending.add(userId)
+        for (const stream of this.#all()) if (syncing.has(stream)) this.#unsynced.add(stream)
         await delay(RETRY_MS, undefined, { ref: false })
       }
     }
     this.#isRunning = false
   }
 
-  /**
-   * Requests a `sync` for the streams of a failed round. The `sync` replaces the changes that the round did not send.
-   */
-  #requestSync(changes: PendingChanges, syncing: Set<Stream>): void {
-    for (const userId of changes.keys()) for (const stream of this.#byUser.get(userId) ?? []) this.#unsynced.add(stream)
-    for (const stream of syncing) if (this.#byUser.get(stream.caller.userId)?.has(stream)) this.#unsynced.add(stream)
-  }
-
-  async #runRound(changes: PendingChanges, syncing: Set<Stream>): Promise<void> {
+  async #runRound(pending: Set<number>, syncing: Set<Stream>): Promise<void> {
+    // A reader without a cursor gets its first `sync`, which is read later than the hint and so includes its change.
+    const readers = [...pending].flatMap(userId => this.#readers.get(userId) ?? []).filter(({ cursor }) => cursor)
     await this.#dropEndedSessions(syncing)
-    const userIds = new Set([...changes.keys(), ...[...syncing].map(stream => stream.caller.userId)])
-    for (const change of await readInboxChanges(this.#deps.sql, [...userIds], changes)) {
-      this.#send(change, changes.has(change.userId), syncing)
-    }
+    await this.#sync(syncing)
+    const startedAt = performance.now()
+    const cursors = readers.map(({ cursor }) => cursor!)
+    const changes = await readInboxChanges(this.#deps.sql, cursors)
+    for (const reader of readers) reader.send(changes.get(reader.userId)!, startedAt)
+    for (const cursor of cursors) cursor.raiseFloor(startedAt)
   }
 
   /**
@@ -170,17 +178,15 @@ export class Streams {
     for (const stream of syncing) if (!running.has(stream.caller.sessionId)) this.#drop(stream)
   }
 
-  #send({ userId, unreadCount, latestId, fresh }: InboxChange, hasChanged: boolean, syncing: Set<Stream>): void {
-    const sync = formatEvent('sync', JSON.stringify({ unread_count: unreadCount, latest_id: latestId }))
-    const notifications = fresh.map(json => formatEvent('notification', json)).join('')
-    const unread = formatEvent('unread_count', JSON.stringify({ unread_count: unreadCount }))
-    for (const stream of this.#byUser.get(userId) ?? []) {
-      // A stream that opened after this round had begun gets nothing in this round. In the next round, the stream gets
-      // a `sync`, which includes the changes of this round.
-      if (syncing.has(stream)) stream.wire.write(sync + notifications)
-      else if (stream.synced && hasChanged) stream.wire.write(notifications + unread)
-      stream.synced ||= syncing.has(stream)
-    }
+  async #sync(syncing: Set<Stream>): Promise<void> {
+    const { sql, now } = this.#deps
+    const [startedAt, olderThan] = [performance.now(), new Date(now().getTime() - MAX_COMMIT_DELAY_MS)]
+    const readers = new Set([...syncing].flatMap(({ caller }) => this.#readers.get(caller.userId) ?? []))
+    await Promise.all(
+      Array.from(readers, async reader =>
+        reader.sync(await readInbox(sql, reader.userId, olderThan), syncing, startedAt),
+      ),
+    )
   }
 }
 

@@ -1,5 +1,6 @@
 import { createTokens } from '../../src/auth/jwt.ts'
 import { computeSessionEnd, signFirstToken } from '../../src/auth/session-tokens.ts'
+import { inboxHint } from '../../src/db/hints.ts'
 import type { Sql } from '../../src/db/sql.ts'
 import { type NewNotification, store } from '../../src/notifications/store.ts'
 import type { Harness } from './app.ts'
@@ -34,16 +35,25 @@ export async function makeUser(
   return { id, email, token: signFirstToken(createTokens(ctx.keys), id, session!.id, now) }
 }
 
-/** Stores notifications for a user. @returns the ids of the notifications, oldest first */
-export async function makeNotifications(
-  { ctx, database: { sql } }: Harness,
-  userId: number,
-  count: number,
-  more: Partial<NewNotification> = {},
+type Notifications = [harness: Harness, userId: number, count: number, more?: Partial<NewNotification>]
+
+/** Stores notifications for a user, and tells the streams of the user. @returns the ids, oldest first */
+export async function makeNotifications(...args: Notifications): Promise<number[]> {
+  const [{ ctx }, userId] = args
+  return ctx.hints.sendAfter(async changed => {
+    const ids = await makeNotificationsSilently(...args)
+    for (const id of ids) changed.add(inboxHint(userId, id))
+    return ids
+  })
+}
+
+/** Stores notifications like `makeNotifications`, but tells no stream. */
+export async function makeNotificationsSilently(
+  ...[{ ctx, database }, userId, count, more = {}]: Notifications
 ): Promise<number[]> {
   made += 1
   const stored = await store(
-    sql,
+    database.sql,
     Array.from({ length: count }, (_, index) => ({
       userId,
       dedupKey: `made ${made} ${index}`,
@@ -58,7 +68,5 @@ export async function makeNotifications(
     })),
     ctx.now(),
   )
-  const rows = await sql<{ id: number }>`
-    select id from notification where user_id = ${userId} order by id desc limit ${stored}`
-  return rows.map(row => row.id).reverse()
+  return stored.map(({ id }) => id)
 }

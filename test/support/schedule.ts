@@ -35,7 +35,7 @@ export function schedule(h: Harness) {
   async function fireAllDue(sql: Sql = h.database.sql): Promise<Fired[]> {
     const all: Fired[] = []
     for (let batches = 0; batches < MAX_BATCHES; batches += 1) {
-      const fired = await fireDue(sql, { now: h.clock.now(), timeZone: 'Europe/Paris' })
+      const fired = await fireDue(sql, { now: h.clock.now(), timeZone: 'Europe/Paris' }, new Set())
       if (fired.length === 0) return all
       all.push(...fired)
     }
