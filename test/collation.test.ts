@@ -1,42 +1,16 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { migrate } from '../src/db/migrate.ts'
-import { splitStatements } from '../src/db/split-statements.ts'
-import { connect, type Database } from '../src/db/sql.ts'
+import type { Database } from '../src/db/sql.ts'
 import { settingsFor } from './support/app.ts'
 import { administer, testDatabase } from './support/database.ts'
+import { applyMigrations, localeDatabase, prepareBefore } from './support/locale-database.ts'
 import { startService } from './support/service.ts'
 
 const FOLDER = new URL('../migrations/', import.meta.url)
 /** The first of the migrations that give the keys the collation "C". */
 const FIRST = '0015_account_email_index.sql'
-
-/** Creates a database with a locale of ICU, whose sort order has a version. */
-async function localeDatabase(t: { after(hook: () => Promise<void>): void }): Promise<{ url: string; sql: Database }> {
-  const name = `locale_${randomUUID().slice(0, 8)}`
-  await administer(
-    `create database ${name} template template0 locale_provider icu icu_locale 'fr' locale 'C.UTF-8' encoding 'UTF8'`,
-  )
-  const url = Object.assign(new URL(process.env.TEST_DATABASE_URL!), { pathname: `/${name}` }).href
-  const sql = connect(url)
-  t.after(async () => {
-    await sql.close()
-    await administer(`drop database ${name} with (force)`)
-  })
-  return { url, sql }
-}
-
-/** Runs migrations as `migrate` does. */
-async function apply(sql: Database, names: string[]): Promise<void> {
-  for (const name of names) {
-    for (const statement of splitStatements(await readFile(new URL(name, FOLDER), 'utf8'))) {
-      await sql.pool.query(statement)
-    }
-    await sql.pool.query('insert into migration (name) values ($1)', [name])
-  }
-}
 
 /** Returns the files in which PostgreSQL stores the tables and indexes of a list, by their names. */
 async function readFiles(sql: Database, relations: string[]): Promise<Map<string, number>> {
@@ -58,13 +32,7 @@ test('every text in a key sorts by bytes, whatever the locale of the database is
 
 test('the migrations to the collation "C" rewrite no table, and keep the indexes that they built before', async t => {
   const { url, sql } = await localeDatabase(t)
-  const names = (await readdir(FOLDER)).filter(name => name.endsWith('.sql')).sort()
-  const first = names.indexOf(FIRST)
-  assert.ok(first > 0)
-  await sql.pool.query(
-    'create schema courtside; create table migration (name text primary key, applied_at timestamptz)',
-  )
-  await apply(sql, names.slice(0, first))
+  const names = await prepareBefore(sql, FIRST)
   await sql.pool.query(`
     insert into app_user (email, first_name, last_name, locale, terms_version, terms_accepted_at, created_at, updated_at)
       select n || '@example.com', 'A', 'B', 'fr', '1', now(), now(), now() from generate_series(1, 1000) as n;
@@ -79,8 +47,8 @@ test('the migrations to the collation "C" rewrite no table, and keep the indexes
   const tables = ['app_user', 'sign_in_address', 'sign_in_code', 'game_notice', 'game_schedule', 'notification']
   const before = await readFiles(sql, tables)
   const built = new Map<string, number>()
-  for (const name of names.slice(first)) {
-    await apply(sql, [name])
+  for (const name of names) {
+    await applyMigrations(sql, [name])
     const index = /create (?:unique )?index concurrently (\w+)/.exec(await readFile(new URL(name, FOLDER), 'utf8'))?.[1]
     if (index) for (const [, file] of await readFiles(sql, [index])) built.set(index, file)
   }
