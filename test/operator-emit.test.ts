@@ -8,6 +8,9 @@ import { courtside, type Service, startService } from './support/service.ts'
 const h = harness()
 const { runCommand, writeInput } = operatorCommands(h)
 
+/** Returns what a command wrote to stderr, without the lines of the audit trail. */
+const withoutAudit = (errors: string) => errors.replace(/^\{.*\}\n/gm, '')
+
 describe('courtside emit', () => {
   let service: Service
   before(async () => {
@@ -75,18 +78,18 @@ describe('courtside emit', () => {
       '--url',
       'http://127.0.0.1:9',
     )
-    assert.deepEqual([code, errors], [1, 'No node answers at http://127.0.0.1:9.\n'])
+    assert.deepEqual([code, withoutAudit(errors)], [1, 'No node answers at http://127.0.0.1:9.\n'])
   })
 
   test('emit prints an error and exits with 1 if a proxy or another program answers', async () => {
     for (const status of [502, 200]) {
       const other = await startServer((_, response) => response.writeHead(status).end('<h1>Hello</h1>'))
       const { code, errors } = await runCommand('emit', await writeInput('event', event('9')), '--url', other.url)
+      await other.close()
       assert.deepEqual(
-        [code, errors],
+        [code, withoutAudit(errors)],
         [1, `The server at ${other.url} is not a Courtside node: it answered ${status}.\n`],
       )
-      await other.close()
     }
   })
 
@@ -96,6 +99,6 @@ describe('courtside emit', () => {
       ['emit', await writeInput('event', event('10')), '--url', service.address],
       env,
     )
-    assert.deepEqual([code, errors], [1, 'The node refused the events: 401 Unauthenticated.\n'])
+    assert.deepEqual([code, withoutAudit(errors)], [1, 'The node refused the events: 401 Unauthenticated.\n'])
   })
 })
