@@ -19,7 +19,7 @@ async function readFiles(sql: Database, relations: string[]): Promise<Map<string
   return new Map(rows.map(({ name, file }) => [name, file]))
 }
 
-test('every text in a key sorts by bytes, whatever the locale of the database is', async () => {
+test('every text in a key sorts by bytes, for every locale of the database', async () => {
   const database = await testDatabase()
   const dependent = await database.sql`
     select indexrelid::regclass::text as name from pg_index, unnest(indcollation) as key (collation_id)

@@ -199,7 +199,7 @@ describe('files of another user in the data folder', {
     assert.deepEqual([uid, mode & 0o777], [STRANGER, 0o700])
   })
 
-  test('a process of another user never counts as the server of a cluster, whatever the lock file says', async () => {
+  test('a process of another user never counts as the server of a cluster, even if the lock file names it', async () => {
     await chown(data, STRANGER, STRANGER)
     for (const uid of [ROOT, STRANGER]) {
       const program = spawn('/bin/sh', ['-c', 'echo started; read line', '-D', '-e'], { uid, gid: uid })

@@ -94,7 +94,7 @@ describe('the network of a client', () => {
 })
 
 describe('a request with a token that the service signed', () => {
-  test('a known client is counted by its session in its network, whatever its neighbours send', async () => {
+  test('a known client is counted by its session in its network, regardless of its neighbours', async () => {
     const address = `${newNetwork()}:1::1`
     const { email, token } = await makeUser(h)
     await useUp(address)

@@ -71,9 +71,9 @@ export const isOverSignUpLimit = fragment`
   exists (select from installation_count) and not exists (select from network_count)`
 
 /**
- * Returns the time at which a refused sign-up may be tried again. At the end of its window, a network has its own
- * sign-ups again, whatever the installation has left. If the network has some left, the end of the window of the
- * installation is enough.
+ * Returns the time at which a refused sign-up may be tried again. At the end of its window, a network has its sign-ups
+ * again, even if the installation has none left. If the network has some left, the end of the installation's window is
+ * enough.
  */
 export function computeSignUpLimitEnd({ network, signUpLimits, now }: NewCode): Fragment {
   const limits = signUpLimits ?? NO_LIMITS

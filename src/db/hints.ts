@@ -66,7 +66,7 @@ export type Hints = {
  *
  * A NOTIFY inside the transaction of the write would hold a lock of the whole server until the commit has reached the
  * disk and the synchronous standby. Commits could then not share a flush. So the sender collects the hints of all
- * commits within a few milliseconds, and sends them in a transaction of their own that waits for no flush.
+ * commits within a few milliseconds, and sends them in a separate transaction that waits for no flush.
  */
 export function createHints(sql: Statements, log: FastifyBaseLogger): Hints {
   const waiting = new Set<Hint>()

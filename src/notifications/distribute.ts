@@ -10,7 +10,7 @@ const TRUNCATE = `select truncate_local_data_after_distributing_table('notificat
 
 const LOCK_TIMEOUT_MS = 5_000
 
-/** What keeps the command from its work, and the statements that the database still needs. */
+/** The reasons why the command cannot run, and the statements that the database still needs. */
 export type Inspection = { faults: string[]; statements: string[] }
 
 type State = {

@@ -48,7 +48,7 @@ export async function administer(statement: string): Promise<void> {
   await query(cluster!, statement)
 }
 
-/** Runs a statement on a connection of its own, in the schema of the service. @returns the rows */
+/** Runs a statement on a separate connection, in the schema of the service. @returns the rows */
 export async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

@@ -7,7 +7,7 @@ import type { Harness } from './app.ts'
 import { waitUntil } from './wait-until.ts'
 
 /**
- * Listens for hints on a connection of its own. Call this function at the top of a suite.
+ * Listens for hints on a separate connection. Call this function at the top of a suite.
  */
 export function listenForHints(h: Harness) {
   const payloads: string[] = []
