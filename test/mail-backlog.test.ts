@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { beforeEach, suite, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { harness } from './support/app.ts'
 import { assertError } from './support/endpoints.ts'
+import { listenForHints } from './support/hints.ts'
 import { METRICS_TOKEN, scrape } from './support/metrics.ts'
 import { newEmail, profile, signUp } from './support/scenario.ts'
 import { waitUntil } from './support/wait-until.ts'
@@ -35,6 +37,8 @@ async function addAttempts(perSecond: number) {
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 suite('a backlog of mails', () => {
+  const hints = listenForHints(h)
+
   beforeEach(async () => {
     await h.database.sql`delete from outbox`
     await h.database.sql`delete from outbox_attempt`
@@ -52,6 +56,16 @@ suite('a backlog of mails', () => {
       ['too many mails wait in the outbox'],
     )
     assert.equal((await requestCode({ email: newEmail() })).status, 200)
+  })
+
+  test('a refused request sends no hint, because it has written nothing', async () => {
+    await addWaiting(SIGN_UP, [1])
+    hints.payloads.length = 0
+    assertError(await requestCode(profile(newEmail())), 503, 'unavailable')
+    // A hint is sent some milliseconds after the answer.
+    await delay(200)
+    await hints.settle()
+    assert.deepEqual(hints.payloads, [])
   })
 
   test('if mails to accounts wait, sign-ins and sign-ups get a 503, but a known client gets a 200', async () => {

@@ -1,7 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { audit } from '../audit.ts'
 import type { Context } from '../context.ts'
-import { OUTBOX_HINT } from '../db/hints.ts'
 import { type AppError, invalid } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
 import { Message } from '../http/message.ts'
@@ -18,7 +17,7 @@ import type { SessionCache } from './session-cache.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { createSignIn, type OwnerCheck, type SignIn, type Verified } from './sign-in.ts'
 
-type Dependencies = Pick<Context, 'networks' | 'isSharedNetwork' | 'sql' | 'now' | 'config' | 'metrics' | 'hints'> & {
+type Dependencies = Pick<Context, 'networks' | 'isSharedNetwork' | 'sql' | 'now' | 'config' | 'metrics'> & {
   tokens: Tokens
   cache: SessionCache
   signIn: SignIn
@@ -52,7 +51,7 @@ function createRules({ guessBudgets, signUpLimits }: Context['config']): Rules {
 }
 
 function codeRoutes(app: App, dependencies: Dependencies): void {
-  const { config, metrics, signIn, hints, isSharedNetwork } = dependencies
+  const { config, metrics, signIn, isSharedNetwork } = dependencies
   const requestThrottle = createCodeThrottle(dependencies, 'request-otp', config.throttle.requestOtp)
   const verifyThrottle = createCodeThrottle(dependencies, 'verify-otp', config.throttle.verifyOtp)
   app.route({
@@ -74,16 +73,13 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
       const language = requestedLanguage(request.headers['accept-language'])
       const { email, profile } = readCredentials(request.body, config.termsVersion)
       const owner = await requestThrottle.countValid(request, reply, email)
-      const sent = await hints.sendAfter(changed => {
-        changed.add(OUTBOX_HINT)
-        return signIn.requestCode({
-          email,
-          owner,
-          client: clientKey(request),
-          profile,
-          language,
-          isShared: isSharedNetwork(request),
-        })
+      const sent = await signIn.requestCode({
+        email,
+        owner,
+        client: clientKey(request),
+        profile,
+        language,
+        isShared: isSharedNetwork(request),
       })
       metrics.countCode(sent.outcome)
       // The answer has this header even if the service stored a decoy

@@ -1,4 +1,5 @@
 import * as users from '../accounts/users.ts'
+import { type Hints, OUTBOX_HINT } from '../db/hints.ts'
 import type { Sql } from '../db/sql.ts'
 import { AppError, invalid } from '../errors.ts'
 import type { Caller } from '../http/route.ts'
@@ -20,6 +21,7 @@ type Dependencies = {
   networks: Networks
   tokens: Tokens
   mailBacklog: MailBacklog
+  hints: Hints
   now: () => Date
   rules: Rules
 }
@@ -55,7 +57,7 @@ export type OwnerCheck = { hasSpentBudget: boolean } & (
 export type SignIn = ReturnType<typeof createSignIn>
 
 /** Creates the functions that request and verify sign-in codes. */
-export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, rules }: Dependencies) {
+export function createSignIn({ sql, keys, networks, tokens, mailBacklog, hints, now, rules }: Dependencies) {
   const { buckets } = rules
   const guess = createGuess({ sql, keys, buckets, now })
 
@@ -84,11 +86,14 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, now, ru
     if (!hasMails) mailBacklog.check(profile ? 'signUp' : 'account')
     // People at a club sign up through one network, so a shared network has no limit.
     const signUpLimits = isShared ? undefined : rules.signUpLimits
-    const issued = await issueCode(sql, keys, { requester, profile, language, buckets, signUpLimits }, now())
-    if (issued.outcome === 'registered') throw alreadyRegistered()
-    if (issued.outcome === 'wait') throw mustWait(issued.waitSeconds)
-    if (issued.outcome === 'limit') throw tooManySignUps(issued.waitSeconds)
-    return { outcome: issued.isDecoy ? 'decoy' : 'sent', waitSeconds: issued.waitSeconds }
+    return hints.sendAfter(async changed => {
+      changed.add(OUTBOX_HINT)
+      const issued = await issueCode(sql, keys, { requester, profile, language, buckets, signUpLimits }, now())
+      if (issued.outcome === 'registered') throw alreadyRegistered()
+      if (issued.outcome === 'wait') throw mustWait(issued.waitSeconds)
+      if (issued.outcome === 'limit') throw tooManySignUps(issued.waitSeconds)
+      return { outcome: issued.isDecoy ? 'decoy' : 'sent', waitSeconds: issued.waitSeconds }
+    })
   }
 
   /**
