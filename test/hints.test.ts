@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, mock, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import { Client } from '../src/db/client.ts'
 import { createHints, formatPayloads, inboxHint, OUTBOX_HINT, readHints } from '../src/db/hints.ts'
@@ -49,6 +50,25 @@ describe('a write notifies only after its commit', () => {
   test('a request for a code sends the hint about the outbox, also if it stores a decoy', async () => {
     await assertHint(() => requestCode(profile(newEmail())), 'o')
     await assertHint(() => requestCode({ email: newEmail() }), 'o')
+  })
+
+  test('a request that finds nothing to change sends no hint', async () => {
+    const user = await makeUser(h)
+    const [id] = await makeNotifications(h, user.id, 1)
+    await h.call('POST', `/api/v1/notifications/${id}/read`, { token: user.token })
+    // A hint is sent some milliseconds after the answer.
+    const settle = () => delay(200).then(hints.settle)
+    await settle()
+    hints.payloads.length = 0
+    for (const [method, path] of [
+      ['POST', '999999/read'],
+      ['DELETE', '999999'],
+      ['POST', 'read-all'],
+    ] as const) {
+      await h.call(method, `/api/v1/notifications/${path}`, { token: user.token })
+    }
+    await settle()
+    assert.deepEqual(hints.payloads, [])
   })
 
   test('marking, marking all and deleting send the hint about the inbox of the user', async () => {
@@ -163,28 +183,27 @@ describe('the sender of hints', () => {
     assert.deepEqual(hints.payloads, [])
   })
 
-  test('if the reply to a commit is lost, its hint is sent at once and again after 10 s', async () => {
+  /** Runs a write whose connection ends, so its outcome is unknown, and checks that its hint is sent. */
+  async function sendWithLostReply(userId: number) {
     const sender = createHints(h.database.sql, log)
     hints.payloads.length = 0
     const losing = sender.sendAfter(async changed => {
-      changed.add(inboxHint(10))
+      changed.add(inboxHint(userId))
       await h.database.sql`select pg_terminate_backend(pg_backend_pid())`
     })
     await assert.rejects(losing, { code: 'unavailable' })
-    assert.deepEqual(await hints.take(), ['10'])
+    assert.deepEqual(await hints.take(), [`${userId}`])
+    return sender
+  }
+
+  test('if the reply to a commit is lost, its hint is sent at once and again after 10 s', async () => {
+    const sender = await sendWithLostReply(10)
     assert.deepEqual(await hints.take(), ['10'])
     await sender.close()
   })
 
   test('a process that stops sends a hint that would be sent again later', async () => {
-    const sender = createHints(h.database.sql, log)
-    hints.payloads.length = 0
-    const losing = sender.sendAfter(async changed => {
-      changed.add(inboxHint(11))
-      await h.database.sql`select pg_terminate_backend(pg_backend_pid())`
-    })
-    await assert.rejects(losing, { code: 'unavailable' })
-    assert.deepEqual(await hints.take(), ['11'])
+    const sender = await sendWithLostReply(11)
     await sender.close()
     assert.deepEqual(await hints.take(), ['11'])
   })

@@ -83,11 +83,16 @@ function readingRoutes(app: App, { readSql }: NeededContext, streams: Streams): 
 }
 
 function changingRoutes(app: App, { sql, readSql, hints, now }: NeededContext): void {
-  /** Runs a change of the user's inbox, and tells the streams of the user that the inbox has changed. */
+  /**
+   * Changes the user's inbox, and sends the hint about it.
+   * @param write returns undefined, false or 0 if it has changed nothing. Then no hint is sent
+   */
   function change<T>(userId: number, write: () => Promise<T>): Promise<T> {
-    return hints.sendAfter(changed => {
+    return hints.sendAfter(async changed => {
       changed.add(inboxHint(userId))
-      return write()
+      const result = await write()
+      if (!result) changed.clear()
+      return result
     })
   }
 
