@@ -79,14 +79,14 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
   const buckets = createBuckets(ctx.config.guessBudgets)
   const readBudget = async () => (buckets.isOn ? readInstallation(ctx.readSql, buckets, ctx.now()) : FULL_BUDGET)
   healthRoutes(app, ctx, async request => {
-    const hasSpent = (await readBudget()).parts > 1
+    const [{ parts }, isOtherCollation] = await Promise.all([readBudget(), hasOtherCollation(ctx.readSql)])
     return [
       ...(undeclaredProxy.total > 0 ? [UNDECLARED_PROXY] : []),
       // No mail goes to an unknown address. So a stranger who sees that mails fail can find out who has an account.
       ...(ctx.mailFails() && isLocalRequest(request) ? [FAILING_MAIL] : []),
-      ...(hasSpent ? [SPENT_BUDGET] : []),
+      ...(parts > 1 ? [SPENT_BUDGET] : []),
       ...(ctx.clock.isWrong() ? [WRONG_CLOCK] : []),
-      ...((await hasOtherCollation(ctx.readSql)) ? [OTHER_COLLATION] : []),
+      ...(isOtherCollation ? [OTHER_COLLATION] : []),
     ]
   })
   let events: ReturnType<typeof intakeRoutes> | undefined

@@ -61,8 +61,8 @@ async function count(sql: Sql, { installation }: Buckets, wrong: Wrong, now: Dat
 
 /**
  * Returns assignments that give wrong guesses at a code back to the counts of the installation. A code that was made
- * before the present window began gives nothing back. Otherwise, an attacker could make wrong
- * guesses at own codes at the end of one window, and give them back to the next window.
+ * before the present window began gives nothing back. Otherwise, an attacker could make wrong guesses at own codes at the
+ * end of one window, and give them back to the next window.
  * @param madeAt the time at which the code was made
  * @param guesses the number of guesses
  * @param onePart 1 if the code has one part, otherwise 0

@@ -33,7 +33,7 @@ export async function createCluster(
   log: FastifyBaseLogger,
   onWaiting: () => void,
 ): Promise<void> {
-  await removeFolders(cluster)
+  await removeDrafts(cluster)
   if (await hasCluster(cluster)) return mendCluster(programs, cluster, log)
   const draft = await mkdtemp(draftPrefix(cluster))
   try {
@@ -106,7 +106,7 @@ async function mendCluster({ major, account }: Programs, cluster: string, log: F
 }
 
 /** Removes the drafts of processes that died while they created a cluster. */
-async function removeFolders(cluster: string): Promise<void> {
+async function removeDrafts(cluster: string): Promise<void> {
   const prefix = basename(draftPrefix(cluster))
   for (const name of await readdir(dirname(cluster))) {
     if (name.startsWith(prefix)) await removeFolder(join(dirname(cluster), name))
