@@ -36,7 +36,7 @@ export const SETTINGS = {
   ),
   WRITE_CONNECTIONS: setting(
     '5',
-    'the number of database connections for requests that write; more help if a commit waits long for the disk or a standby',
+    'the number of database connections for requests that write; raise the number if commits wait long for the disk or a standby',
     integer(1, 100),
   ),
   DATABASE_SCHEMA: setting(
