@@ -6,7 +6,7 @@ import { post, randomClientHeader } from './requests.ts'
 
 /** The requests that sign a user up with one of the measured programs. */
 export type SignUpApi = {
-  /** The processes that answer the requests. */
+  /** The ports on which the program answers. */
   ports: number[]
   requestCode: (email: string) => string
   /**

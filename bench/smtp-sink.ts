@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 
-/** A mail server in this process. It takes every mail and passes the code in the mail on. */
+/** A mail server in this process. It accepts every mail and gives the code to the caller of `waitForCode`. */
 export type SmtpSink = {
   url: string
   /** Waits for the next mail to an address. @returns the code in the mail */

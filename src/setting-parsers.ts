@@ -59,7 +59,10 @@ export function postgresUrl(value: string): string {
   return value
 }
 
-/** The length leaves room for the names of channels, because PostgreSQL limits a name to 63 bytes. */
+/**
+ * A schema name has at most 32 characters. Channel names contain the schema name, and PostgreSQL limits a name to 63
+ * bytes.
+ */
 export function schemaName(value: string): string {
   if (!/^[a-z_][a-z0-9_]{0,31}$/.test(value)) {
     throw new Error('must be a name of at most 32 lowercase letters, digits and underscores')

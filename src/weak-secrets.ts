@@ -133,8 +133,8 @@ function decodeText(secret: string): string | undefined {
 }
 
 /**
- * Returns whether a decoded text is too long for random bytes that are printable by chance. Such a text may be the usual
- * notation of random bytes, which was encoded once more.
+ * Returns whether a decoded text is so long (24 bytes or more) that random bytes would hardly all be printable. Returns
+ * false for a text that looks like base64 or hexadecimal, because it may be random bytes that were encoded twice.
  */
 function isLongText(decoded: string): boolean {
   return decoded.length >= 24 && !/^[\w+/=-]+$/.test(decoded)

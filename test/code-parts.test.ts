@@ -94,7 +94,7 @@ describe('a code of several parts', () => {
     assert.equal((await enter(email, next, { network })).status, 200)
   })
 
-  test('a code with more parts than are due is not repeated', async () => {
+  test('after an unlock, the next code has one part, not the earlier two', async () => {
     const { email, network } = await twoParts()
     await unlock(h.database.sql, email)
     assert.match(await ask(email, { network }), /^\d{4}$/)

@@ -208,7 +208,7 @@ describe('a signal to a command', () => {
     })
   }
 
-  test('a second command names a command that waits for an answer, and SIGTERM ends the first and its PostgreSQL', async () => {
+  test('a second command fails with the pid of the waiting command, which SIGTERM ends with its PostgreSQL', async () => {
     const embedded = await startEmbedded(dataDir, log)
     await query(
       embedded.url,

@@ -48,7 +48,7 @@ test('a mail that lies a day ahead delays neither a stranger nor a known client'
   }
 })
 
-test('a code that was made a day ahead opens nothing after the clock is right', async () => {
+test('a code made while the clock was a day ahead is refused after the clock is corrected', async () => {
   const { email } = await makeUser(h)
   const network = newNetwork()
   const code = await ahead(DAY, () => ask(email, { network }))

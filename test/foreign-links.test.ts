@@ -64,7 +64,7 @@ describe('files of another user in the data folder', {
   }
 
   for (const linkOwner of [ROOT, STRANGER]) {
-    test(`root changes no owner behind a link or a hard link in the cluster, if user ${linkOwner} owns the link`, async () => {
+    test(`root does not change the owner of a file that a link in the cluster leads to; user ${linkOwner} owns the link`, async () => {
       const cluster = join(data, 'postgres')
       await mkdir(join(cluster, 'base'), { recursive: true })
       await writeFile(join(cluster, 'base/1'), '')

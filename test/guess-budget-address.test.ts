@@ -125,7 +125,7 @@ test('a right guess at the own code gives the guess at the other code back to th
   assert.deepEqual(row, { address: 0, network: 0 })
 })
 
-test('a guess at two codes takes the last guess of the address for the own code, so the other code is not met', async () => {
+test("if an address has one guess left, a guess at two codes counts only at the caller's own code", async () => {
   const { email } = await makeUser(h)
   await spend(email, 9)
   h.clock.advance(MINUTE)

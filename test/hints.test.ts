@@ -104,11 +104,11 @@ describe('a write notifies only after its commit', () => {
     }, `${player.id}`)
   })
 
-  test('fifty requests for a code at once send fewer than fifty hints', async () => {
+  test('fifty concurrent requests for a code cause fewer than fifty hints', async () => {
     hints.payloads.length = 0
     await Promise.all(Array.from({ length: 50 }, () => requestCode(profile(newEmail()))))
     await waitUntil(() => hints.payloads.length > 0)
-    // The last hint arrives before the reply to a statement that is sent after it.
+    // The last hint arrives before the reply to `select 1`.
     await h.ctx.sql`select 1`
     await hints.settle()
     assert.ok(hints.payloads.length < 50, `${hints.payloads.length}`)
@@ -196,13 +196,13 @@ describe('the sender of hints', () => {
     return sender
   }
 
-  test('if the reply to a commit is lost, its hint is sent at once and again after 10 s', async () => {
+  test('if the reply to a commit is lost, its hint is sent immediately and again after 10 s', async () => {
     const sender = await sendWithLostReply(10)
     assert.deepEqual(await hints.take(), ['10'])
     await sender.close()
   })
 
-  test('a process that stops sends a hint that would be sent again later', async () => {
+  test('a process that stops repeats a hint immediately, although its 10 s wait has not ended', async () => {
     const sender = await sendWithLostReply(11)
     await sender.close()
     assert.deepEqual(await hints.take(), ['11'])

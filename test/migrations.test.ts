@@ -76,7 +76,7 @@ suite('a migration outside a transaction', { timeout: 60_000 }, () => {
     assert.deepEqual(await findIndex(), { valid: true })
   })
 
-  test('a failed build leaves an invalid index, and the next start repeats it', async () => {
+  test('a failed build leaves an invalid index, and the next start builds the index again', async () => {
     await addUser('one')
     await addUser('two')
     await assert.rejects(

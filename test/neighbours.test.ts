@@ -122,7 +122,7 @@ suite('neighbours in one database', { timeout: 600_000 }, () => {
     })
   }
 
-  test('two installations with different schemas do not hear each other', async t => {
+  test("installations with different schemas do not receive each other's NOTIFY messages", async t => {
     const shared = await emptyDatabase(t)
     const [one, two] = [
       await shared.start({ DATABASE_SCHEMA: 'club_one' }),
@@ -145,7 +145,7 @@ suite('neighbours in one database', { timeout: 600_000 }, () => {
     const ended = await post([two], '/api/v1/auth/logout', {}, tokens[1])
     assert.equal(ended?.status, 200)
     await streams[1].ended()
-    // A stream that heard the hint of the other installation would already have sent its own notification, as unread.
+    // If the hint had reached the other installation, its stream would already have sent its notification as unread.
     await post([one], '/api/v1/notifications/read-all', {}, tokens[0])
     assert.equal((await streams[0].next()).data.is_read, true)
     streams[0].close()

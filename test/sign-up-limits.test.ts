@@ -114,7 +114,7 @@ test('a sign-up whose first code belongs to an earlier hour gives back only the 
   newHour()
 })
 
-test('sign-ups that no limit counted give nothing back', async () => {
+test('a finished sign-up from a shared network does not lower the sign-up counts', async () => {
   assert.deepEqual(await signUps(1, 6), repeat(200, 6))
   assert.deepEqual(await signUps(2, 6), repeat(200, 6))
   const shared = await anotherApp(h, { ...ENV, SHARED_NETWORKS: addressIn(8) })

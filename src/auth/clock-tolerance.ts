@@ -5,8 +5,8 @@ import { CODE_LIFETIME_MS } from './code-limits.ts'
 const TOLERANCE_MS = 60_000
 
 /**
- * Returns the latest time that another process can have written honestly. A wait or a window that begins later counts as
- * over. Otherwise, a clock that was a day ahead for a moment would make everybody wait for a day.
+ * Returns the latest start that a process with a correct clock can have written, plus 60 s. A wait or a window that
+ * begins later counts as over. Otherwise, a clock that was a day ahead for a moment would make users wait for a day.
  */
 export function findLatestStart(now: Date): Date {
   return new Date(now.getTime() + TOLERANCE_MS)

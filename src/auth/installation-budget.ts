@@ -60,9 +60,9 @@ async function count(sql: Sql, { installation }: Buckets, wrong: Wrong, now: Dat
 }
 
 /**
- * Returns assignments that give wrong guesses at a code back to the counts of the installation. A code that was made
- * before the present window began gives nothing back. Otherwise, an attacker could make wrong guesses at own codes at the
- * end of one window, and give them back to the next window.
+ * Returns SQL assignments that subtract the wrong guesses at a code from the installation's counts. If a code was made
+ * before the present window began, its guesses are not subtracted. Otherwise, an attacker could guess wrongly at own
+ * codes at the end of one window, and lower the counts of the next window.
  * @param madeAt the time at which the code was made
  * @param guesses the number of guesses
  * @param onePart 1 if the code has one part, otherwise 0

@@ -19,8 +19,8 @@ export type Clock = ReturnType<typeof createClock>
 
 /**
  * Creates a clock that follows the clock of the database. So all processes agree about the time, even if the clocks of
- * their machines differ. Between two measurements, the clock counts with the monotonic clock. So it does not follow a
- * machine whose clock is set. Before the first measurement, it returns the time of the machine.
+ * their machines differ. Between two measurements, it counts with the monotonic clock. So a change of the machine's
+ * clock does not change this clock. Before the first measurement, it returns the time of the machine.
  */
 export function createClock(sql: Query, log: FastifyBaseLogger) {
   const stopping = new AbortController()

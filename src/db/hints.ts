@@ -51,18 +51,18 @@ export function formatPayloads(hints: ReadonlySet<Hint>): string[] {
 
 export type Hints = {
   /**
-   * Runs a write, and sends its hints after the commit. If the reply to the commit is lost, sends them at once and
-   * again after 10 s.
+   * Runs a write, and sends its hints after the commit. If the reply to the commit is lost, sends them
+   * immediately and again after 10 s.
    * @param write adds its hints to `changed` before it commits
    */
   sendAfter<T>(write: (changed: Set<Hint>) => Promise<T>): Promise<T>
-  /** Sends the hints that are left, also those that would be sent again later. Call this before the pool closes. */
+  /** Sends all remaining hints, and repeats those whose 10 s have not ended. Call this before the pool closes. */
   close(): Promise<void>
 }
 
 /**
  * Creates the sender of a process's hints: NOTIFY messages that make other processes look at the database. A hint
- * carries no data, so a lost hint only delays what the next look finds.
+ * carries no data, so a lost hint only delays the change until the next read.
  *
  * A NOTIFY inside the transaction of the write would hold a lock of the whole server until the commit has reached the
  * disk and the synchronous standby. Commits could then not share a flush. So the sender collects the hints of all

@@ -67,7 +67,7 @@ async function waitForTurn(client: pg.Client, key: bigint): Promise<void> {
   }
 }
 
-/** Creates the schema if it does not exist. An existing schema needs no right to create one in the database. */
+/** Creates the schema if it does not exist. If the schema exists, the role needs no right to create schemas. */
 async function createSchema(client: pg.Client, schema: string): Promise<void> {
   const { rows } = await client.query('select from pg_namespace where nspname = $1', [schema])
   if (rows.length === 0) await client.query(`create schema ${pg.escapeIdentifier(schema)}`)

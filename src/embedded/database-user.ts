@@ -116,7 +116,7 @@ async function canRun(account: Account, bin: string, folder: string): Promise<bo
   // The name is that of a draft, so the next startup removes the folder if this process is killed.
   const probe = await mkdtemp(join(folder, 'postgres-draft-probe-'))
   try {
-    // The probe stays ours, so the account can read it but cannot change it.
+    // We keep ownership of the folder `probe`, so the account can read it but not change it.
     await writeFile(join(probe, 'postgresql.conf'), '')
     await chmod(join(probe, 'postgresql.conf'), 0o644)
     await chmod(probe, 0o755)

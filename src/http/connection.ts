@@ -89,8 +89,8 @@ export class Connection {
       if (next) this.#start(next)
       else this.#finish?.()
     })
-    // Behind a request with this header, Node's parser drops the bytes of the same read. They may contain the head of a
-    // request, whose body would then be read as a request. So nothing behind such a request is answered.
+    // After a request with `Upgrade`, Node's parser drops the remaining bytes of the same read. These bytes may contain
+    // the head of the next request. Its body would then be read as a request. So this answer closes the connection.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     const refusal = refuseHead(request)
     if (!refusal) {

@@ -43,8 +43,8 @@ export class InboxCursor {
   }
 
   /**
-   * Raises the floor to the highest id that was sent more than five minutes ago. Every lower id has committed since, so
-   * call this after a read that has sent all of them.
+   * Raises the floor to the highest id that was sent more than five minutes ago. By now, every transaction with a lower
+   * id has ended. Call this only after a read whose rows were all sent.
    */
   raiseFloor(nowMs: number): void {
     for (const [id, sentAt] of this.#sentAt) {
