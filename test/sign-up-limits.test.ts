@@ -197,7 +197,7 @@ test('if thirty sign-ups from one network are concurrent, exactly six are sent',
   newHour()
 })
 
-test('three equal sign-ups at once count once, so nothing is left after the code was used', async () => {
+test('three equal concurrent sign-ups count once, so nothing is left after the code was used', async () => {
   for (let round = 0; round < 40; round += 1) {
     const [email, network] = [newEmail(), 2000 + round]
     const body = profile(email)
