@@ -13,9 +13,10 @@ import { findSchema } from './db/own-schema.ts'
 import { AppError } from './errors.ts'
 import { startSchedule } from './games/schedule.ts'
 import { explainListenError } from './http/listen-error.ts'
-import { findRetryClass, MAIL_CLASSES } from './limits/mail-backlog.ts'
-import type { ObservedAttempt } from './outbox/channel.ts'
-import { Worker } from './outbox/worker.ts'
+import { findRetryClass, isCodeClass, MAIL_CLASSES } from './limits/mail-backlog.ts'
+import type { Channel, ObservedAttempt } from './outbox/channel.ts'
+import { createQueueMover } from './outbox/previous-queue.ts'
+import { startWorkers } from './outbox/workers.ts'
 import { startPruning } from './retention.ts'
 
 type Lifecycle = {
@@ -58,7 +59,7 @@ export async function openService(
   })
   if (config.works) {
     ctx.listener.start()
-    const workers = startWorkers(ctx, databaseUrl)
+    const workers = startWork(ctx, databaseUrl)
     stopFunctions.push(...workers.stopFunctions)
     wake = workers.wake
   }
@@ -71,28 +72,32 @@ export async function openService(
  * Starts the workers. Call this after the node has begun to listen.
  * @returns the functions that stop the workers, and a function that makes them claim rows of the outbox
  */
-function startWorkers(ctx: Context, databaseUrl: string) {
+function startWork(ctx: Context, databaseUrl: string) {
   const { sql, config, log, now, metrics } = ctx
-  const observe = ({ channel, outcome, seconds, isFirst }: ObservedAttempt) => {
+  const observe = ({ channel, class: attemptClass, outcome, seconds, isFirst }: ObservedAttempt) => {
     metrics.countAttempt(channel, outcome, seconds)
-    if (isFirst) ctx.mailBacklog.countAttempt()
+    if (isFirst && channel === 'mail' && isCodeClass(attemptClass)) ctx.mailBacklog.countAttempt()
   }
-  const mails = new Worker(databaseUrl, createMailChannel(ctx), { log, now, observe })
+  const workers = startWorkers(databaseUrl, [createMailChannel(ctx)], { log, now, observe })
   const clock = () => ({ now: now(), timeZone: config.timeZone })
   const schedule = startSchedule(ctx, clock, log, ({ type, outcome, lateSeconds }) =>
     metrics.countDueTime(type, outcome, lateSeconds),
   )
   const pruning = startPruning(sql, config, now, log)
-  return { wake: mails.wake, stopFunctions: [() => mails.stop(), schedule.stop, pruning.stop] }
+  return { wake: workers.wake, stopFunctions: [workers.stop, schedule.stop, pruning.stop] }
 }
 
-function createMailChannel(ctx: Context) {
+const MAX_MAIL_DELAY_MS = 400
+
+function createMailChannel(ctx: Context): Channel {
   return {
     name: 'mail',
     classes: Object.values(MAIL_CLASSES),
     findRetryClass,
     places: ctx.config.mailConcurrency,
+    maxStartDelayMs: MAX_MAIL_DELAY_MS,
     deliver: sendCode({ ...ctx, texts: ctx.config }),
+    prepare: createQueueMover(),
   }
 }
 

@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { sendCode } from '../src/auth/send-code.ts'
 import { logOptions } from '../src/log.ts'
 import { MailFailure } from '../src/mail/mailer.ts'
-import { Worker } from '../src/outbox/worker.ts'
+import { startWorkers } from '../src/outbox/workers.ts'
 import { harness, INTAKE_KEY, JWT_SECRET } from './support/app.ts'
 import { BATCH, cloudEvent, EVENTS } from './support/games.ts'
 import { mailChannel, TEXTS } from './support/outbox.ts'
@@ -172,7 +172,7 @@ suite('the log at LOG_LEVEL=trace', () => {
     const { sql, keys, now } = h.ctx
     await h.database.sql`delete from outbox`
     const channel = mailChannel(sendCode({ sql, mailer, keys, now, log, texts: TEXTS }))
-    const worker = new Worker(h.database.url, channel, { log, now, observe: () => {} })
+    const worker = startWorkers(h.database.url, [channel], { log, now, observe: () => {} })
     for (const email of [EMAIL, 'zqother@zqdomain.example', 'zqthird@zqdomain.example'])
       await requestCode({ ...PROFILE, email })
     // The failed attempt is repeated after 3 s.

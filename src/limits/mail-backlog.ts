@@ -3,15 +3,24 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Query } from '../db/sql.ts'
 import { AppError } from '../errors.ts'
 
-/** The classes of mails in the outbox. Mails of a lower class go first. */
-export const MAIL_CLASSES = { knownClient: 1, account: 2, signUp: 3 } as const
+/**
+ * The classes of mails in the outbox. Mails of a lower class go first. The first three are mails with codes, and the
+ * last two are mails about unread notifications.
+ */
+export const MAIL_CLASSES = { knownClient: 1, account: 2, signUp: 3, urgentDigest: 4, digest: 5 } as const
+
+/** Returns whether mails of a class contain codes. */
+export function isCodeClass(mailClass: number): boolean {
+  return mailClass <= MAIL_CLASSES.signUp
+}
 
 /**
- * Returns the class of a mail after a failed attempt in the class `failed`. Each failure moves the mail one class down.
- * Otherwise, mails to full mailboxes that are tried again and again would go before all first mails of later classes.
+ * Returns the class of a mail after a failed attempt in the class `failed`. Each failure moves the mail with a code one
+ * class down. Otherwise, mails to full mailboxes that are tried again and again would go before all first mails of later
+ * classes. Mails about unread notifications keep their class.
  */
 export function findRetryClass(failed: number): number {
-  return Math.min(failed + 1, MAIL_CLASSES.signUp)
+  return isCodeClass(failed) ? Math.min(failed + 1, MAIL_CLASSES.signUp) : failed
 }
 
 /** The classes that the service refuses while too many mails wait. Mails to known clients are never refused. */

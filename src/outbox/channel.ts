@@ -1,7 +1,11 @@
+import type { Query } from '../db/sql.ts'
 import type { Delivery } from './outbox.ts'
 
-/** The result of one attempt. With `retryAt`, the worker tries again at that time. */
-export type Attempt = { outcome: string; retryAt?: Date }
+/**
+ * The result of one attempt. With `retryAt`, the worker tries again at that time. `isReleased` means that `deliver` has
+ * deleted or deferred the row itself, in its own statement. The worker then forgets the row.
+ */
+export type Attempt = { outcome: string; retryAt?: Date; isReleased?: true }
 
 /** A kind of delivery, such as `mail`, with its own rows in the outbox and its own worker. */
 export type Channel = {
@@ -11,12 +15,19 @@ export type Channel = {
   findRetryClass(failed: number): number
   /** The maximum number of deliveries that run at the same time. */
   places: number
+  /**
+   * The maximum of the random wait before each attempt. Mails need the wait. Without it, an attacker could tell mails
+   * and decoys apart by the load of the process.
+   */
+  maxStartDelayMs?: number
   /** Makes one attempt. If it throws, the worker tries again after 3 s, then after 7 s, then every 20 s. */
   deliver(delivery: Delivery): Promise<Attempt>
+  /** Runs each second, before rows are claimed. */
+  prepare?(sql: Query): Promise<void>
 }
 
 /** An attempt, with the seconds since the request for the delivery. */
-export type ObservedAttempt = { channel: string; outcome: string; seconds: number; isFirst: boolean }
+export type ObservedAttempt = { channel: string; class: number; outcome: string; seconds: number; isFirst: boolean }
 
 /** Returns the wait before the next attempt: 3 s, then 7 s, then 20 s each time. */
 export function computeBackoffMs(attempts: number): number {

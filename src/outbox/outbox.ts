@@ -10,6 +10,12 @@ export type Delivery = {
   attempts: number
   lease: string
   code_id: string | null
+  user_id: number | null
+  game_id: number | null
+  notification_id: number | null
+  subscription_id: number | null
+  /** The time after which the delivery is dropped. */
+  deadline: Date | null
   payload: unknown
 }
 
@@ -81,7 +87,8 @@ export async function claim(sql: Query, { channel, limit, lastNetworks, lapsedBe
       update outbox set lease = gen_random_uuid(), leased_until = clock_timestamp() + interval '10 seconds',
         attempts = attempts + 1
       from free where outbox.id = free.id
-      returning outbox.id, class, network, created_at, attempts, lease, code_id, payload
+      returning outbox.id, class, network, created_at, attempts, lease, code_id, user_id, game_id, notification_id,
+        subscription_id, deadline, payload
     )
     select claimed.* from claimed join candidate using (id) order by candidate.class, round, position`
 }

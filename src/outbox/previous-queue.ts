@@ -4,11 +4,23 @@ import type { Query } from '../db/sql.ts'
  * Returns whether the database still has the queue of the previous version, in the schema `graphile_worker`. That
  * version recorded its installation of the queue. Without this record, the queue belongs to another application.
  */
-export async function hasPreviousQueue(sql: Query): Promise<boolean> {
+async function hasPreviousQueue(sql: Query): Promise<boolean> {
   const [row] = await sql<{ exists: boolean }>`
     select case when exists (select from migration where name like 'graphile-worker@%')
       then to_regclass('graphile_worker._private_jobs') is not null else false end as exists`
   return row!.exists
+}
+
+/**
+ * Creates the function that moves the mails of the previous version into the outbox. The function looks for their queue
+ * only once.
+ */
+export function createQueueMover(): (sql: Query) => Promise<void> {
+  let isInstalled: boolean | undefined
+  return async sql => {
+    isInstalled ??= await hasPreviousQueue(sql)
+    if (isInstalled) await movePreviousQueue(sql)
+  }
 }
 
 /**
@@ -17,7 +29,7 @@ export async function hasPreviousQueue(sql: Query): Promise<boolean> {
  * locked for a minute belongs to a dead worker. Another application may use the same queue, so only jobs with the code of
  * one of our addresses move.
  */
-export async function movePreviousQueue(sql: Query): Promise<void> {
+async function movePreviousQueue(sql: Query): Promise<void> {
   await sql`
     with job as (
       delete from graphile_worker._private_jobs where id in (

@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import { KEY_LOOKUPS } from '../db/connection-config.ts'
-import { connect, type Database } from '../db/sql.ts'
+import type { Query } from '../db/sql.ts'
 import { describeError } from '../log.ts'
 import { type Attempt, type Channel, computeBackoffMs, type ObservedAttempt } from './channel.ts'
+import { type Loop, startLoop } from './loop.ts'
 import * as outbox from './outbox.ts'
 import { Places } from './places.ts'
-import { hasPreviousQueue, movePreviousQueue } from './previous-queue.ts'
 import { TakeOver } from './take-over.ts'
 
 const LEASE_MS = 10_000
@@ -15,13 +14,16 @@ const RENEW_MS = 3_000
 const MIN_LEASE_LEFT_MS = 3_000
 const POLL_MS = 1_000
 const RETRY_MS = 250
-const MAX_START_DELAY_MS = 400
 const BATCH_SIZE = 1_000
 // How long `stop` waits for running deliveries. The whole shutdown may take 10 s.
 const FINISH_MS = 7_000
 const FAILED = 'a delivery failed and will be tried again'
 
-type Dependencies = { log: FastifyBaseLogger; now: () => Date; observe(attempt: ObservedAttempt): void }
+export type WorkerDependencies = {
+  log: FastifyBaseLogger
+  now: () => Date
+  observe(attempt: ObservedAttempt): void
+}
 
 /** A held row. `until` is the end of its lease by the monotonic clock of this process. */
 type Lease = { id: number; until: number }
@@ -32,9 +34,9 @@ type Lease = { id: number; until: number }
  * that sent it continues.
  */
 export class Worker {
-  readonly #sql: Database
+  readonly #sql: Query
   readonly #channel: Channel
-  readonly #deps: Dependencies
+  readonly #deps: WorkerDependencies
   readonly #places: Places
   readonly #lastNetworks: Map<number, Buffer>
   readonly #held = new Map<string, Lease>()
@@ -43,15 +45,14 @@ export class Worker {
   #isClosing = false
   #finished: outbox.Finished[] = []
   readonly #takeOver = new TakeOver()
-  #hasPreviousQueue: boolean | undefined
   #stopped: Promise<void> | undefined
-  readonly #loops: { wake: () => void; ended: Promise<void> }[]
+  readonly #loops: Loop[]
   /** Makes the worker claim rows at once. */
   readonly wake: () => void
   readonly #flush: () => void
 
-  constructor(url: string, channel: Channel, deps: Dependencies) {
-    this.#sql = connect(url, { connections: 3, name: 'courtside-worker', planner: KEY_LOOKUPS })
+  constructor(sql: Query, channel: Channel, deps: WorkerDependencies) {
+    this.#sql = sql
     this.#channel = channel
     this.#deps = deps
     this.#places = new Places(channel.places)
@@ -64,7 +65,7 @@ export class Worker {
     this.#loops = [claims, finishes, ...others]
   }
 
-  /** Stops the worker. It claims no more rows, waits up to 7 s for running deliveries, and closes its connections. */
+  /** Stops the worker. It claims no more rows, and waits up to 7 s for running deliveries. */
   stop(): Promise<void> {
     this.#stopped ??= this.#close()
     return this.#stopped
@@ -78,27 +79,13 @@ export class Worker {
     for (const { wake } of this.#loops) wake()
     const finished = Promise.all(this.#loops.map(loop => loop.ended)).then(() => this.#finish())
     await Promise.race([finished.catch(() => {}), delay(1_000, undefined, { ref: false })])
-    await Promise.race([this.#sql.close(), delay(1_000, undefined, { ref: false })])
   }
 
-  /** Calls `work` every `everyMs` milliseconds, after each `wake`, and again at once if `work` returns true. */
-  #repeat(everyMs: number, work: () => Promise<boolean>) {
-    let pause = new AbortController()
-    let isFailing = false
-    const run = async () => {
-      while (!this.#isClosing) {
-        pause = new AbortController()
-        const outcome = await work().catch(error => {
-          if (!isFailing) this.#deps.log.error({ err: error }, 'the outbox cannot be read or changed; retrying')
-          return 'failed' as const
-        })
-        isFailing = outcome === 'failed'
-        if (outcome === true) continue
-        if (isFailing) await delay(RETRY_MS)
-        else await delay(everyMs, undefined, { signal: pause.signal }).catch(() => {})
-      }
-    }
-    return { wake: () => pause.abort(), ended: run() }
+  #repeat(everyMs: number, work: () => Promise<boolean>): Loop {
+    return startLoop(everyMs, work, {
+      isOver: () => this.#isClosing,
+      onFailure: error => this.#deps.log.error({ err: error }, 'the outbox cannot be read or changed; retrying'),
+    })
   }
 
   async #claim(): Promise<boolean> {
@@ -124,35 +111,47 @@ export class Worker {
 
   /** Waits for a random moment and for a place, delivers the row, and adds the result to the finished rows. */
   async #run(row: outbox.Delivery): Promise<void> {
-    const { log, now, observe } = this.#deps
     const { signal } = this.#stopping
-    await delay(Math.random() * MAX_START_DELAY_MS, undefined, { signal }).catch(() => {})
+    const delayMs = Math.random() * (this.#channel.maxStartDelayMs ?? 0)
+    if (delayMs > 0) await delay(delayMs, undefined, { signal }).catch(() => {})
     await this.#places.take(row.class)
     try {
       while (!signal.aborted && this.#leaseLeftMs(row) < MIN_LEASE_LEFT_MS) await delay(RETRY_MS)
       // When this worker stops, it gives the rows back that it has not begun to deliver.
-      let attempt: Attempt | undefined
-      let nextClass = row.class
-      if (!signal.aborted && this.#held.has(row.lease)) {
-        attempt = await this.#channel.deliver(row).catch(error => {
-          nextClass = this.#channel.findRetryClass(row.class)
-          log.warn({ channel: this.#channel.name, id: row.id, attempt: row.attempts, ...describeError(error) }, FAILED)
-          return { outcome: 'failed', retryAt: new Date(now().getTime() + computeBackoffMs(row.attempts)) }
-        })
-        const seconds = (now().getTime() - row.created_at.getTime()) / 1000
-        observe({ channel: this.#channel.name, outcome: attempt.outcome, seconds, isFirst: row.attempts === 1 })
+      const attempt = !signal.aborted && this.#held.has(row.lease) ? await this.#attempt(row) : undefined
+      if (attempt?.isReleased) {
+        this.#held.delete(row.lease)
+        this.wake()
+      } else {
+        const { id, lease, attempts } = row
+        this.#finished.push(
+          attempt
+            ? { id, class: attempt.nextClass, lease, attempts, due: attempt.retryAt }
+            : { id, class: row.class, lease, attempts: attempts - 1, due: this.#deps.now() },
+        )
       }
-      const { id, lease, attempts } = row
-      this.#finished.push({
-        id,
-        class: nextClass,
-        lease,
-        ...(attempt ? { attempts, due: attempt.retryAt } : { attempts: attempts - 1, due: now() }),
-      })
     } finally {
       this.#places.release()
       this.#flush()
     }
+  }
+
+  /** Makes one attempt. `nextClass` is the class of the next attempt if this one has failed. */
+  async #attempt(row: outbox.Delivery): Promise<Attempt & { nextClass: number }> {
+    const { log, now, observe } = this.#deps
+    const channel = this.#channel.name
+    let nextClass = row.class
+    const isExpired = row.deadline !== null && row.deadline <= now()
+    const attempt: Attempt = isExpired
+      ? { outcome: 'expired' }
+      : await this.#channel.deliver(row).catch(error => {
+          nextClass = this.#channel.findRetryClass(row.class)
+          log.warn({ channel, id: row.id, attempt: row.attempts, ...describeError(error) }, FAILED)
+          return { outcome: 'failed', retryAt: new Date(now().getTime() + computeBackoffMs(row.attempts)) }
+        })
+    const seconds = (now().getTime() - row.created_at.getTime()) / 1000
+    observe({ channel, class: row.class, outcome: attempt.outcome, seconds, isFirst: row.attempts === 1 })
+    return { ...attempt, nextClass }
   }
 
   /** Returns the time until the lease ends, or infinity if another worker has taken the row over. */
@@ -184,7 +183,7 @@ export class Worker {
     return false
   }
 
-  /** Marks rows as ready whose due time has come, and moves mails of the previous version into the outbox. */
+  /** Marks rows as ready whose due time has come. */
   async #prepareRows(): Promise<boolean> {
     const { marked, endedAt } = await outbox.markReady(this.#sql, this.#deps.now(), BATCH_SIZE).catch(error => {
       this.#takeOver.recordFailure()
@@ -192,8 +191,7 @@ export class Worker {
     })
     this.#takeOver.recordSuccess(endedAt)
     this.wake()
-    this.#hasPreviousQueue ??= await hasPreviousQueue(this.#sql)
-    if (this.#hasPreviousQueue) await movePreviousQueue(this.#sql)
+    await this.#channel.prepare?.(this.#sql)
     return marked === BATCH_SIZE
   }
 }

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { sendCode } from '../../src/auth/send-code.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { CATALOGUE } from '../../src/notifications/catalogue.ts'
-import { Worker } from '../../src/outbox/worker.ts'
+import { startWorkers } from '../../src/outbox/workers.ts'
 import { harness } from '../support/app.ts'
 import { makeUser } from '../support/factories.ts'
 import { cloudEvent, newGameId, report, send } from '../support/games.ts'
@@ -94,7 +94,7 @@ describe('Events', () => {
     const { sql, keys, now, log } = h.ctx
     const mailer = createSmtpMailer(smtp.url, { from: FROM })
     const channel = mailChannel(sendCode({ sql, mailer, keys, now, log, texts: TEXTS }))
-    const worker = new Worker(h.database.url, channel, { log, now, observe: () => {} })
+    const worker = startWorkers(h.database.url, [channel], { log, now, observe: () => {} })
     t.after(async () => {
       await worker.stop()
       await smtp.close()

@@ -11,7 +11,8 @@ import type { Language } from '../../src/language.ts'
 import { findRetryClass, MAIL_CLASSES } from '../../src/limits/mail-backlog.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import type { Channel, ObservedAttempt } from '../../src/outbox/channel.ts'
-import { Worker } from '../../src/outbox/worker.ts'
+import { createQueueMover } from '../../src/outbox/previous-queue.ts'
+import { startWorkers } from '../../src/outbox/workers.ts'
 import { JWT_SECRET } from './app.ts'
 import { testDatabase } from './database.ts'
 import { insertUser } from './factories.ts'
@@ -27,7 +28,8 @@ export type Outbox = Awaited<ReturnType<typeof outbox>>
 
 /** Returns the channel of mails as the service makes it. */
 export function mailChannel(deliver: Channel['deliver'], places = 4): Channel {
-  return { name: 'mail', classes: Object.values(MAIL_CLASSES), findRetryClass, places, deliver }
+  const classes = Object.values(MAIL_CLASSES)
+  return { name: 'mail', classes, findRetryClass, places, maxStartDelayMs: 400, deliver, prepare: createQueueMover() }
 }
 
 /**
@@ -51,7 +53,7 @@ export async function outbox(t: TestContext, mode?: Mode) {
   /** Starts a worker on the channel of mails. */
   function start(deliver: Channel['deliver'], { now = NOW, url = database.url, places = 4 }: WorkerOptions = {}) {
     const observe = (attempt: ObservedAttempt) => attempts.push(attempt)
-    const worker = new Worker(url, mailChannel(deliver, places), {
+    const worker = startWorkers(url, [mailChannel(deliver, places)], {
       log,
       now: typeof now === 'function' ? now : () => now,
       observe,
