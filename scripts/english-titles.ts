@@ -1,4 +1,5 @@
-import { NOTIFICATION_TYPES, render } from '../src/notifications/catalogue.ts'
+import { NOTIFICATION_TYPES } from '../src/notification-types.ts'
+import { render } from '../src/notifications/catalogue.ts'
 
 /**
  * Returns the text of `client/src/inbox/english-titles.ts`. The client cannot import the catalogue of the service, so

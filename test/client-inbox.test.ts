@@ -5,7 +5,8 @@ import { computePlace } from '../client/dist/inbox/place.js'
 import { relativeTime } from '../client/dist/inbox/relative-time.js'
 import { findStoredLanguage } from '../client/dist/inbox/stored-language.js'
 import { toLanguage } from '../client/dist/inbox/texts.js'
-import { CATALOGUE, NOTIFICATION_TYPES } from '../src/notifications/catalogue.ts'
+import { NOTIFICATION_TYPES } from '../src/notification-types.ts'
+import { CATALOGUE } from '../src/notifications/catalogue.ts'
 
 const NOW = new Date('2026-11-28T10:00:00Z')
 const [MINUTE, HOUR, DAY] = [60, 3_600, 86_400]

@@ -2,13 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Language } from '../src/language.ts'
-import {
-  CATALOGUE,
-  NOTIFICATION_TYPES,
-  type NotificationType,
-  render,
-  type TextValues,
-} from '../src/notifications/catalogue.ts'
+import { NOTIFICATION_TYPES, type NotificationType } from '../src/notification-types.ts'
+import { CATALOGUE, render, type TextValues } from '../src/notifications/catalogue.ts'
 
 const base: TextValues = {
   now: new Date('2026-01-10T12:00:00Z'),

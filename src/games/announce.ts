@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts'
 import { timestamp } from '../http/format/timestamp.ts'
+import type { NotificationType } from '../notification-types.ts'
 import { type Announced, type Announcement, announce, type InsertCompanion } from '../notifications/announce.ts'
-import type { NotificationType } from '../notifications/catalogue.ts'
 import type { LocalTime } from '../notifications/dates.ts'
 import type { OnceKey } from './once-key.ts'
 import * as onceKeys from './once-key.ts'

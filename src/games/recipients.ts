@@ -1,4 +1,4 @@
-import type { NotificationType } from '../notifications/catalogue.ts'
+import type { NotificationType } from '../notification-types.ts'
 import type { GameAnnouncement } from './announce.ts'
 import { producerReminderKey, startedKey } from './once-key.ts'
 import type { GameEvent } from './parse-event.ts'

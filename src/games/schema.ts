@@ -1,7 +1,7 @@
 import type { Static, TSchema } from 'typebox'
 import { hasFormatControl, PLAIN_LINE } from '../http/format/plain-text.ts'
 import { Type } from '../http/type.ts'
-import { NOTIFICATION_TYPES } from '../notifications/catalogue.ts'
+import { NOTIFICATION_TYPES } from '../notification-types.ts'
 
 /**
  * All event types: the notification types, and the types `game_created` and `game_updated`. The events of these two

@@ -1,11 +1,9 @@
 import type { Language, Text } from '../language.ts'
+import type { NotificationType } from '../notification-types.ts'
 import { dateAndTime, type LocalTime, relativeDateAndTime, timeOfDay } from './dates.ts'
 import { NARROW_NBSP, NBSP } from './typography.ts'
 
-/**
- * The categories in the Category column of the specification's Events table. The service does not translate these
- * words.
- */
+/** The categories in the Category column of the specification's Events table. */
 export type Category = 'Matchs' | 'Scores'
 
 /**
@@ -40,9 +38,11 @@ type Entry = Readonly<{ category: Category; title: Text }> &
     | Readonly<{ afterActor: Sentence }>
   )
 
-// The texts of each notification type, in the order of the rows in the specification's Events table. Template literals
-// insert a value unchanged. So if a score contains "$&" or "{date}", the message contains these characters.
-const ENTRIES = {
+/**
+ * The texts of each notification type. Template literals insert a value unchanged. So if a score contains "$&" or
+ * "{date}", the message contains these characters.
+ */
+export const CATALOGUE: Readonly<Record<NotificationType, Entry>> = {
   game_joined: {
     category: 'Matchs',
     title: { fr: 'Un joueur a rejoint la partie', en: 'A player joined' },
@@ -135,14 +135,7 @@ const ENTRIES = {
       },
     },
   },
-} satisfies Record<string, Entry>
-
-export type NotificationType = keyof typeof ENTRIES
-
-/** The category, title and message of every notification type. */
-export const CATALOGUE: Readonly<Record<NotificationType, Entry>> = ENTRIES
-
-export const NOTIFICATION_TYPES = Object.keys(ENTRIES) as NotificationType[]
+}
 
 export type RenderedText = {
   title: string

@@ -1,6 +1,6 @@
 import { fragment } from '../db/statement.ts'
 import { Type } from '../http/type.ts'
-import { NOTIFICATION_TYPES } from './catalogue.ts'
+import { NOTIFICATION_TYPES } from '../notification-types.ts'
 
 const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 const Instant = Type.String({ format: 'date-time', examples: ['2026-01-17T14:30:00+00:00'] })
