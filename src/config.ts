@@ -1,4 +1,5 @@
 import { isLoopback } from './loopback.ts'
+import { findDevelopmentValues, readReachSettings } from './reach-config.ts'
 import { MAIL_SETTINGS, SETTINGS, type Setting } from './settings.ts'
 
 export type Config = Readonly<ReturnType<typeof toConfig>>
@@ -44,6 +45,9 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
     const value = read(setting, SETTINGS[setting])
     return value === undefined ? [] : [{ setting, value }]
   })[0]
+  const isDevelopment = mailServer === undefined
+  const mailFrom = read('MAIL_FROM', SETTINGS.MAIL_FROM)
+  const timeZone = read('TIMEZONE', SETTINGS.TIMEZONE)
   const guessBudgets = read('GUESS_BUDGETS', SETTINGS.GUESS_BUDGETS)
   const signUpLimits = read('SIGN_UP_LIMITS', SETTINGS.SIGN_UP_LIMITS)
   return {
@@ -58,7 +62,9 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
      * the development mailbox is used.
      */
     mailServer,
-    mailFrom: read('MAIL_FROM', SETTINGS.MAIL_FROM),
+    /** Whether the development mailbox is used. */
+    isDevelopment,
+    mailFrom,
     smtpHeloName: read('SMTP_HELO_NAME', SETTINGS.SMTP_HELO_NAME),
     writeConnections: read('WRITE_CONNECTIONS', SETTINGS.WRITE_CONNECTIONS),
     mailConcurrency: read('MAIL_CONCURRENCY', SETTINGS.MAIL_CONCURRENCY),
@@ -78,11 +84,14 @@ function toConfig(read: <T>(name: keyof typeof SETTINGS, setting: Setting<T>) =>
     guessBudgets: mailServer ? guessBudgets : undefined,
     signUpLimits: mailServer ? signUpLimits : undefined,
     reminderOffsets: read('REMINDER_OFFSETS', SETTINGS.REMINDER_OFFSETS),
-    timeZone: read('TIMEZONE', SETTINGS.TIMEZONE),
+    timeZone,
     retentionReadDays: read('RETENTION_READ_DAYS', SETTINGS.RETENTION_READ_DAYS),
     retentionDays: read('RETENTION_DAYS', SETTINGS.RETENTION_DAYS),
     termsVersion: read('TERMS_VERSION', SETTINGS.TERMS_VERSION),
     termsUrl: read('TERMS_URL', SETTINGS.TERMS_URL),
+    /** The number of days after a sign-in at which its session ends. */
+    sessionDays: read('SESSION_DAYS', SETTINGS.SESSION_DAYS),
+    ...readReachSettings(read, { isDevelopment, mailFrom, timeZone }),
     web: read('WEB', SETTINGS.WEB) === 'on',
     serves: role !== 'worker',
     works: role !== 'web',
@@ -134,5 +143,5 @@ function findContradictions(
   if (!hasMailServer && !(config.serves && config.works)) {
     faults.push(`${mailSettings}: required with ROLE=web or ROLE=worker; the development mailbox needs ROLE=all`)
   }
-  return faults
+  return [...faults, ...(hasMailServer ? findDevelopmentValues(config) : [])]
 }

@@ -1,5 +1,6 @@
 import { DEFAULT_BUDGETS, guessBudgets, signUpLimits } from './code-settings.ts'
 import { DEFAULT_SCHEMA } from './db/postgres-url.ts'
+import * as reach from './reach-settings.ts'
 import {
   cidr,
   duration,
@@ -49,6 +50,22 @@ export const SETTINGS = {
     '',
     'the URL of the mail server, `smtp://` or `smtps://`; empty: the development mailbox',
     optional(url('smtp', 'smtps')),
+  ),
+  APP_NAME: setting(
+    'Courtside',
+    'the name of the app in mails, pushes, the page and the OpenAPI document',
+    reach.appName,
+  ),
+  APP_URL: setting('', 'the address of your app; mails and pushes link to it', optional(reach.baseUrl)),
+  LINK_TEMPLATE: setting(
+    '',
+    "a link made from a notification's data, such as `https://app.example/games/{game_id}`; empty: `APP_URL`",
+    optional(reach.linkTemplate),
+  ),
+  PUBLIC_URL: setting(
+    '',
+    'the address of this service on the internet, for links that unsubscribe; production sends no digest without it',
+    optional(reach.baseUrl),
   ),
   MAIL_FROM: setting('Courtside <no-reply@localhost>', 'the sender of all mails', sender),
   SMTP_HELO_NAME: setting(
@@ -121,7 +138,35 @@ export const SETTINGS = {
     integer(0, 36_500),
   ),
   TERMS_VERSION: setting('1', 'the version of the terms that users accept', text),
-  TERMS_URL: setting('', 'the address of the terms, for the mail of a sign-up', optional(url('http', 'https'))),
+  TERMS_URL: setting('', 'the address of the terms, for the page and mails', optional(url('http', 'https'))),
+  SESSION_DAYS: setting('7', 'the number of days after a sign-in at which its session ends', integer(1, 365)),
+  EMAIL_TYPES: setting('game_cancelled,game_reminder', 'types that are mailed by default, or `none`', reach.emailTypes),
+  EMAIL_AFTER: setting(
+    '',
+    'the time after which an unread notification causes a mail; empty: `15m`, or `20s` with the development mailbox',
+    optional(reach.shortTime),
+  ),
+  EMAIL_AFTER_URGENT: setting(
+    '',
+    'the same time for urgent notifications; empty: `2m`, or `20s` with the development mailbox',
+    optional(reach.shortTime),
+  ),
+  PUSH_HOSTS: setting(
+    'fcm.googleapis.com,updates.push.services.mozilla.com,*.push.apple.com,*.notify.windows.com',
+    'the hosts of push services: names or `*.suffix`, with a port if it is not 443',
+    reach.pushHosts,
+  ),
+  PUSH_CONCURRENCY: setting('16', 'the number of pushes that a worker sends at the same time', integer(1, 1_000)),
+  VAPID_PRIVATE_KEY: setting(
+    '',
+    'P-256 keys for Web Push, the newest first; empty: a key in `DATA_DIR` with the embedded PostgreSQL, otherwise none',
+    list(reach.vapidKey),
+  ),
+  VAPID_SUBJECT: setting(
+    '',
+    'where push services reach you, a `mailto:` or `https:` URL; empty: the address in `MAIL_FROM`',
+    optional(reach.vapidSubject),
+  ),
   WEB: setting('on', '`off` removes the page at `/`', oneOf('on', 'off')),
   ROLE: setting(
     'all',

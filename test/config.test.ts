@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { ConfigError, readConfig } from '../src/config.ts'
 
 const SECRET = 'kuC4vBnmNwzIEYxX0mVQJ1y7s2dGgqLh'
+const VAPID_KEY = 'yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw'
 const PRODUCTION = {
   DATABASE_URL: 'postgres://db.example/courtside',
   SMTP_URL: 'smtps://user:pass@mail.example:465',
@@ -29,6 +30,7 @@ describe('an empty environment', () => {
       databaseSchema: 'courtside',
       dataDir: './data',
       mailServer: undefined,
+      isDevelopment: true,
       mailFrom: 'Courtside <no-reply@localhost>',
       smtpHeloName: undefined,
       writeConnections: 5,
@@ -48,6 +50,25 @@ describe('an empty environment', () => {
       retentionDays: 365,
       termsVersion: '1',
       termsUrl: undefined,
+      sessionDays: 7,
+      appName: 'Courtside',
+      links: { template: undefined, app: undefined, public: undefined },
+      preferenceDefaults: {
+        emailTypes: new Set(['game_cancelled', 'game_reminder']),
+        quietHours: { enabled: false, from: '22:00', to: '08:00' },
+        timeZone: 'Europe/Paris',
+      },
+      emailAfterMs: 20_000,
+      emailAfterUrgentMs: 20_000,
+      pushHosts: [
+        { name: 'fcm.googleapis.com', isSuffix: false, port: 443 },
+        { name: 'updates.push.services.mozilla.com', isSuffix: false, port: 443 },
+        { name: 'push.apple.com', isSuffix: true, port: 443 },
+        { name: 'notify.windows.com', isSuffix: true, port: 443 },
+      ],
+      pushConcurrency: 16,
+      vapidPrivateKeys: [],
+      vapidSubject: 'mailto:no-reply@localhost',
       web: true,
       serves: true,
       works: true,
@@ -173,6 +194,42 @@ describe('faults', () => {
     ['SIGN_UP_LIMITS', '60,600,6000'],
     ['TERMS_URL', 'club.example/terms'],
     ['TERMS_URL', 'javascript:alert(1)'],
+    ['SESSION_DAYS', '0'],
+    ['SESSION_DAYS', '366'],
+    ['APP_NAME', 'Padel\u0007Club'],
+    ['APP_NAME', 'Padel\u202eClub'],
+    ['APP_NAME', 'x'.repeat(61)],
+    ['APP_URL', 'app.example'],
+    ['APP_URL', 'javascript:alert(1)//'],
+    ['APP_URL', 'http://app.example'],
+    ['APP_URL', 'https://user:pass@app.example'],
+    ['PUBLIC_URL', 'https://courtside.example/?a=1'],
+    ['PUBLIC_URL', 'http://courtside.example'],
+    ['LINK_TEMPLATE', '/games/{game_id}'],
+    ['LINK_TEMPLATE', 'http://app.example/games/{game_id}'],
+    ['LINK_TEMPLATE', 'https://app.example/games/{title}'],
+    ['LINK_TEMPLATE', 'https://app.example/games/{game_id'],
+    ['LINK_TEMPLATE', 'https://app{game_id}.example/'],
+    ['LINK_TEMPLATE', 'https://{game_id}@app.example/'],
+    ['EMAIL_TYPES', 'game_canceled'],
+    ['EMAIL_TYPES', 'game_cancelled,none'],
+    ['EMAIL_AFTER', '25h'],
+    ['EMAIL_AFTER_URGENT', '90'],
+    ['PUSH_HOSTS', '*'],
+    ['PUSH_HOSTS', '*.com'],
+    ['PUSH_HOSTS', 'https://push.example'],
+    ['PUSH_HOSTS', 'push.example:70000'],
+    ['PUSH_CONCURRENCY', '0'],
+    ['VAPID_PRIVATE_KEY', 'A'.repeat(42)],
+    // Zero, the order of the curve, unused bits that are not 0, and a public key.
+    ['VAPID_PRIVATE_KEY', 'A'.repeat(43)],
+    ['VAPID_PRIVATE_KEY', '_____wAAAAD__________7zm-q2nF56E87nKwvxjJVE'],
+    ['VAPID_PRIVATE_KEY', `${VAPID_KEY.slice(0, -1)}5`],
+    ['VAPID_PRIVATE_KEY', `${VAPID_KEY},${'B'.repeat(87)}`],
+    ['VAPID_SUBJECT', 'admin@club.example'],
+    ['VAPID_SUBJECT', 'http://club.example'],
+    ['VAPID_SUBJECT', 'mailto:admin@localhost'],
+    ['VAPID_SUBJECT', 'https://127.0.0.1/'],
     ['REMINDER_OFFSETS', '1w'],
     ['REMINDER_OFFSETS', '0d'],
     ['TIMEZONE', 'Mars/Olympus'],
@@ -282,6 +339,62 @@ describe('faults', () => {
       readFaults(rest).map(fault => fault.split(':')[0]),
       ['JWT_SECRET', 'INTAKE_KEYS'],
     )
+  })
+})
+
+describe('names, links, pushes and mails about unread notifications', () => {
+  test('a node with a mail server has quiet hours and waits longer before it mails', () => {
+    const config = readConfig(PRODUCTION)
+    assert.equal(config.isDevelopment, false)
+    assert.deepEqual(config.preferenceDefaults.quietHours, { enabled: true, from: '22:00', to: '08:00' })
+    assert.deepEqual([config.emailAfterMs, config.emailAfterUrgentMs], [900_000, 120_000])
+  })
+
+  test('the settings are parsed, and a URL to which paths are appended has no slash at its end', () => {
+    const config = readConfig({
+      ...PRODUCTION,
+      APP_NAME: 'Padel Club ⚽',
+      APP_URL: 'https://app.example/',
+      LINK_TEMPLATE: 'https://app.example/games/{game_id}?score={score_id}#{starts_at}',
+      PUBLIC_URL: 'https://courtside.example/inbox/',
+      SESSION_DAYS: '365',
+      EMAIL_TYPES: 'game_full, game_reminder',
+      EMAIL_AFTER: '1h',
+      EMAIL_AFTER_URGENT: '30s',
+      PUSH_HOSTS: 'Push.example, *.push.example:8443, 127.0.0.1:9999',
+      VAPID_PRIVATE_KEY: `${VAPID_KEY}, ${VAPID_KEY.replace('y', 'x')}`,
+      MAIL_FROM: 'Club <club@club.example>',
+    })
+    assert.equal(config.appName, 'Padel Club ⚽')
+    assert.equal(config.links.app, 'https://app.example')
+    assert.equal(config.links.public, 'https://courtside.example/inbox')
+    assert.equal(config.sessionDays, 365)
+    assert.deepEqual(config.preferenceDefaults.emailTypes, new Set(['game_full', 'game_reminder']))
+    assert.deepEqual([config.emailAfterMs, config.emailAfterUrgentMs], [3_600_000, 30_000])
+    assert.deepEqual(config.pushHosts, [
+      { name: 'push.example', isSuffix: false, port: 443 },
+      { name: 'push.example', isSuffix: true, port: 8443 },
+      { name: '127.0.0.1', isSuffix: false, port: 9999 },
+    ])
+    assert.deepEqual(config.vapidPrivateKeys, [VAPID_KEY, VAPID_KEY.replace('y', 'x')])
+    assert.equal(config.vapidSubject, 'mailto:club@club.example')
+  })
+
+  test('EMAIL_TYPES=none turns the default off for all types', () => {
+    assert.deepEqual(readConfig({ EMAIL_TYPES: 'none' }).preferenceDefaults.emailTypes, new Set())
+  })
+
+  test('without https, links may lead only to this machine, or be used with the development mailbox', () => {
+    const local = { APP_URL: 'http://localhost:5173', PUBLIC_URL: 'http://[::1]:3000' }
+    assert.deepEqual(readFaults({ ...PRODUCTION, ...local }), [])
+    assert.deepEqual(readFaults({ LINK_TEMPLATE: 'http://app.example/{game_id}' }), [])
+  })
+
+  test('VAPID_PRIVATE_KEY requires VAPID_SUBJECT if MAIL_FROM is at localhost', () => {
+    const env = { ...PRODUCTION, VAPID_PRIVATE_KEY: VAPID_KEY }
+    assert.match(readFaults(env).join(), /^VAPID_SUBJECT: required/)
+    assert.deepEqual(readFaults({ ...env, VAPID_SUBJECT: 'mailto:admin@club.example' }), [])
+    assert.deepEqual(readFaults({ ...env, MAIL_FROM: 'no-reply@club.example' }), [])
   })
 })
 

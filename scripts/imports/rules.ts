@@ -18,7 +18,7 @@ const LEVELS = [
     ...['http', 'db', 'embedded', 'mail', 'limits', 'outbox', 'metrics'],
     ...['audit', 'code-settings', 'config', 'errors', 'ip-address', 'keys', 'language'],
     ...['data-folder', 'log', 'log-writer', 'loopback', 'secrets', 'setting-parsers', 'settings'],
-    ...['common-words', 'weak-secrets'],
+    ...['common-words', 'notification-types', 'reach-config', 'reach-settings', 'weak-secrets'],
   ],
 ]
 const FEATURES = LEVELS[4]!
