@@ -1,4 +1,4 @@
-import { midnight, wallClock } from '../notifications/wall-clock.ts'
+import { findInstants, toWallTime } from '../notifications/wall-clock.ts'
 import type { Duration } from '../setting-parsers.ts'
 
 export type DueTime = { type: 'game_reminder' | 'game_started'; dueAt: Date }
@@ -23,7 +23,7 @@ export function dueTimes(startsAt: Date, offsets: readonly Duration[], timeZone:
  */
 function subtract(instant: Date, offset: Duration, timeZone: string): Date {
   if ('ms' in offset) return new Date(instant.getTime() - offset.ms)
-  return fromWallClock(toWallClock(instant.getTime(), timeZone) - offset.days * DAY_MS, timeZone)
+  return fromWallTime(toWallTime(instant, timeZone) - offset.days * DAY_MS, timeZone)
 }
 
 /**
@@ -31,20 +31,7 @@ function subtract(instant: Date, offset: Duration, timeZone: string): Date {
  * example, the function returns the instant of 03:30 for the skipped time 02:30. If the time occurs twice, the instant
  * is the first occurrence. These are the rules of RFC 5545. The JavaScript API Temporal calls these rules "compatible".
  */
-function fromWallClock(wallTime: number, timeZone: string): Date {
-  const utcOffsetAt = (instant: number) => toWallClock(instant, timeZone) - instant
-  // Clocks change at most once within two days. So these are the UTC offsets before and after a possible change.
-  const [before, after] = [utcOffsetAt(wallTime - DAY_MS), utcOffsetAt(wallTime + DAY_MS)]
-  const valid = [before, after].find(utcOffset => utcOffsetAt(wallTime - utcOffset) === utcOffset)
-  return new Date(wallTime - (valid ?? before))
-}
-
-/**
- * Returns the wall-clock time of an instant, encoded as if it were a time in UTC. The instant and the result are in
- * milliseconds since 1970.
- */
-function toWallClock(instant: number, timeZone: string): number {
-  const wall = wallClock(new Date(instant), timeZone)
-  const milliseconds = ((instant % 1000) + 1000) % 1000
-  return midnight(wall) + (wall.hour * 3600 + wall.minute * 60 + wall.second) * 1000 + milliseconds
+function fromWallTime(wallTime: number, timeZone: string): Date {
+  const { first, before } = findInstants(wallTime, timeZone)
+  return new Date(first ?? before)
 }
