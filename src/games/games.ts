@@ -1,4 +1,4 @@
-import type { Sql } from '../db/sql.ts'
+import type { Query, Sql } from '../db/sql.ts'
 import { fragment } from '../db/statement.ts'
 import type { GameEvent } from './parse-event.ts'
 import { type Game, projectFirst } from './projection.ts'
@@ -60,6 +60,13 @@ export async function lockDue(sql: Sql, now: Date, limit: number): Promise<Map<n
     limit ${limit}
     for update of game skip locked`
   return new Map(rows.map(row => [row.id, toGame(row)]))
+}
+
+/** Returns the starts and the cancellations of games, by id. The result has no entry for an unknown game. */
+export async function readStates(sql: Query, gameIds: readonly number[]) {
+  const rows = await sql<{ id: number; starts_at: Date | null; cancelled: boolean }>`
+    select id, starts_at, cancelled from game where id = any(${gameIds}::bigint[])`
+  return new Map(rows.map(row => [row.id, { startsAt: row.starts_at ?? undefined, cancelled: row.cancelled }]))
 }
 
 /** Saves the new states of games. The caller must have locked the games. */
