@@ -1,6 +1,6 @@
 import { write, writeSync } from 'node:fs'
 
-/** With this number of waiting characters, the writer writes at once instead of waiting for `BATCH_MS`. */
+/** With this number of waiting characters, the writer writes immediately instead of waiting for `BATCH_MS`. */
 const BATCH_CHARS = 12_288
 /** How long a line waits for further lines. The batches save a system call for most lines. */
 const BATCH_MS = 100
@@ -60,7 +60,7 @@ export class LogWriter {
       const batch = this.#isWriting ? [] : [this.#batch]
       writeSync(this.#fd, Buffer.concat([...batch, Buffer.from(this.#waiting.join(''))]))
     } catch {
-      // There is no other place for these lines.
+      // These lines are lost, because there is no other place for them.
     }
   }
 

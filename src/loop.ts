@@ -5,7 +5,7 @@ const RETRY_MS = 250
 export type Loop = { wake: () => void; ended: Promise<void> }
 
 /**
- * Calls `work` every `everyMs` milliseconds, after each `wake`, and again at once if `work` returns true. If `work`
+ * Calls `work` every `everyMs` milliseconds, after each `wake`, and immediately again if `work` returns true. If `work`
  * fails, the loop calls it again after 250 ms. The loop ends when `isOver` returns true.
  * @param onFailure receives the first error of each series of failures
  */

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { prepareDataFolder } from './data-folder.ts'
 import { findWeakness } from './weak-secrets.ts'
 
-/** Returns a new secret: 32 random bytes as base64url. The settings accept it, whatever the random bytes are. */
+/** Returns a new secret: 32 random bytes as base64url. The settings accept every such secret. */
 export function newSecret(): string {
   for (;;) {
     const secret = randomBytes(32).toString('base64url')
@@ -41,7 +41,7 @@ export async function loadOrCreateSecret(
   warn: (sentence: string) => void,
 ): Promise<StoredSecret> {
   const folder = await prepareDataFolder(dataDir)
-  // The file exists at every start but the first. So the first attempt writes nothing.
+  // The file exists at every start except the first. So the first attempt writes nothing.
   try {
     return await readSecret(folder, name, warn)
   } catch (error) {

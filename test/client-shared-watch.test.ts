@@ -119,7 +119,7 @@ describe('watchers that share one watch', { timeout: 60_000 }, () => {
 })
 
 describe('a watch in a page that hides or wakes up', { timeout: 60_000 }, () => {
-  test('the stream ends when the page is hidden for good or frozen, and a new stream opens when it is back', async t => {
+  test('the stream ends when the page is hidden permanently or frozen, and a new stream opens when it is back', async t => {
     const { send, sendToDocument } = installPage(t)
     const w = await startWatch(t, {})
     await w.until('unread 2')
@@ -141,7 +141,7 @@ describe('a watch in a page that hides or wakes up', { timeout: 60_000 }, () => 
     assert.equal(w.opened(), 3)
   })
 
-  test('a page that wakes up replaces a silent stream at once, although the old connection looks open', async t => {
+  test('a page that wakes up replaces a silent stream immediately, although the old connection looks open', async t => {
     const { send, sendToDocument } = installPage(t)
     const w = await startWatch(t, {})
     await w.until('unread 2')

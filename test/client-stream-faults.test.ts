@@ -72,7 +72,7 @@ describe('a watch whose stream fails', { timeout: 60_000 }, () => {
     assert.equal(w.calls.includes('polling'), false)
   })
 
-  test('when the browser reports that the network is back, the watch reconnects at once', async t => {
+  test('when the browser reports that the network is back, the watch reconnects immediately', async t => {
     const tab = new EventTarget()
     Object.assign(globalThis, {
       addEventListener: tab.addEventListener.bind(tab),

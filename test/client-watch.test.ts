@@ -165,7 +165,7 @@ describe('the notifications of the client', { timeout: 60_000 }, () => {
     assert.deepEqual(sent, [])
   })
 
-  test('a watch stops when its signal is aborted, or at once if the signal is already aborted', async t => {
+  test('a watch stops when its signal is aborted, or immediately if the signal is already aborted', async t => {
     const { client } = await createUserWithClient()
     const { watcher, until } = createWatcher()
     const aborter = new AbortController()

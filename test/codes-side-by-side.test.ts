@@ -22,7 +22,7 @@ async function askFor(body: object | string, network: number, others: string[]):
   return others.includes(code) ? assert.fail('two equal codes by chance; run the test again') : code
 }
 
-describe('which code a guess meets', () => {
+describe('with which codes a guess is compared', () => {
   test('each network has its own code for an address, and each code opens a session from its own network', async () => {
     const { email } = await createAccount()
     const codes = [await ask(email, { network: 1 })]
@@ -67,7 +67,7 @@ describe('which code a guess meets', () => {
     assert.equal((await guess(email, code, { network: 1 })).status, 200)
   })
 
-  test('when the open attempts at the last code are spent, a guess meets no earlier code of another network', async () => {
+  test('when the open attempts at the last code are spent, a guess is compared with no earlier code of another network', async () => {
     const { email } = await createAccount()
     const first = await ask(email, { network: 1 })
     h.clock.advance(MINUTE)

@@ -144,7 +144,7 @@ describe('bodies that the service does not read', { timeout: 60_000 }, () => {
     ['/api/v1/auth/verify-otp', 413],
     ['/%zz', 404],
   ] as const) {
-    test(`POST ${path} with a body of 10 GB gets a ${status} at once, and the connection closes`, async () => {
+    test(`POST ${path} with a body of 10 GB gets a ${status} immediately, and the connection closes`, async () => {
       await withLimits({}, async (_address, port) => {
         const connection = await openRaw(
           port,

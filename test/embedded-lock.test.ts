@@ -250,7 +250,7 @@ test('a service restores a record that is missing or empty, and commands work ag
   }
 })
 
-test('if no service runs, several commands that start at once run one after the other', async () => {
+test('if no service runs, several commands that start together run one after the other', async () => {
   await (await startService({ DATA_DIR: dataDir })).stop()
   const commands = Array.from({ length: 4 }, () => courtside(['levels', 'list', '--json'], { DATA_DIR: dataDir }))
   for (const { code, errors, output } of await Promise.all(commands)) {

@@ -93,7 +93,7 @@ describe('the first start', () => {
     )
   })
 
-  test('if four services start at once, one of them runs, and the errors of the other three name its pid', async () => {
+  test('if four services start together, one of them runs, and the errors of the other three name its pid', async () => {
     const starts = Array.from({ length: 4 }, () => startService({ DATA_DIR: dataDir }))
     const settled = await Promise.allSettled(starts)
     const started = settled.filter(outcome => outcome.status === 'fulfilled').map(outcome => outcome.value)

@@ -184,7 +184,7 @@ describe('framing', { timeout: 120_000 }, () => {
       assert.equal((await h.call('GET', '/api/v1/auth/me', { token })).status, 401)
     })
 
-    test('a client that closes its sending side gets a complete stream that ends at once', async () => {
+    test('a client that closes its sending side gets a complete stream that ends immediately', async () => {
       const { token } = await makeUser(h)
       const connection = await openRaw(port)
       connection.socket.end(streamRequest(token))

@@ -58,7 +58,7 @@ test('if a right guess and wrong guesses are concurrent, the right one succeeds,
       [422, 200, 422],
     )
     const { guesses, guesses_full_at } = await readAddress(email)
-    // A wrong guess that arrives after the success meets no code.
+    // If a wrong guess arrives after the success, there is no code to compare.
     assert.ok(guesses <= 2)
     const expected = guesses === 0 ? 0 : guesses * 9 * DAY
     assert.equal(guesses_full_at ? guesses_full_at.getTime() - h.clock.now().getTime() : 0, expected)

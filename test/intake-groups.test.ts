@@ -69,7 +69,7 @@ describe('groups of single events', () => {
     assert.deepEqual(await readTypes(h, anna, chloe), [['game_joined', 'game_joined'], ['game_joined']])
   })
 
-  test('events of 64 producers at once are accepted once each, in fewer transactions than events', {
+  test('events of 64 concurrent producers are accepted once each, in fewer transactions than events', {
     timeout: 300_000,
   }, async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -89,7 +89,7 @@ describe('groups of single events', () => {
     }
   })
 
-  test('two processes that report the same games in opposite orders at once do not deadlock', {
+  test('two processes that report the same games concurrently in opposite orders do not deadlock', {
     timeout: 300_000,
   }, async () => {
     const other = await anotherApp(h)

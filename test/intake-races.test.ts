@@ -125,7 +125,7 @@ describe('concurrent events of one game', () => {
       }
     }))
 
-  test('if game_reminder and game_started for one starts_at arrive several times at once, each player gets one of each', () =>
+  test('if game_reminder and game_started for one starts_at arrive several times concurrently, each player gets one of each', () =>
     repeatRace(async () => {
       const all = await makeFourPlayers(h)
       const state = { game_id: newGameId(), creator_id: all[0], player_ids: all }

@@ -37,7 +37,7 @@ describe('the listener', { timeout: 60_000 }, () => {
     await up
     assert.equal(listener.isUp(), true)
     await sql`select pg_notify(${onChannel('one')}, 'a'), pg_notify(${onChannel('two')}, 'b'), pg_notify('three', 'c')`
-    // A server process that is terminated at once would not deliver these messages.
+    // A server process that is terminated immediately would not deliver these messages.
     await waitUntil(() => received.length === 2)
     const down = waitForNext(listener, 'onDown')
     up = waitForNext(listener, 'onUp')

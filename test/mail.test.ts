@@ -196,7 +196,7 @@ test('a mail that the server defers is sent later, and neither its row nor the l
   )
 })
 
-test('only a reply that is about the recipient or the content refuses a mail for good', async t => {
+test('only a reply that is about the recipient or the content refuses a mail permanently', async t => {
   const server = await smtpServer('reply')
   t.after(() => server.close())
   const mailer = createSmtpMailer(server.url, { from: FROM })

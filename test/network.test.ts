@@ -49,7 +49,7 @@ describe('the keyed hash of a network', () => {
     assert.equal(one!.length, 16)
   })
 
-  test('twenty processes that start at once make one key', async () => {
+  test('twenty processes that start together make one key', async () => {
     for (let round = 0; round < 20; round += 1) {
       await h.database.sql`delete from network_key`
       const hashes = await Promise.all(Array.from({ length: 20 }, () => open([OLD]).hash()))

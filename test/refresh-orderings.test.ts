@@ -40,7 +40,7 @@ async function makeStep(client: Client, index: number): Promise<void> {
   }
 }
 
-/** Calls `work` for every client. At most 50 calls run at once. */
+/** Calls `work` for every client. At most 50 calls run at the same time. */
 async function forEach(clients: Client[], work: (client: Client) => Promise<void>): Promise<void> {
   const rest = clients.values()
   await Promise.all(

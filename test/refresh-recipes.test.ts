@@ -23,7 +23,10 @@ type User = { recipe: string; store: Store; tabs: (() => Promise<number>)[] }
 /** The number of refreshes that the users have sent. */
 let refreshes = 0
 
-/** Returns a function that calls `work`. At most `limit` calls run at once, so a slow machine is not overloaded. */
+/**
+ * Returns a function that calls `work`. At most `limit` calls run at the same time, so a slow machine is not
+ * overloaded.
+ */
 function limited<Args extends unknown[], Result>(limit: number, work: (...args: Args) => Promise<Result>) {
   const waiting: (() => void)[] = []
   let running = 0
@@ -59,7 +62,7 @@ async function makeRecipeUser(name: string, recipe: Recipe, tabs: number): Promi
   return { recipe: name, store, tabs: Array.from({ length: tabs }, () => recipe(store, send)) }
 }
 
-/** Sends `count` requests at once, spread over the tabs of a user. @returns the statuses of the last answers */
+/** Sends `count` concurrent requests, spread over the tabs of a user. @returns the statuses of the last answers */
 function sendAtOnce({ tabs }: User, count: number): Promise<number[]> {
   return Promise.all(Array.from({ length: count }, (_, index) => tabs[index % tabs.length]!()))
 }

@@ -110,7 +110,7 @@ describe('the files of reverse proxies in deploy/, in front of two processes', {
     const skip =
       !process.env.CI && !isInstalled(program) && `${program} is not installed (apt-get install ${debianPackage})`
 
-    test(`deploy/${file} forwards events of the live stream at once`, { skip }, async () => {
+    test(`deploy/${file} forwards events of the live stream immediately`, { skip }, async () => {
       const stream = await openStream(proxies.get(program)!.address, token)
       assert.equal((await stream.next()).event, 'sync')
       stream.close()

@@ -18,7 +18,7 @@ test('the migrated schema equals docs/schema.txt', async () => {
   assert.equal(schema, documented, 'docs/schema.txt is out of date: UPDATE_SCHEMA=1 npm test -- test/schema.test.ts')
 })
 
-test('if five processes migrate at once, one migrates the database and the others do nothing', async () => {
+test('if five processes migrate at the same time, one migrates the database and the others do nothing', async () => {
   for (let round = 0; round < 3; round += 1) {
     const name = `migrate_${process.pid}_${round}`
     await administer(`create database ${name}`)

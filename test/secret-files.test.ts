@@ -51,7 +51,7 @@ describe('a file with a secret', () => {
     assert.equal((await stat(path)).mode & 0o777, 0o600)
   })
 
-  test('if 20 callers create the file at once, all get the same secret and no draft is left', async () => {
+  test('if 20 callers create the file at the same time, all get the same secret and no draft is left', async () => {
     const loads = Array.from({ length: 20 }, () => loadOrCreateSecret(dataDir, 'jwt-secret', assert.fail))
     const secrets = new Set((await Promise.all(loads)).map(({ secret }) => secret))
     assert.equal(secrets.size, 1)

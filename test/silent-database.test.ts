@@ -102,7 +102,8 @@ test('if a read-only server refuses a statement, the connection of the statement
     const refused = sql`insert into missed_guess (slot) values (99)`
     stillWaiting = sql`select 1 as one from pg_advisory_xact_lock_shared(1)`
     await assert.rejects(refused, isUnavailable)
-    // Later statements use a new connection at once, although `stillWaiting` has no reply on the old connection yet.
+    // Later statements immediately use a new connection, although `stillWaiting` has no reply on the old connection
+    // yet.
     assert.notEqual(await pid(), before)
     await sql`insert into missed_guess (slot) values (99)`
   })

@@ -70,7 +70,7 @@ test('during STOP_DELAY, /readyz answers 503, all other requests are served, and
   await assert.rejects(send(`${service.address}/healthz`, fresh), { code: 'ECONNREFUSED' })
 })
 
-test('a second signal that comes more than a second later ends the process at once, with exit code 1', async t => {
+test('a second signal that comes more than a second later ends the process immediately, with exit code 1', async t => {
   const database = await testDatabase()
   t.after(() => database.drop())
   const service = await startService({ ...settingsFor(database.url), STOP_DELAY: '60s' })

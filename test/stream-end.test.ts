@@ -58,7 +58,7 @@ describe('the end of a stream', { timeout: 60_000 }, () => {
       }
     })
 
-    test('a process that stops ends its streams at once, and completes the answers of these streams', async () => {
+    test('a process that stops ends its streams immediately, and completes the answers of these streams', async () => {
       const user = await makeUser(h)
       const streams = [await openSynced(at.there, user.token), await openSynced(at.there, user.token)]
       await second.app.close()

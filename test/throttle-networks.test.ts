@@ -166,7 +166,7 @@ describe('a request with a token that the service signed', () => {
 })
 
 describe('a request that a page of a foreign origin can send', () => {
-  test('requests that get a 415 do not count, not even many at once', async () => {
+  test('requests that get a 415 do not count, not even many concurrent ones', async () => {
     const address = `${newNetwork()}:1::1`
     const send = () =>
       h.call('POST', REQUEST, {

@@ -200,7 +200,8 @@ test('a request that waits too long for the lock of its counter gets 503', async
   const answer = await h.database.sql.begin(async tx => {
     await tx`select key from throttle where key like 'request-otp:client:%' for update`
     const stuck = requestCode(client)
-    // The test cancels the waiting statement at once. Otherwise PostgreSQL would cancel the statement only after 30 s.
+    // The test cancels the waiting statement immediately. Otherwise PostgreSQL would cancel the statement only after 30
+    // s.
     await waitUntil(async () => {
       const cancelled = await h.database.sql`
         select pg_cancel_backend(pid) from pg_stat_activity

@@ -18,7 +18,7 @@ export type Pair = {
   url: string
   primaryUrl: string
   standbyUrl: string
-  /** Kills every process of the primary at once, as if the machine had failed. */
+  /** Kills every process of the primary together, as if the machine had failed. */
   killPrimary(): Promise<void>
   promote(): Promise<void>
   stop(): Promise<void>

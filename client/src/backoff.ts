@@ -23,7 +23,7 @@ export async function wait(milliseconds: number, signal?: AbortSignal): Promise<
   let timer: ReturnType<typeof setTimeout> | undefined
   let removeListener = () => {}
   await new Promise<void>(resolve => {
-    // With a delay of more than 2 ** 31 - 1 ms, `setTimeout` would fire at once.
+    // With a delay of more than 2 ** 31 - 1 ms, `setTimeout` would fire immediately.
     timer = setTimeout(resolve, Math.min(milliseconds, 2 ** 31 - 1))
     removeListener = onAbort(signal, resolve)
   })

@@ -1,7 +1,7 @@
 import { onAbort } from './abort.ts'
 
 export type PageListeners = {
-  /** The browser hides the page for good, keeps it in the back/forward cache, or freezes it. */
+  /** The browser hides the page permanently, keeps it in the back/forward cache, or freezes it. */
   onHide: () => void
   /** The page is back after `onHide`, or it has just been loaded. */
   onShow: () => void

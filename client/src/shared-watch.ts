@@ -14,7 +14,7 @@ export class SharedWatch {
   #latest: Snapshot = {}
   /** Aborted when the last watcher stops or the session ends. */
   #started: AbortController | undefined
-  /** Also aborted when the page is hidden for good, so that a hidden page holds neither a stream nor a lock. */
+  /** Also aborted when the page is hidden permanently, so that a hidden page holds neither a stream nor a lock. */
   #running: AbortController | undefined
   #look: (isNetworkNew: boolean) => void = () => {}
 
@@ -34,7 +34,7 @@ export class SharedWatch {
       stopping.abort()
       removeListener()
       this.#notifiers.delete(stop)
-      // A framework may remove and add an inbox element in one turn. The watch goes on in this case.
+      // A framework may remove and add an inbox element in one turn. The watch continues in this case.
       queueMicrotask(() => this.#notifiers.size === 0 && this.#end())
     }
     this.#notifiers.set(stop, notifier)

@@ -3,7 +3,7 @@ import type { Snapshot, WatcherNotifier } from './watch-types.ts'
 /** The calls of the leading tab's notifier that the other tabs repeat. */
 const CALLS = ['notifySync', 'notifyNotification', 'notifyUnreadCount'] as const
 
-/** A message between two tabs. A following tab sends `ask`. The leading tab sends all others. */
+/** A message between two tabs. A following tab sends `ask`. The leading tab sends all other messages. */
 export type Message =
   | { type: 'ask'; look: boolean }
   | ({ type: 'answer' } & Snapshot)

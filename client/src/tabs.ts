@@ -12,7 +12,7 @@ export type Tab = {
   /** Returns the state and the sync that the tab received last. */
   latest: () => Snapshot
   createRun: (notifier: WatcherNotifier, signal: AbortSignal) => Run
-  /** Stores the function that checks for changes at once. */
+  /** Stores the function that checks for changes immediately. */
   setLook: (look: Run['look']) => void
 }
 

@@ -32,7 +32,7 @@ export class WatchRun {
   }
 
   /**
-   * Checks for changes at once, because the connection may be dead. Ends a pause, or opens a new stream.
+   * Checks for changes immediately, because the connection may be dead. Ends a pause, or opens a new stream.
    * @param isNetworkNew whether to replace a stream even if it was opened less than `minLookMs` ago
    */
   look(isNetworkNew: boolean): void {

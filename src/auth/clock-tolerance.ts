@@ -1,7 +1,7 @@
 import { type Fragment, fragment } from '../db/statement.ts'
 import { CODE_LIFETIME_MS } from './code-limits.ts'
 
-/** A time that lies further ahead than this was written by a process whose clock was ahead. */
+/** A time that is further in the future than this comes from a process whose clock was ahead. */
 const TOLERANCE_MS = 60_000
 
 /**
@@ -13,8 +13,8 @@ export function findLatestStart(now: Date): Date {
 }
 
 /**
- * Returns whether a code that ends at `expires_at` is live at `now`. A code that ends later than a new code would was
- * made while the clock was ahead, so it is over.
+ * Returns whether a code that ends at `expires_at` is live at `now`. If a code ends later than a new code would end,
+ * the clock was ahead when the code was made. Such a code is not live.
  */
 export function isCodeLive(now: Date): Fragment {
   const latestEnd = new Date(findLatestStart(now).getTime() + CODE_LIFETIME_MS)

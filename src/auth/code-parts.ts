@@ -2,7 +2,7 @@ import type { Keys } from '../keys.ts'
 
 export const MAX_PARTS = 3
 
-/** Returns the id to which the hash of a part is bound. So the hash of one part never matches at another part. */
+/** Returns the id to which the hash of a part is bound. So the hash of one part never matches another part. */
 export function buildPartId(codeId: string, index: number): string {
   return index === 0 ? codeId : `${codeId}/${index}`
 }
@@ -13,7 +13,7 @@ export function buildPartId(codeId: string, index: number): string {
  */
 export type Comparison = { result: 'wrong' | 'right' } | { result: 'part'; entered: number }
 
-// The hash with which a guess is compared if there is nothing else to compare it with.
+// If there is no code, the guess is compared with this hash, so the comparison takes the same time.
 const NO_MAC = Buffer.alloc(32)
 
 /**

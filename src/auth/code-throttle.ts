@@ -21,8 +21,8 @@ type Dependencies = {
  * counted later:
  *
  * - A request with a token that we signed. Its body must be valid before it is counted. If the token belongs to an
- *   account with the address of the body, only the session is counted. So the requests of a neighbour, or of a page
- *   that runs in the same browser, cannot use up the minute of a known client.
+ *   account with the address of the body, only the session is counted. So a neighbour, or a page that runs in the same
+ *   browser, cannot use up the requests that a known client may send in a minute.
  * - A request whose content type is not JSON, or whose body is compressed. A page of a foreign origin can make a
  *   browser send a request that is no JSON. Such a request does not count if its answer is a 415 or 413. It also does
  *   not count if `Sec-Fetch-Site` names another origin.

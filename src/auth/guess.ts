@@ -21,7 +21,7 @@ export type Guessed = { hasSpentBudget: boolean } & (
 
 type Dependencies = { sql: Sql; keys: Keys; buckets: Buckets; now: () => Date }
 
-/** Creates the function that compares a typed code with the codes that the guess meets. */
+/** Creates the function that compares a typed code with the codes that `reserveGuess` selects. */
 export function createGuess({ sql, keys, buckets, now }: Dependencies) {
   const installation = createInstallationBudget(sql, buckets, now)
 
@@ -61,7 +61,7 @@ export function createGuess({ sql, keys, buckets, now }: Dependencies) {
   }
 }
 
-/** A decoy opens nothing, so its last part is never right. */
+/** A decoy opens no session, so its last part is never right. */
 function refuseDecoy({ purpose }: ReservedAttempt, comparison: Comparison): Comparison {
   return purpose === 'decoy' && comparison.result === 'right' ? { result: 'wrong' } : comparison
 }

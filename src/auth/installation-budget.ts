@@ -6,7 +6,7 @@ import { findLatestStart, isWindowRunning } from './clock-tolerance.ts'
 const WINDOW_MS = 7 * 86_400_000
 const THREE_PARTS_MS = 86_400_000
 
-// After this many times the budget of wrong guesses, at codes of any number of parts, strangers' codes get three parts.
+// If the wrong guesses at any codes reach this many times the budget, strangers' codes get three parts.
 // Two counts exist: guesses within the budgets of the address and the network, and guesses outside them.
 const ALL_GUESSES_FACTOR = 20
 
@@ -31,8 +31,8 @@ export function countPartsForInstallation({ isOn, installation }: Buckets, isOut
 }
 
 /**
- * Wrong guesses of strangers. `within` counts them while neither the budget of the address nor that of the network is
- * spent. `onePart` counts those of them at codes of one part. `outside` counts all others.
+ * Wrong guesses of strangers. `within` counts the guesses while neither the budget of the address nor that of the
+ * network is spent. Of these guesses, `onePart` counts those at codes of one part. `outside` counts all other guesses.
  */
 export type Wrong = { onePart: number; within: number; outside: number }
 
@@ -75,8 +75,8 @@ export function giveBackToInstallation(madeAt: Fragment, guesses: Fragment, oneP
 
 /**
  * Creates the budget of the installation. It limits the guesses of this process that are reserved but not yet counted.
- * A guess is counted after its comparison, because a right guess does not count. Without the limit, a thousand guesses
- * at once could all see the same count.
+ * A guess is counted after its comparison, because a right guess does not count. Without the limit, a thousand
+ * concurrent guesses could all see the same count.
  */
 export function createInstallationBudget(sql: Sql, buckets: Buckets, now: () => Date) {
   let running = 0
@@ -129,7 +129,7 @@ export async function readInstallation(sql: Query, buckets: Buckets, now: Date) 
 /** The budget of the installation before the first wrong guess. A missing row means the same. */
 export const FULL_BUDGET = { share: 0, parts: 1 }
 
-/** Returns the latest end that a process with a correct clock can have given to the time of three parts. */
+/** Returns the latest `three_parts_until` that a process with a correct clock can have written. */
 function findLatestEnd(now: Date): Date {
   return new Date(findLatestStart(now).getTime() + THREE_PARTS_MS)
 }

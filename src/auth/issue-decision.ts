@@ -115,7 +115,7 @@ function isRepeat(now: Date): Fragment {
 // A sign-up may follow immediately after a sign-in for which no mail was sent.
 const isExempt = fragment`coalesce(signs_up and not (select mailed from address), false)`
 
-/** Returns the end of the requester's wait, or null if there is no wait. A mail in the future counts as no mail. */
+/** Returns the end of the requester's wait, or null if there is no wait. Ignores mails more than 60 s in the future. */
 function computeWaitEnd(hasLongWaits: boolean, now: Date): Fragment {
   const latest = findLatestStart(now)
   return fragment`

@@ -20,7 +20,7 @@ export function writeCode(code: NewCode): Fragment {
 
 /**
  * Writes the time of the request to the row of the address. If two requests for a new address are concurrent, neither
- * finds a row to lock. The second one waits here, and the condition refuses it.
+ * finds a row to lock. The second request waits here, and the condition then refuses this request.
  */
 function takeSendSlot({ email, sessionId, signsUp, now }: NewCode): Fragment {
   return fragment`

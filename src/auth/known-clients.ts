@@ -11,7 +11,7 @@ export type KnownClient = { sessionId: string; hasMails: boolean }
  * Returns the session if the caller with this token is a known client of the account with the address `email`
  * (decisions.md, "known clients"):
  * - The session belongs to the account, is one of its newest sessions, and is less than 90 days old.
- * - Nothing but time or a logout ended the session, and the logout did not ask to forget the client.
+ * - The session is running, has expired, or was ended by a logout that did not ask to forget the client.
  * - The session has not used up its mails. After its last mail, it stays known until its code ends.
  *
  * The token may be expired or superseded.

@@ -11,7 +11,7 @@ export type Requester = { email: string; sessionId: string | undefined; network:
 /** The limits of the installation on codes. */
 export type Rules = { buckets: Buckets; signUpLimits: SignUpLimits | undefined }
 
-/** The values of the statement of `issueCode`. Its steps are in other files, and each step takes what it needs. */
+/** The values of the statement of `issueCode`. The files with the steps of the statement share this type. */
 export type NewCode = Requester &
   Rules & {
     signsUp: boolean

@@ -14,12 +14,12 @@ import { MAX_ATTEMPTS, MAX_OTHER_ATTEMPTS } from './code-limits.ts'
 import { countPartsForInstallation } from './installation-budget.ts'
 import type { Requester } from './new-code.ts'
 
-// The number of rows in the table `missed_guess` (migrations/0001_accounts.sql). If a guess meets no code,
+// The number of rows in the table `missed_guess` (migrations/0001_accounts.sql). If there is no code to compare,
 // `reserveGuess` updates a random row of this table. Concurrent guesses wait for each other only if they update the
 // same row.
 const MISSED_GUESS_SLOTS = 64
 
-/** A code that a guess meets, and for which one attempt has been reserved. */
+/** A code with which a guess is compared, and for which one attempt has been reserved. */
 export type ReservedAttempt = {
   id: string
   purpose: 'sign_up' | 'sign_in' | 'decoy'
@@ -39,12 +39,12 @@ export type ReservedAttempt = {
 }
 
 /**
- * Reserves one attempt at each code that a guess meets. These codes are the live code of the caller, and the live code
- * that was mailed last to another requester. One statement counts the attempts, takes the guesses from the budgets, and
- * commits. `guess` compares the codes after the commit. At the time of the statement it is unknown whether the typed
- * code is right, so each attempt counts as a wrong guess. Afterwards, a right guess is given back.
+ * Reserves one attempt at each code with which a guess is compared. These codes are the live code of the caller, and
+ * the live code that was mailed last to another requester. One statement counts the attempts, takes the guesses from
+ * the budgets, and commits. `guess` compares the codes after the commit. At the time of the statement it is unknown
+ * whether the typed code is right, so each attempt counts as a wrong guess. Afterwards, a right guess is given back.
  *
- * A code with fewer parts than are due opens nothing. If the guess meets no code, the statement updates a row of
+ * A code with fewer parts than are due cannot open a session. If there is no code, the statement updates a row of
  * `missed_guess` instead. Both cases take the same time, so the duration does not reveal whether there is a code.
  * @returns the attempts. The caller's own code comes first
  */
@@ -62,9 +62,9 @@ export async function reserveGuess(
 }
 
 /**
- * Returns the steps that lock the address, the network, and the codes that the guess meets. The lock on the address
- * comes first, so all statements on the codes of one address run one after the other. If a concurrent statement changed
- * a row after our snapshot, `for update` returns the row as it is now.
+ * Returns the steps that lock the address, the network, and the codes to compare. The lock on the address comes first,
+ * so all statements on the codes of one address run one after the other. If a concurrent statement changed a row after
+ * our snapshot, `for update` returns the row as it is now.
  */
 function lockCodes({ email, sessionId, network }: Requester, buckets: Buckets, now: Date): Fragment {
   const isLive = fragment`
@@ -105,7 +105,7 @@ function lockCodes({ email, sessionId, network }: Requester, buckets: Buckets, n
 
 /**
  * Returns the steps that decide which codes have enough parts, and what each guess takes from the budgets. The guess at
- * the caller's own code comes first, so the guess at the other code can take only what is left.
+ * the caller's own code comes first, so the guess at the other code can take only the guesses that are left.
  */
 function judgeCodes({ sessionId }: Requester, buckets: Buckets, now: Date): Fragment {
   const guess = (standing: Fragment) => fragment`

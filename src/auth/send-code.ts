@@ -23,8 +23,8 @@ type Payload = { sealed: string; language: Language | null }
 
 /**
  * The outcome of an attempt. `delivered`: the mail server took the mail. `decoy`: the address is unknown. `dropped`:
- * the code was used, replaced or has expired. `refused`: the mail server refused the recipient or the content for good.
- * `sealed`: no secret of this process decrypts the code, so another process must send the mail.
+ * the code was used, replaced or has expired. `refused`: the mail server refused the recipient or the content
+ * permanently. `sealed`: no secret of this process decrypts the code, so another process must send the mail.
  */
 type Attempt = { outcome: 'delivered' | 'decoy' | 'dropped' | 'refused' | 'sealed'; retryAt?: Date }
 

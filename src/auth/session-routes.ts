@@ -51,8 +51,8 @@ function refreshRoute(app: App, { sql, now, networks, tokens, cache }: Dependenc
       const refreshed = await refresh(sql, tokens, { claims, origin: { network, agent } }, instant)
       if (refreshed.outcome === 'reuse') cache.forget(session)
       if (refreshed.outcome !== 'renewed') {
-        // A refused token belongs to a session that ended before. The end of the session has emptied the cache already.
-        // So another call of `forget` would only let a client slow this process down.
+        // A refused token belongs to a session that ended before. The end of the session has already removed its tokens
+        // from the cache. So another call of `forget` would only let a client slow this process down.
         audit(request, refreshed.outcome === 'reuse' ? 'refresh_reuse' : 'refresh_refused', session)
         throw unauthenticated(true)
       }

@@ -48,7 +48,7 @@ export function countForNetwork({ network, signsUp, signUpLimits, now }: NewCode
 }
 
 /**
- * Takes a sign-up back that `network_count` counted, although a concurrent request for the same new address was first.
+ * Subtracts a sign-up that `network_count` counted although a concurrent request for the same new address came first.
  * The statement that counts it cannot know this: it waits for the address only after it has counted.
  */
 export async function uncountForNetwork(sql: Sql, network: Buffer): Promise<void> {
@@ -71,9 +71,9 @@ export const isOverSignUpLimit = fragment`
   exists (select from installation_count) and not exists (select from network_count)`
 
 /**
- * Returns the time at which a refused sign-up may be tried again. At the end of its window, a network has its sign-ups
- * again, even if the installation has none left. If the network has some left, the end of the installation's window is
- * enough.
+ * Returns the earliest time at which a refused sign-up may be tried again. If the network has used up its limit, this
+ * is the end of the network's window. Otherwise, it is the end of the network's window or of the installation's window,
+ * whichever comes first.
  */
 export function computeSignUpLimitEnd({ network, signUpLimits, now }: NewCode): Fragment {
   const limits = signUpLimits ?? NO_LIMITS

@@ -11,7 +11,7 @@ const PARENT_CHECK_MS = 1_000
 /**
  * Returns a signal that aborts when the process must stop: at the first SIGTERM, SIGINT or SIGHUP. If npm started this
  * process, the signal also aborts when npm ends. Its reason is the name of the received signal, or SIGHUP if npm ended.
- * A later signal ends the process at once, with exit code 1.
+ * A later signal ends the process immediately, with exit code 1.
  */
 export function watchStopSignals(): AbortSignal {
   const controller = new AbortController()

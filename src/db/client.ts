@@ -44,9 +44,9 @@ export class Client extends pg.Client {
   constructor(config: ConnectionConfig) {
     const { hosts, firstHostUrl, requiresScram, schema } = parsePostgresUrl(config.connectionString!)
     super({ ...config, connectionString: firstHostUrl })
-    // Without a listener, an error would end the process. A caller cannot add one in time: the packet that ends the
-    // login may also contain the error of a server that is shutting down. The statements and the event `end` report the
-    // loss.
+    // Without a listener, an error would end the process. A caller cannot add a listener in time: the packet that ends
+    // the login may also contain the error of a server that is shutting down. The statements and the event `end` report
+    // the loss.
     this.on('error', () => {})
     if (requiresScram) requireScram(this)
     this.#hosts = hosts
@@ -69,8 +69,8 @@ export class Client extends pg.Client {
     await super.connect()
     const { maxSilenceMs } = this.#config
     if (maxSilenceMs !== undefined) this.#destroyWhenSilent(maxSilenceMs)
-    // PostgreSQL runs this statement before all later statements, so no caller has to wait for its reply. If it fails, the
-    // later statements must fail too.
+    // PostgreSQL runs this statement before all later statements, so no caller has to wait for its reply. If it fails,
+    // the later statements must fail too.
     const searchPath = `set search_path = ${pg.escapeIdentifier(this.#schema)}, pg_temp`
     sendQuery(this, { text: `${searchPath}; ${SESSION_SETTINGS}; ${this.#config.sessionSettings ?? ''}` }).catch(
       error => (this.connection.stream as Socket).destroy(error),

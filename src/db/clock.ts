@@ -11,7 +11,7 @@ const CHECK_MS = 1_000
 /** If the clock of the machine moves by more than this against the monotonic clock, it was set. */
 const MIN_STEP_MS = 500
 const MAX_DIFFERENCE_MS = 5_000
-/** A measurement this fast is good enough. Otherwise, `measure` takes the fastest of MAX_TRIES. */
+/** If a round trip takes at most this time, one measurement is enough. Otherwise, the fastest of MAX_TRIES counts. */
 const GOOD_ROUND_TRIP_MS = 20
 const MAX_TRIES = 3
 
@@ -34,7 +34,7 @@ export function createClock(sql: Query, log: FastifyBaseLogger) {
   /** Measures the clock of the database. @throws AppError 503 if the service cannot reach the database */
   async function measure(): Promise<void> {
     const { databaseOffsetMs, roundTripMs } = await measureBest(sql)
-    // Measurements vary by up to half a round trip. A change below this is no change, so the time does not go back.
+    // Measurements vary by up to half a round trip. Smaller differences are ignored, so the time does not go back.
     if (offsetMs === undefined || Math.abs(databaseOffsetMs - offsetMs) > roundTripMs / 2) offsetMs = databaseOffsetMs
     machineOffsetMs = findMachineOffset()
     measuredAtMs = performance.now()

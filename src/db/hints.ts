@@ -10,7 +10,7 @@ const COLLECT_MS = 5
 
 const RETRY_MS = 250
 
-/** A commit whose reply was lost may complete after its process has given up, so its hints are sent again then. */
+/** If the reply to a commit was lost, the commit may complete later. So its hints are repeated after this time. */
 const REPEAT_MS = 10_000
 
 /** PostgreSQL refuses a payload of 8000 bytes or more. */
@@ -19,7 +19,7 @@ const MAX_PAYLOAD_BYTES = 7_999
 /** An item of a payload: `o` for new rows in the outbox, or the id of a user whose inbox has changed. */
 export type Hint = string
 
-/** Says that the outbox has new rows. Decoys count too, so a payload does not reveal which addresses have accounts. */
+/** The outbox has new rows. A decoy is also a row, so a payload does not reveal which addresses have accounts. */
 export const OUTBOX_HINT: Hint = 'o'
 
 /**
@@ -30,7 +30,7 @@ export function inboxHint(userId: number, notificationId?: number): Hint {
   return notificationId === undefined ? `${userId}` : `${userId}:${notificationId}`
 }
 
-/** Returns the content of a payload. It may come from a process of the previous version. */
+/** Returns the content of a payload, which may come from a process of the previous version. */
 export function readHints(payload: string): { hasDelivery: boolean; userIds: number[] } {
   const items = payload.split(',')
   const hasDelivery = items[0] === OUTBOX_HINT
@@ -61,12 +61,12 @@ export type Hints = {
 }
 
 /**
- * Creates the sender of a process's hints: NOTIFY messages that make other processes look at the database. A hint
+ * Creates the sender of a process's hints: NOTIFY messages that make other processes read the database. A hint
  * carries no data, so a lost hint only delays the change until the next read.
  *
  * A NOTIFY inside the transaction of the write would hold a lock of the whole server until the commit has reached the
  * disk and the synchronous standby. Commits could then not share a flush. So the sender collects the hints of all
- * commits within a few milliseconds, and sends them in a separate transaction that waits for no flush.
+ * commits within a few milliseconds, and sends them in a separate transaction that waits for no disk flush.
  */
 export function createHints(sql: Statements, log: FastifyBaseLogger): Hints {
   const waiting = new Set<Hint>()

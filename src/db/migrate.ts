@@ -161,7 +161,7 @@ async function applyFile(client: pg.Client, name: string): Promise<void> {
 
 /**
  * Applies a migration that builds an index while other processes write. The build waits for running transactions
- * without blocking others, so it needs no lock timeout. If the build fails, it leaves an invalid index. Therefore the
+ * without blocking them, so it needs no lock timeout. If the build fails, it leaves an invalid index. Therefore the
  * first statement of such a file drops the index, and the next call of `migrate` repeats the file.
  */
 async function applyOutsideTransaction(client: pg.Client, name: string, statements: string[]): Promise<void> {

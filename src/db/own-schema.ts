@@ -3,8 +3,9 @@ import { Client } from './client.ts'
 import { DEFAULT_SCHEMA, parsePostgresUrl } from './postgres-url.ts'
 import { type Fragment, fragment } from './statement.ts'
 
-// Other applications may use the same database. Our tables and functions are in a schema of our own. The names of our
-// channels and the keys of our advisory locks are derived from the schema, because these belong to the whole database.
+// Other applications may use the same database. Our tables and functions are in a separate schema. The names of our
+// channels and the keys of our advisory locks are derived from the schema, because channels and locks belong to the
+// whole database.
 
 /** The first versions created their tables in the schema `public`, and used the names of channels without a prefix. */
 const EARLIER_SCHEMA = 'public'
@@ -15,7 +16,7 @@ const OUR_TABLES = ['migration', 'missed_guess', 'sign_in_address']
 /**
  * Finds the schema of the tables. This is the schema in the setting DATABASE_SCHEMA, with one exception: if the setting
  * has its default value and this schema has no tables of ours, an installation of an earlier version keeps its tables.
- * They are in `public`, or in another schema of the search path that the database or the role sets.
+ * These tables are in `public`, or in another schema of the search path that the database or the role sets.
  * @returns the URL with the schema added. The clients in this folder take their schema from their URL
  */
 export async function findSchema(url: string, configured: string): Promise<{ url: string; schema: string }> {

@@ -19,7 +19,7 @@ const SUPERUSER_LINE = `local all ${SUPERUSER} trust\n`
 
 /**
  * Returns the password of the service's role. Returns undefined if the role must be created or needs a new password,
- * because the file is missing, empty or cut.
+ * because the file is missing, empty or incomplete.
  * @throws if the file exists but cannot be read
  */
 export async function readPassword(cluster: string): Promise<string | undefined> {

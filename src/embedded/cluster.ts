@@ -48,7 +48,7 @@ export async function createCluster(
     await initdbEnd
     await syncFolder(draftCluster)
     await rename(draftCluster, cluster)
-    // Until the rename, a program of the user who ran initdb could put a link in the place of the folder.
+    // Until the rename, a program of the user who ran initdb could replace the folder by a link.
     if (!(await lstat(cluster)).isDirectory()) {
       await removeFile(cluster)
       throw new Error(`initdb has created no folder ${draftCluster}.`)
@@ -68,7 +68,7 @@ export function listSharedMemoryOptions(): string[] {
   return process.platform === 'linux' ? ['-c', 'dynamic_shared_memory_type=sysv'] : []
 }
 
-/** Returns whether a cluster exists. @throws if its path leads to something else than a folder */
+/** Returns whether a cluster exists. @throws if a file other than a folder is at its path */
 export async function hasCluster(cluster: string): Promise<boolean> {
   const stats = await stat(cluster).catch(error => {
     if (error.code === 'ENOENT') return undefined
@@ -79,7 +79,7 @@ export async function hasCluster(cluster: string): Promise<boolean> {
 }
 
 /**
- * Checks and mends what would keep PostgreSQL from starting, because PostgreSQL reports these faults only in its log.
+ * Finds and repairs faults that would keep PostgreSQL from starting. PostgreSQL would report them only in its log.
  */
 async function mendCluster({ major, account }: Programs, cluster: string, log: FastifyBaseLogger): Promise<void> {
   const { uid, mode } = await stat(cluster)

@@ -22,10 +22,11 @@ const NAMESPACE = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${N
  *
  * 1. the owner of the cluster, if this is an ordinary user. The user may own other parts of it, such as a tablespace
  * 2. a user of our own, DATABASE_UID
- * 3. root in a user namespace, inside which the user is called `nobody`. Outside the namespace it still is root. The
- *    configuration of a cluster can name programs, so root never runs a cluster that another user could have changed
+ * 3. root in a user namespace, inside which the user is called `nobody`. Outside the namespace, this user is still
+ *    root. The configuration of a cluster can name programs, so root never runs a cluster that another user could have
+ *    changed
  *
- * Changes the owner of no file.
+ * Does not change the owner of any file.
  * @throws if no user can run PostgreSQL. The message tells the operator what to do
  */
 export async function chooseAccount(bin: string, folder: string, log: FastifyBaseLogger): Promise<Account> {
@@ -124,7 +125,7 @@ async function canRun(account: Account, bin: string, folder: string): Promise<bo
     await runProgram(account, join(bin, 'postgres'), ['-D', probe, '-C', 'max_connections'])
     return true
   } catch (error) {
-    // The system may lack memory. Or another program of the same user sent the signal.
+    // The system sends a signal if it lacks memory. Another program of the same user may also have sent the signal.
     if (((error as Error).cause as { signal?: string } | undefined)?.signal) throw error
     return false
   } finally {

@@ -4,7 +4,7 @@ import { runProgram } from './programs.ts'
 const ROOT = 0
 const TIMEOUT_MS = 60_000
 
-// Works with an empty PATH too.
+// This command also works if PATH is empty.
 const EMPTY_FOLDER = 'PATH=/usr/bin:/bin:$PATH; rm -rf -- * .[!.]* ..?*'
 
 /**

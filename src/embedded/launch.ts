@@ -45,7 +45,7 @@ export type Server = {
   isRunning(): boolean
   /** Stops the server within 9 s. */
   stop(): Promise<void>
-  /** Stops the server at once, without writing to the data folder. The next startup recovers the data. */
+  /** Stops the server immediately, without writing to the data folder. The next startup recovers the data. */
   abort(): void
 }
 
@@ -158,7 +158,7 @@ async function readReason(logPath: string, start: number): Promise<string> {
 
 /**
  * If a log file is too long, copies it to `<path>.1` and truncates it. This function does not replace the file, because
- * the server keeps appending to the open file. It follows no symbolic link at either path, and creates `<path>.1` anew.
+ * the server keeps appending to the open file. It follows no symbolic link, and replaces an earlier `<path>.1`.
  */
 export async function rotateLog(path: string): Promise<void> {
   const log = await open(path, constants.O_RDWR | constants.O_NOFOLLOW).catch(() => undefined)

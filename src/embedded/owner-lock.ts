@@ -27,7 +27,7 @@ const OWNER_END_MS = 10_000
 
 /** The right to run PostgreSQL on a data folder. Only one process has this right. */
 export type OwnerLock = {
-  /** Aborts if another process has taken the folder, because this process stood still for longer than others wait. */
+  /** Aborts if another process has taken the folder, because this process was paused for longer than others wait. */
   lost: AbortSignal
   /** Tells other processes that this process is about to stop, so they wait for its end. */
   announceStop(): Promise<void>
@@ -45,9 +45,9 @@ export class FolderInUseError extends Error {
 /**
  * Makes this process the owner of a data folder. Two mechanisms decide who owns the folder:
  *
- * - A lock of the operating system on the file `owner.lock`. It holds across all namespaces and containers of one
- *   kernel, and between the machines of most network file systems. The kernel frees it when the process ends, even
- *   after SIGKILL.
+ * - A lock of the operating system on the file `owner.lock`. It applies to all namespaces and containers of one kernel,
+ *   and between the machines of most network file systems. The kernel frees it when the process ends, even after
+ *   SIGKILL.
  * - A record in the file `owner.json`, which the owner rewrites every second. It covers machines that share the folder
  *   through a file system without locks.
  *
@@ -117,7 +117,7 @@ async function writeRecord(folder: string, self: Owner, hasLock: boolean): Promi
     await watch(folder, previous)
     await removeRecord(folder, self, previous)
     await linkRecord(folder, draft)
-    // Another machine may have watched the same record and removed ours. Then its record is in the file now.
+    // Another machine may have watched the same record, and then replaced our record by its own.
     await delay(2 * BEAT_MS)
     const current = await readOwner(folder)
     if (current?.id !== self.id) throw new FolderInUseError(folder, current)
@@ -176,8 +176,8 @@ async function renew(holder: Holder): Promise<void> {
 }
 
 /**
- * Rewrites the record in place. This takes no disk space, so the beat goes on when the disk is full. The file is opened
- * and closed at each beat, because network file systems send the data to their server at the close. With the lock of the
+ * Rewrites the record in place. This takes no disk space, so a full disk does not stop the beat. The file is opened and
+ * closed at each beat, because network file systems send the data to their server at the close. With the lock of the
  * operating system, this process is the owner even if the record is missing or unreadable, so the beat restores it.
  */
 async function beat({ folder, self, hasLock }: Locked): Promise<void> {

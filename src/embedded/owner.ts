@@ -22,7 +22,7 @@ export type Owner = {
 
 let place: Pick<Owner, 'host' | 'boot' | 'pidNamespace'> | undefined
 
-/** Returns where this process runs. Reads it only once, because it does not change. */
+/** Returns where this process runs. Reads these facts only once, because they do not change. */
 function findPlace() {
   place ??= {
     host: hostname().slice(0, 100),
@@ -57,7 +57,7 @@ export async function readOwner(folder: string): Promise<Owner | undefined> {
   return parseOwner(await readFile(findRecordPath(folder), 'utf8').catch(() => ''))
 }
 
-/** Parses the text of a record. Returns undefined if it is empty or cut. */
+/** Parses the text of a record. Returns undefined if it is empty or incomplete. */
 export function parseOwner(text: string): Owner | undefined {
   try {
     return JSON.parse(text) as Owner

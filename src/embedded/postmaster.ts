@@ -32,8 +32,8 @@ export async function findPostmaster(cluster: string): Promise<Postmaster | unde
 
 /**
  * Removes the lock file of a cluster. The caller must own the data folder, and must know that no server runs on the
- * cluster. PostgreSQL itself ignores the file if no process has the pid in it. But if the file is empty or cut, or if
- * an unrelated process or a zombie has the pid, PostgreSQL refuses to start.
+ * cluster. PostgreSQL itself ignores the file if no process has the pid in it. But if the file is empty or incomplete,
+ * or if an unrelated process or a zombie has the pid, PostgreSQL refuses to start.
  */
 export async function removeLockFile(cluster: string): Promise<void> {
   await removeFile(join(cluster, LOCK_FILE))
@@ -42,7 +42,7 @@ export async function removeLockFile(cluster: string): Promise<void> {
 /** Stops a server that this process did not start. Takes at most 9 s. */
 export async function stopPostmaster({ pid, program }: Postmaster): Promise<void> {
   // The lock file disappears shortly before the process ends, so the code below waits for the process. Another program
-  // may get its pid.
+  // may get the same pid.
   await stopProcess(pid, async () => isDeepStrictEqual(await readProgram(pid), program))
 }
 
@@ -71,8 +71,8 @@ export async function stopProcess(pid: number, isRunning: () => boolean | Promis
 }
 
 /**
- * Returns whether a process is a PostgreSQL server on the cluster's folder. Only the owner of the cluster can run such a
- * server. The owner can also write the lock file, so a process of another user must never count as the server: root
+ * Returns whether a process is a PostgreSQL server on the cluster's folder. Only the owner of the cluster can run such
+ * a server. The owner can also write the lock file, so a process of another user must never count as the server: root
  * would stop it.
  * @param folderAtStart the path of the folder in the lock file
  */

@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 
-// No symbolic link leads elsewhere, and no named pipe stops this process.
+// With these flags, the process follows no symbolic link and does not wait for a named pipe.
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** All files that this process reads in a cluster are shorter. */

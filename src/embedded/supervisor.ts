@@ -4,7 +4,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Server } from './launch.ts'
 
 const RESTART_DELAYS_MS = [0, 250, 500, 1_000, 2_000, 5_000]
-/** A server that ran for this long counts as healthy, so its end restarts the list of delays. */
+/** If a server has run for longer than this, the next restart uses the first delay of the list again. */
 const HEALTHY_MS = 60_000
 
 /** A server that is started again when it ends. */
@@ -13,7 +13,7 @@ export type Supervisor = {
   restarts(): number
   /** Stops the server within 9 s. Afterwards it is not started again. */
   stop(): Promise<void>
-  /** Stops the server at once, without writing to the data folder. Afterwards it is not started again. */
+  /** Stops the server immediately, without writing to the data folder. Afterwards it is not started again. */
   abort(): void
 }
 

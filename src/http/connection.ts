@@ -11,9 +11,9 @@ const MAX_DISCARDED_BYTES = 64 * 1024
 
 /**
  * After an answer that closes the connection, a client may still be sending a body or other requests. If the service
- * closed the socket at once, TCP would send a reset, and the client could lose the answer. So the service closes only
- * its sending side, as RFC 9112 §9.6 recommends. It waits up to this time for the client to close the connection, and
- * drops up to this many bytes of the body.
+ * closed the socket immediately, TCP would send a reset, and the client could lose the answer. So the service closes
+ * only its sending side, as RFC 9112 §9.6 recommends. It waits up to this time for the client to close the connection,
+ * and drops up to this many bytes of the body.
  */
 const LINGER_BYTES = 1024 * 1024
 const LINGER_MS = 2_000
@@ -49,7 +49,7 @@ export type Handlers = {
 
 /**
  * One connection of a client. It gives one request at a time to the handler. So pipelined requests cost little memory,
- * and a request behind `Connection: close` has no effect. The state of these exchanges decides what is written to the
+ * and a request after `Connection: close` has no effect. The state of these exchanges decides what is written to the
  * socket. Each request gets exactly one answer, in order, and no other bytes are written into an answer (RFC 9112
  * §9.3).
  */
@@ -57,7 +57,7 @@ export class Connection {
   readonly #socket: Socket
   readonly #handlers: Handlers
   readonly #maxPipelined: number
-  /** The first exchange is with the handler. The others wait. */
+  /** The handler works on the first exchange. The other exchanges wait. */
   readonly #exchanges: Exchange[] = []
   /** The newest request whose head has arrived. The parser may still be reading its body. */
   #newest: Exchange | undefined
@@ -108,13 +108,14 @@ export class Connection {
     // The client has got its last answer, and everything that it still sends is ignored.
     if (this.#socket.writableEnded) return void this.#socket.pause()
     const broken = this.#newest?.request.complete === false ? this.#newest : undefined
-    // The answer to the broken request may have been sent before its body broke. Then it gets no second answer.
+    // The answer to the broken request may have been sent before its body broke. In this case, there is no second
+    // answer.
     if (broken?.response.headersSent) return void this.#finishWith(() => this.#close())
     if (broken) this.#exchanges.splice(this.#exchanges.indexOf(broken), 1)
     this.refuse(toRefusal(error))
   }
 
-  /** Refuses what came after the newest request, and closes the connection. */
+  /** Refuses the bytes after the newest request, and closes the connection. */
   refuse(refusal: Refusal): void {
     this.#finishWith(() => {
       this.#close(formatRefusal(refusal))

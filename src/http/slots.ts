@@ -13,7 +13,7 @@ type Waiting = { enter: () => void; timeout: NodeJS.Timeout }
 
 /**
  * Limits how many requests run at the same time. Further requests wait for a slot in the order of their arrival, at
- * most 0.4 s. So under overload, a process answers as many requests as otherwise, and soon refuses the others.
+ * most 0.4 s. So under overload, a process answers as many requests as before, and refuses the other requests soon.
  */
 export class Slots {
   #free = SLOTS

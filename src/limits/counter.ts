@@ -43,7 +43,10 @@ export async function consume(counter: Counter): Promise<Outcome> {
   return consumeOnce(counter)
 }
 
-/** Whether the window of a counter begins in the future: a process whose clock was ahead made it, so it is over. */
+/**
+ * Returns whether a counter's window begins more than 60 s in the future. The clock of the process that made the window
+ * was ahead, so the window counts as over.
+ */
 function isAhead({ msBeforeNext }: State): boolean {
   return msBeforeNext > MAX_MS_BEFORE_END
 }

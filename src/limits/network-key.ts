@@ -19,8 +19,8 @@ type Row = { id: string; sealed: string }
  *
  * A process whose secrets do not open the stored key uses another key, in another row, and reports this through
  * `onUnopened`. It does not replace the stored key, because other processes use this key. It does not refuse to start,
- * because an operator whose secret leaked must be able to replace the secret at once. With the other key, the counts of
- * all networks start anew. If the process gets the old secret back, it uses the old key again.
+ * because an operator whose secret leaked must be able to replace the secret immediately. With the other key, the
+ * counts of all networks start anew. If the process gets the old secret back, it uses the old key again.
  */
 export function createNetworks(sql: Database, keys: Keys, onUnopened: () => void) {
   let loading: Promise<KeyObject> | undefined
@@ -63,7 +63,7 @@ async function loadKey(sql: Database, keys: Keys, onUnopened: () => void): Promi
   const found = openFirst(keys, await readRows(sql))
   if (found && keys.isNewest(SEAL_ID, found.sealed)) return toKey(found.text)
   return sql.begin(async tx => {
-    // Without this lock, two processes that start at once could both make a key.
+    // Without this lock, two processes that start together could both make a key.
     await tx`lock table network_key in share row exclusive mode`
     const rows = await readRows(tx)
     const opened = openFirst(keys, rows)

@@ -22,9 +22,9 @@ type Options = {
 }
 
 /**
- * Creates the throttle of a route. It limits the requests of each client, and those of each network to 20 times as
- * many, in a window of 60 s. A window starts with the first request. The counters are in the database. So all processes
- * share the counters, and a restart does not reset them. The keys of the counters are keyed hashes, so the table
+ * Creates the throttle of a route. In a window of 60 s, a client may send `limit` requests, and a network may send 20
+ * times as many. A window starts with the first request. The counters are in the database. So all processes share the
+ * counters, and a restart does not reset them. The keys of the counters are keyed hashes, so the table
  * contains no network address.
  */
 export function createThrottle({ sql, networks, isShared, name, limit }: Options) {
@@ -57,8 +57,9 @@ export function createThrottle({ sql, networks, isShared, name, limit }: Options
     },
 
     /**
-     * Counts a request of a known client, like `count`, but by its session in its network. So the requests of its
-     * neighbours do not count for it. Nor do those of a thief with an old token of the session in another network.
+     * Counts a request of a known client, like `count`, but for the pair of its session and its network. So requests of
+     * neighbours do not count for this client. Requests of a thief in another network, who has an old token of the
+     * session, do not count either.
      */
     async countSession(request: FastifyRequest, reply: FastifyReply, sessionId: string): Promise<void> {
       const hash = await networks.hashText(`session ${sessionId} ${findNetwork(clientKey(request))}`)

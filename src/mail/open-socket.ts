@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 
 /**
  * Opens a TCP connection to a mail server. Names are resolved as the operating system resolves them, so the hosts file
- * counts. Nodemailer would ask the DNS servers first, and a silent DNS server would delay even a mail to `localhost`.
+ * applies. Nodemailer would ask the DNS servers first, and a silent DNS server would delay even a mail to `localhost`.
  * @throws if no connection exists after `timeoutMs`
  */
 export function openSocket(host: string, port: number, timeoutMs: number): Promise<Socket> {

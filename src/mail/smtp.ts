@@ -12,7 +12,7 @@ const SEND_TIMEOUT_MS = 20_000
 /**
  * Creates a mailer that sends mails through a mail server. The mailer opens a new SMTP connection for each mail. It
  * does not reuse a connection, because an idle connection can break unnoticed. The worker limits the number of mails
- * that are sent at once.
+ * that are sent at the same time.
  * @param url `smtp://` or `smtps://`, with user and password if the server requires them
  */
 export function createSmtpMailer(url: string, { from, heloName }: Sender): Mailer {
@@ -23,7 +23,7 @@ export function createSmtpMailer(url: string, { from, heloName }: Sender): Maile
     const { createTransport } = await import('nodemailer')
     const smtp = createTransport({
       url,
-      // A password must not be sent in clear. So if the server does not offer STARTTLS, no mail is sent.
+      // A password must not be sent in clear text. So if the server does not offer STARTTLS, no mail is sent.
       requireTLS: username !== '' && !isLoopback(hostname),
       ...(heloName !== undefined && { name: heloName }),
       getSocket: ({ host, port, secure }, done) => {
@@ -80,7 +80,7 @@ function toMailFailure({ code, command, responseCode, response }: NodemailerErro
 }
 
 /**
- * Returns whether an answer refuses the recipient or the content for good. All other answers are about the sender or
+ * Returns whether an answer refuses the recipient or the content permanently. All other answers are about the sender or
  * the server, so a retry can succeed after the operator has corrected a setting. Many servers refuse the sender or the
  * name in the greeting only at RCPT TO, for example with 5.1.8, 5.5.2 or 5.7.1 (RFC 3463).
  */

@@ -8,8 +8,8 @@ export const MAX_COMMIT_DELAY_MS = 5 * 60_000
 
 /**
  * Records which notifications of a user the streams of this process have sent. Every notification up to the floor
- * counts as sent, and above the floor those in a set. So a notification is sent once, even if it commits after a
- * notification with a higher id. Times are times of `performance.now()`.
+ * counts as sent. A set contains the sent notifications above the floor. So a notification is sent once, even if it
+ * commits after a notification with a higher id. Times are times of `performance.now()`.
  */
 export class InboxCursor {
   readonly userId: number

@@ -85,7 +85,7 @@ function readingRoutes(app: App, { readSql }: NeededContext, streams: Streams): 
 function changingRoutes(app: App, { sql, readSql, hints, now }: NeededContext): void {
   /**
    * Changes the user's inbox, and sends the hint about it.
-   * @param write returns undefined, false or 0 if it has changed nothing. Then no hint is sent
+   * @param write returns undefined, false or 0 if it has changed nothing. In this case, no hint is sent
    */
   function change<T>(userId: number, write: () => Promise<T>): Promise<T> {
     return hints.sendAfter(async changed => {

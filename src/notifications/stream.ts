@@ -94,7 +94,7 @@ export class Streams {
     }
   }
 
-  /** Ends all streams. If a stream opens after this call, the stream ends at once. */
+  /** Ends all streams. If a stream opens after this call, the stream ends immediately. */
   close(): void {
     this.#isClosed = true
     clearInterval(this.#timer)

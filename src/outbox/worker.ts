@@ -47,7 +47,7 @@ export class Worker {
   readonly #takeOver = new TakeOver()
   #stopped: Promise<void> | undefined
   readonly #loops: Loop[]
-  /** Makes the worker claim rows at once. */
+  /** Makes the worker claim rows immediately. */
   readonly wake: () => void
   readonly #flush: () => void
 

@@ -8,7 +8,7 @@ import { Worker, type WorkerDependencies } from './worker.ts'
 const CONNECTIONS = 4
 
 export type Workers = {
-  /** Makes the workers claim rows at once. */
+  /** Makes the workers claim rows immediately. */
   wake(): void
   /** Stops the workers. They claim no more rows, and have up to 7 s for the deliveries that run. */
   stop(): Promise<void>

@@ -167,8 +167,8 @@ export async function pauseEmail(
 }
 
 /**
- * Lets all waiting deliveries and mails of a user be looked at again at once. Call this in the transaction that changes
- * the user's quiet hours or time zone, after the lock of the account.
+ * Makes the workers check all waiting deliveries and mails of a user immediately. Call this in the transaction that
+ * changes the user's quiet hours or time zone, after the lock of the account.
  */
 export async function wakeUser(tx: Sql, userId: number, now: Date): Promise<void> {
   await tx`

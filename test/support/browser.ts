@@ -174,7 +174,9 @@ function isThere(path: string): boolean {
   }
 }
 
-/** Subtracts one hour from the stored time of an address's last mail, so the address can get another mail at once. */
+/**
+ * Subtracts one hour from the stored time of an address's last mail, so the address can immediately get another mail.
+ */
 export async function letTimePass({ sql }: Stage, email: string): Promise<void> {
   await sql`update sign_in_address set sent_at = sent_at - interval '1 hour' where email = ${email}`
   await sql`

@@ -39,7 +39,7 @@ export async function fakeClock(offset = '+0'): Promise<FakeClock> {
     LD_PRELOAD: libfaketime,
     FAKETIME_TIMESTAMP_FILE: join(folder, 'clock'),
     FAKETIME_NO_CACHE: '1',
-    // Without this setting, every timer would fire at once when the clock moves.
+    // Without this setting, every timer would fire immediately when the clock moves.
     FAKETIME_DONT_FAKE_MONOTONIC: '1',
   }
   return {

@@ -52,7 +52,7 @@ export async function startProxy(target: URL, change?: (reply: string) => string
     forgetConnections: () => {
       for (const socket of sockets) forgotten.add(socket)
     },
-    /** Closes all connections, and each new connection at once. */
+    /** Closes all connections, and immediately closes each new connection. */
     refuse: async () => {
       isRefusing = true
       for (const socket of sockets) socket.destroy()

@@ -23,7 +23,7 @@ export function createRow(onOpen: () => void, onRemove: () => void): Row {
   rows += 1
   title.id = `title-${rows}`
   const label = h('span', { class: 'hidden', id: `remove-${rows}` })
-  // The label is in the language of the inbox, and the title in its own. One `aria-label` could not have two languages.
+  // The label and the title may have different languages, but one `aria-label` could have only one language.
   const labels = { 'aria-labelledby': `${label.id} ${title.id}` }
   const remove = h('button', { type: 'button', class: 'remove', ...labels }, icon(CROSS), label)
   open.addEventListener('click', onOpen)

@@ -28,8 +28,8 @@ const NESTED = ['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties
 
 /**
  * Returns a copy of the schema for the OpenAPI document, without the keywords in `INTERNAL`, but with the keywords in
- * `published`. Adds each object schema
- * that has a title to `shared`. In the copy, a reference replaces each object schema that has a title.
+ * `published`. Adds each object schema that has a title to `shared`. In the copy, a reference replaces each object
+ * schema that has a title.
  * @throws Error if two different schemas have the same title
  */
 export function publish(schema: Schema, shared: Schemas): Schema {
