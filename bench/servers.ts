@@ -9,14 +9,17 @@ import { type Postgres, startPostgres } from './postgres.ts'
 export type Server = { name: string; postgres: Postgres }
 
 export type Servers = {
-  /** The disk as it is, then a flush of 1.5 ms, then this flush and a synchronous standby with the same flush. */
+  /**
+   * A server on the disk of this machine, a server whose disk flushes take 1.5 ms, and such a server with a synchronous
+   * standby whose disk flushes also take 1.5 ms.
+   */
   all: Server[]
-  /** Why the servers with the slow flush are missing. Undefined if all servers run. */
+  /** Why the servers with slow disk flushes are missing. Undefined if all servers run. */
   missing: string | undefined
   stop(): Promise<void>
 }
 
-/** Starts the servers with a slow flush, if a C compiler is found. */
+/** Starts the servers with slow disk flushes, if a C compiler is found. */
 export async function startServers(fast: Postgres): Promise<Servers> {
   const own = { name: 'the disk as it is', postgres: fast }
   const folder = await mkdtemp(join(tmpdir(), 'courtside-bench-flush-'))

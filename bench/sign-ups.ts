@@ -8,7 +8,7 @@ import type { SmtpSink } from './smtp-sink.ts'
 /** People who sign up one account after another. */
 export type Crowd = {
   api: SignUpApi
-  /** How many people are under way at the same time. */
+  /** How many people sign up at the same time. */
   people: number
   seconds: number
   /** The number of sign-ups, in the smoke bench. */

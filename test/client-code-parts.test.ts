@@ -59,7 +59,7 @@ describe('the client and codes of several parts', { timeout: 60_000 }, () => {
       await client.logout({ forget })
       // A stranger has just requested a code. Only a known client need not wait for this request.
       await new Courtside({ url }).requestOtp({ email })
-      // Even the old token is forgotten.
+      // After `forget`, even a request with the old token is one of a stranger.
       await storage.set('last_token', token)
       const request = client.requestOtp({ email })
       if (forget) await assert.rejects(request, failsWith(429, 'wait'))

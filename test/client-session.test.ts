@@ -150,7 +150,7 @@ describe('the session of the client', { timeout: 60_000 }, () => {
   })
 
   describe('the end of a session', () => {
-    test('after a refused refresh, each tab is signed out once, and the next code is one of a known client', async () => {
+    test('after a refused refresh, each tab is signed out once, and the next request for a code is one of a known client', async () => {
       const tab = createTabs()
       const { token, email } = await signIn(tab())
       const [one, other] = [recordRequests({ url, storage: tab() }), recordRequests({ url, storage: tab() })]

@@ -8,7 +8,7 @@ import { strangers, WITH_BUDGETS } from './support/strangers.ts'
 
 const MINUTE = 60_000
 
-// Every address has spent its budget from the first wrong guess on.
+// The first wrong guess at an address spends its budget.
 const h = harness({ ...WITH_BUDGETS, GUESS_BUDGETS: 'address=1,installation=100000' })
 const { guess, ask, miss, enter } = strangers(h)
 
@@ -40,7 +40,7 @@ describe('a code of several parts', () => {
     assert.equal((await guess(email, second, { network })).status, 200)
   })
 
-  test('right parts cost no attempt, entering an earlier one again costs none, and all parts share five attempts', async () => {
+  test('a right part costs no attempt, even if it is entered again, and all parts share five attempts', async () => {
     const { email, first, second, network } = await twoParts()
     for (let round = 0; round < 8; round += 1) {
       assert.equal((await guess(email, first, { network })).body.code, 'otp_continue')
@@ -70,7 +70,7 @@ describe('a code of several parts', () => {
     assert.equal((await guess(email, second, { network: 2 })).status, 200)
   })
 
-  test('the parts of a decoy get the same answers, and its last part opens nothing', async () => {
+  test('the parts of a decoy get the same answers, and its last part opens no session', async () => {
     const { email, first, second, network } = await twoParts(1, newEmail())
     assert.equal((await guess(email, first, { network })).body.code, 'otp_continue')
     assert.equal((await guess(email, second, { network })).body.code, 'otp_invalid')
@@ -119,7 +119,7 @@ describe('a code of several parts', () => {
     }
   })
 
-  test('a deletion takes all parts of a stranger’s code, and the code of the known client', async () => {
+  test('a deletion accepts all parts of a stranger’s code, and the code of the known client', async () => {
     const remove = (token: string, code: string, network: number) =>
       h.call('DELETE', '/api/v1/auth/me', { token, body: { code }, remoteAddress: `2001:db8:${network}::1` })
     const { email, token } = await signUp(h)

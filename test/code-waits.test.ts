@@ -33,7 +33,7 @@ test('the first three mails to a network are 60 s apart, and then each wait is t
   }
 })
 
-test('a network that asked often waits longer than a fresh one, so the fresh one gets its turn', async () => {
+test('a network that asked often waits longer than a new network, so the new network gets its turn', async () => {
   const { email } = await makeUser(h)
   await measureWaits(email, 5)
   await ask(email, { network: 1 })

@@ -33,7 +33,7 @@ describe('with which codes a guess is compared', () => {
     assert.equal((await guess(email, codes[0]!, { network: 1 })).status, 200)
   })
 
-  test('a guess also meets the code that was mailed last to another network, and no earlier one', async () => {
+  test('a guess is also compared with the code that was mailed last to another network, and with no earlier one', async () => {
     const { email } = await createAccount()
     const first = await ask(email, { network: 1 })
     h.clock.advance(MINUTE)
@@ -42,7 +42,7 @@ describe('with which codes a guess is compared', () => {
     assert.equal((await guess(email, second, { network: 3 })).status, 200)
   })
 
-  test('a caller whose own code is wrong meets the code that was mailed last to another network', async () => {
+  test('a caller who has an older code can use the code that was mailed last to another network', async () => {
     const { email } = await createAccount()
     const own = await ask(email, { network: 1 })
     h.clock.advance(MINUTE)
@@ -50,7 +50,7 @@ describe('with which codes a guess is compared', () => {
     assert.equal((await guess(email, other, { network: 1 })).status, 200)
   })
 
-  test('a caller with the newest code meets the code that was mailed last to another network', async () => {
+  test('a caller who has the newest code can use the code that was mailed last to another network', async () => {
     const { email } = await createAccount()
     const other = await ask(email, { network: 2 })
     h.clock.advance(MINUTE)
@@ -78,7 +78,7 @@ describe('with which codes a guess is compared', () => {
     assert.equal((await guess(email, first, { network: 1 })).status, 200)
   })
 
-  test('a stranger can use the code that was mailed to a known client, and the known client a stranger’s code', async () => {
+  test('a stranger can use the code that was mailed to a known client, and the known client can use a stranger’s code', async () => {
     const { email, token } = await createAccount()
     const known = await ask(email, { token })
     assert.equal((await guess(email, known, { network: 7 })).status, 200)

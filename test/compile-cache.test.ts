@@ -35,7 +35,7 @@ function runHelp(env: Record<string, string> = {}): string {
   return output.split('\n')[0]!
 }
 
-/** Replaces a word of src/main.ts in a cache, as an attacker would do it who can write to the cache. */
+/** Replaces a word of src/main.ts in a cache, as an attacker with write access to the cache would do. */
 async function poison(cacheFolder: string): Promise<void> {
   for (const path of globSync(join(cacheFolder, '*/*'))) {
     const file = await readFile(path)

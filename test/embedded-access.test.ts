@@ -59,8 +59,8 @@ describe('the role of the service', () => {
 })
 
 /**
- * Creates the data folder of an earlier version of Courtside, in which the service was the superuser. The programs run
- * as that version ran them.
+ * Creates the data folder of an earlier version of Courtside, in which the service was the superuser. Runs the
+ * programs as the earlier version did.
  * @returns the running server, and the URL that the earlier service used
  */
 async function startEarlierServer(): Promise<{ postgres: ChildProcess; url: string }> {
@@ -133,7 +133,7 @@ test('the data folder of an earlier version is converted at the start: the new r
 
 test('a start beside a running service of an earlier version fails and leaves its database alone', async () => {
   const { postgres, url } = await startEarlierServer()
-  // The owner of the earlier version held this connection for as long as it ran.
+  // A service of the earlier version kept this connection open while it ran.
   const owner = new pg.Client({ connectionString: url, application_name: 'courtside-owner-4711' })
   await owner.connect()
   await assert.rejects(startEmbedded(dataDir, log), /is in use by process 4711\. Stop that process, or set another/)

@@ -49,7 +49,7 @@ async function countLevels(): Promise<number> {
   }
 }
 
-describe('a start needs no help', () => {
+describe('a start that repairs a fault itself', () => {
   beforeEach(copyTemplate)
 
   for (const text of ['', '\n', '1', '99999999\n/nowhere\n', 'no number\n']) {
@@ -128,7 +128,7 @@ describe('an error that names DATA_DIR or the path', () => {
     assert.match(started.stderr, /DATA_DIR: the user id 65534 may not write to \/var\/courtside-data\./)
   })
 
-  test('if the path of the cluster is a file, or that of the password is a folder, the error names the path', async () => {
+  test('if the path of the cluster is a file, or the path of the password is a folder, the error names the path', async () => {
     await copyTemplate()
     await rm(join(dataDir, 'postgres/service-password'))
     await mkdir(join(dataDir, 'postgres/service-password'))

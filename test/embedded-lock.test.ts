@@ -99,7 +99,7 @@ describe('two containers with one data folder', {
     assert.ok(!readdirSync(dataDir).some(name => name.includes('draft') || name.includes('json.')))
     await stopContainer(first, 'TERM')
     assert.match(first.output.text, /"msg":"stopped"/)
-    // The folder is free now. Nothing has to be mended.
+    // The folder is free now. The next start need not repair anything.
     const third = await startInContainer('web-3')
     await stopContainer(third, 'TERM')
     assert.match(third.output.text, /"msg":"stopped"/)
@@ -142,7 +142,7 @@ describe('two containers with one data folder', {
     assert.match(next.output.text, /"msg":"stopped"/)
   })
 
-  test('a service that was killed alone leaves a server in its container, which a start elsewhere does not touch', async () => {
+  test('if a service is killed but its container runs on, a start elsewhere does not touch the server in the container', async () => {
     // The shell stays process 1 of the container, so the server outlives the service.
     const script = `ip link set lo up; ${process.execPath} ${BIN} serve; sleep 60`
     const container = spawn('unshare', [...CONTAINER, 'sh', '-c', script], {

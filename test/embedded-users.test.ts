@@ -83,7 +83,7 @@ describe('the user that runs the embedded database', {
     assert.equal(startAs(ROOT, { path: `${failingUnshare}:${process.env.PATH}` }), runsAs(DATABASE_UID))
   })
 
-  test('a database of root starts as the separate user after root has opened the checkout, but never the other way round', async () => {
+  test('a database of root starts as the separate user after root has opened the checkout, but then never as root again', async () => {
     await chmod(checkout, 0o700)
     assert.equal(startAs(ROOT), runsAs(ROOT))
     await chmod(checkout, 0o755)
@@ -104,7 +104,7 @@ describe('the user that runs the embedded database', {
     assert.equal(startAs(ROOT), runsAs(DATABASE_UID))
   })
 
-  test('if the programs end by a signal as the separate user, root does not run the database with its own rights', async () => {
+  test('if a signal ends the programs of the separate user, the database does not get the rights of root', async () => {
     const bin = join(checkout, 'killed-programs')
     await mkdir(bin, { recursive: true })
     await writeFile(join(bin, 'initdb'), '#!/bin/sh\necho "initdb (PostgreSQL) 18.4"\n', { mode: 0o755 })

@@ -34,7 +34,7 @@ async function ahead<T>(ms: number, step: () => Promise<T>): Promise<T> {
 
 const countParts = (code: string) => code.split(' ').length
 
-test('a mail that lies a day ahead delays neither a stranger nor a known client', async () => {
+test('a mail whose time is a day in the future delays neither a stranger nor a known client', async () => {
   const { email, token } = await makeUser(h)
   const network = newNetwork()
   await ahead(DAY, async () => {
@@ -57,7 +57,7 @@ test('a code made while the clock was a day ahead is refused after the clock is 
   assert.equal((await guess(email, await ask(email, { network }), { network })).status, 200)
 })
 
-test('a wait counts from a mail that lies less than 60 s ahead', async () => {
+test('a wait counts from a mail whose time is less than 60 s in the future', async () => {
   const { email, token } = await makeUser(h)
   const network = newNetwork()
   await ahead(MINUTE - 10_000, async () => {
@@ -79,14 +79,14 @@ test('users unlock ends every wait, even if the clock was ahead for less than 60
   for (const from of [{ network }, { network, token }]) await ask(email, from)
 })
 
-test('a code of the day ahead is not the newest, so a guess from elsewhere meets the code of today', async () => {
+test('a code made a day in the future is not the newest, so a guess from elsewhere can use the code of today', async () => {
   const { email } = await makeUser(h)
   await ahead(DAY, () => ask(email, { network: newNetwork() }))
   const code = await ask(email, { network: newNetwork() })
   assert.equal((await guess(email, code, { network: newNetwork() })).status, 200)
 })
 
-test('the count of mails to a network ends, and a sign-up is not pending, if the last mail lies a day ahead', async () => {
+test('if the last mail is a day in the future, the mails to a network count anew, and no sign-up is pending', async () => {
   const email = newEmail()
   const network = newNetwork()
   await ahead(DAY, async () => {
@@ -101,7 +101,7 @@ test('the count of mails to a network ends, and a sign-up is not pending, if the
   assert.deepEqual(codes, [{ purpose: 'decoy', mails: 1 }])
 })
 
-test('windows of the sign-up limits that begin a day ahead are over', async () => {
+test('windows of the sign-up limits that begin a day in the future are over', async () => {
   h.clock.advance(2 * DAY)
   const network = newNetwork()
   const signUps = async (count: number, from: number) => {
@@ -113,7 +113,7 @@ test('windows of the sign-up limits that begin a day ahead are over', async () =
   }
   assert.equal(await ahead(DAY, () => signUps(7, network)), '200,200,200,200,200,200,429')
   assert.equal(await ahead(DAY, () => signUps(2, newNetwork())), '200,200')
-  // The limits of the installation and of the network start anew, and still hold.
+  // The limits of the installation and of the network start anew, and still apply.
   assert.equal(await signUps(7, network), '200,200,200,200,200,200,429')
   const refused = await request(profile(newEmail()), { network })
   assert.equal(refused.headers['retry-after'], '3600')
@@ -121,7 +121,7 @@ test('windows of the sign-up limits that begin a day ahead are over', async () =
   assert.equal(await signUps(1, network), '200')
 })
 
-test('budgets that were spent a day ahead are full, and then count from now', async () => {
+test('budgets that were spent a day in the future are full, and guesses then count from now', async () => {
   h.clock.advance(30 * DAY)
   const { email } = await makeUser(h)
   const network = newNetwork()
@@ -140,7 +140,7 @@ test('budgets that were spent a day ahead are full, and then count from now', as
   assert.equal(countParts(await ask(email, { network })), 2)
 })
 
-test('three parts that the installation demands until more than a day ahead are over', async () => {
+test('three parts that the installation demands until more than a day in the future are over', async () => {
   h.clock.advance(30 * DAY)
   const { email } = await makeUser(h)
   const setEnd = (end: number) => h.database.sql`
@@ -152,7 +152,7 @@ test('three parts that the installation demands until more than a day ahead are 
   assert.equal(countParts(await ask(email, { network: newNetwork() })), 1)
 })
 
-test('a counter of the throttle whose window begins a day ahead is over', async () => {
+test('a counter of the throttle whose window begins a day in the future is over', async () => {
   const network = newNetwork()
   const statuses = async (count: number) => {
     const answers = []

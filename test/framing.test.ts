@@ -301,7 +301,7 @@ describe('framing', { timeout: 120_000 }, () => {
       assert.deepEqual(connection.statuses(), [100, 422, 200])
     })
 
-    test('after a request over HTTP/1.0, /readyz speaks of no header', async () => {
+    test('after a request over HTTP/1.0, /readyz does not mention a header', async () => {
       await exchangeRaw(port, 'GET /healthz HTTP/1.0\r\n\r\n')
       const { body } = await h.call('GET', '/readyz')
       assert.match(body.warning, /requests that look forwarded .* TRUST_PROXY$/)

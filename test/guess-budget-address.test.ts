@@ -63,7 +63,7 @@ test('a guess at a decoy counts like a guess at a code, so an unknown address ge
   assert.equal(await nextParts(email), 2)
 })
 
-test('from the moment the budget is spent, an earlier code of one part opens nothing, and no attempt is reserved', async () => {
+test('from the moment the budget is spent, an earlier code of one part opens no session, and no attempt is reserved', async () => {
   const { email } = await makeUser(h)
   const early = await ask(email, { network: 1 })
   await spend(email, 10)
@@ -81,7 +81,7 @@ test('from the moment the budget is spent, an earlier code of one part opens not
   assert.equal((await enter(email, await ask(email, { network: 1 }), { network: 1 })).status, 200)
 })
 
-test('a known client’s code has one part, its wrong guesses do not count, and a stranger’s guess at it does', async () => {
+test('a known client’s code has one part, the client’s wrong guesses do not count, and a stranger’s wrong guess counts', async () => {
   const { email, token } = await signUp(h)
   const known = await ask(email, { token })
   await miss(email, known, 3, { token })
@@ -94,12 +94,12 @@ test('a known client’s code has one part, its wrong guesses do not count, and 
   h.clock.advance(MINUTE)
   const next = await ask(email, { token })
   assert.equal(countParts(next), 1)
-  // Its one part is too few for a stranger.
+  // A code of one part is not enough for a stranger.
   assert.equal((await guess(email, next, { network: 6 })).status, 422)
   assert.equal((await guess(email, next, { token })).status, 200)
 })
 
-test('a right guess gives itself back; a success gives nothing else back to the address', async () => {
+test('a right guess is given back to the address, but a success gives nothing else back', async () => {
   const { email } = await makeUser(h)
   h.clock.advance(MINUTE)
   const code = await ask(email, { network: 2 })

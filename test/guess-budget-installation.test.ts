@@ -107,7 +107,7 @@ test('a success gives back no wrong guess that counted in the previous 7 days', 
   assert.equal(await parts(), 2)
 })
 
-test('twenty times as many wrong guesses at any codes, without those before a success, make three parts for 24 hours', async () => {
+test('twenty times as many wrong guesses at any codes, not counting those before a success, lead to three parts for 24 hours', async () => {
   h.clock.advance(8 * DAY)
   await spend(397)
   const { email } = await makeUser(h)
@@ -122,12 +122,12 @@ test('twenty times as many wrong guesses at any codes, without those before a su
   assert.equal(await parts(), 3)
   h.clock.advance(1)
   assert.equal(await parts(), 2)
-  // The count has started anew, so one more guess makes no three parts again.
+  // The count has started anew, so one more guess does not lead to three parts again.
   await spend(1)
   assert.equal(await parts(), 2)
 })
 
-test('twenty times as many guesses outside the other budgets make three parts for strangers outside, until the 7 days end', async t => {
+test('twenty times as many guesses outside the other budgets lead to three parts for strangers outside, until the 7 days end', async t => {
   h.clock.advance(9 * DAY)
   const small = await anotherApp(h, { ...WITH_BUDGETS, GUESS_BUDGETS: 'address=1000,network=2,installation=3' })
   t.after(() => small.close())
@@ -152,7 +152,7 @@ test('twenty times as many guesses outside the other budgets make three parts fo
   assert.equal(await askParts(209), 2)
 })
 
-test('ten guesses of strangers are not counted yet at the same time, and a known client never waits for them', async () => {
+test('at most ten guesses of strangers run uncounted at the same time, and a known client never waits for them', async () => {
   const buckets = createBuckets({ address: 1000, network: 1000, installation: 1000 })
   const installation = createInstallationBudget(h.database.sql, buckets, () => h.clock.now())
   let [started, end] = [0, () => {}]

@@ -65,7 +65,7 @@ test('if a right guess and wrong guesses are concurrent, the right one succeeds,
   }
 })
 
-test('if a success and a request from another network are concurrent, the code of the other network is alive or ended as a whole', {
+test('if a success and a request from another network are concurrent, the code of the other network stays valid or ends completely', {
   timeout: 300_000,
 }, async () => {
   for (let round = 0; round < 200; round += 1) {

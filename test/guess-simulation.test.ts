@@ -96,7 +96,7 @@ describe('the odds in SECURITY.md', () => {
     }
   }
 
-  test('one given account falls within 30 days with at most 0.14 %, and within a year with at most 0.56 %', () => {
+  test('the chance to take one given account is at most 0.14 % in 30 days, and at most 0.56 % in a year', () => {
     for (const { days, one } of cells)
       assert.ok(one <= (days === 30 ? 0.0014 : 0.0056), `${days} days: ${percent(one)}`)
   })
@@ -106,7 +106,7 @@ describe('the odds in SECURITY.md', () => {
     assert.equal(5 * chance(1, 5), 0.0025)
   })
 
-  test('of 100,000 accounts any one falls with at most 1.1 % in a week, 5.1 % in 30 days and 43 % in a year', () => {
+  test('the chance to take any of 100,000 accounts is at most 1.1 % in a week, 5.1 % in 30 days and 43 % in a year', () => {
     const week = toProbability(attackAny({ networks: 10_000, days: 7, staysBelow: false }))
     assert.ok(week <= 0.011, percent(week))
     for (const { days, any } of cells) {
@@ -130,8 +130,8 @@ describe('the odds in SECURITY.md', () => {
 })
 
 /**
- * Returns how many minutes attackers in other networks can delay a stranger who comes fresh. The attackers win every
- * race for the next turn. Returns infinity if the delay is longer than three weeks.
+ * Returns how many minutes attackers in other networks can delay a stranger who has not asked before. The attackers win
+ * every race for the next turn. Returns infinity if the delay is longer than three weeks.
  */
 function delayMinutes(networks: number): number {
   const model = new GuessModel()

@@ -162,7 +162,7 @@ describe('the sender of hints', () => {
     await mute.drop()
   })
 
-  test('a process that stops sends the hints that it holds', async () => {
+  test('a process that stops sends its waiting hints', async () => {
     const sender = createHints(h.database.sql, log)
     hints.payloads.length = 0
     await sender.sendAfter(async changed => changed.add(inboxHint(9)))

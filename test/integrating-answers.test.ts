@@ -14,7 +14,7 @@ describe('answers of docs/integrating.md', () => {
     assert.equal((await sendBatch(h, [], { authorization: 'Bearer wrong' })).status, 401)
   })
 
-  test('JWT_SECRET as UTF-8 checks the signature of a token, and its claims are as documented', async () => {
+  test('a program with JWT_SECRET as UTF-8 can check the signature of a token, whose claims are as documented', async () => {
     const { token } = await signUp(h)
     const [header, payload, signature] = token.split('.')
     const expected = createHmac('sha256', Buffer.from(JWT_SECRET, 'utf8')).update(`${header}.${payload}`)
@@ -56,7 +56,7 @@ describe('answers of docs/integrating.md', () => {
     assert.deepEqual(await readTypes(h, anna, bob), [['game_joined'], []])
   })
 
-  test('a game of two players is never announced as full, and its text counts to four', async () => {
+  test('a game of two players is never announced as full, and its text says that two of four players are there', async () => {
     const [anna, bob] = [await makePlayer(h), await makePlayer(h)]
     const game = { game_id: newGameId(), creator_id: anna, player_ids: [anna, bob] }
     await report(h, cloudEvent('game_joined', { ...game, actor_id: bob }))

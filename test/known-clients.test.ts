@@ -17,7 +17,7 @@ async function createAccount() {
 }
 
 describe('known clients', () => {
-  test('a known client has a wait of its own, apart from the wait of strangers', async () => {
+  test('the wait of a known client is separate from the wait of strangers', async () => {
     const { email, token } = await createAccount()
     assert.equal((await request(email)).status, 200)
     assert.equal((await request(email, { token })).status, 200)
@@ -81,7 +81,7 @@ describe('known clients', () => {
     assert.match(await queuedCode(h, email), /^\d{4}$/)
   })
 
-  test('only the five newest sessions of an account are known clients, whatever ended the newer ones', async () => {
+  test('only the five newest sessions of an account are known clients, no matter how the newer ones ended', async () => {
     const { email, token } = await createAccount()
     const add = (end: string | null) => h.database.sql`
       insert into session (user_id, created_at, expires_at, issued_at, ended_at, end_reason)

@@ -10,7 +10,7 @@ import { explainListenError } from '../src/http/listen-error.ts'
 import { startService } from './support/service.ts'
 
 describe('an address on which the service cannot listen', () => {
-  test('if the port is in use, the start names PORT and starts no database', async () => {
+  test('if the port is in use, the error names PORT, and no database starts', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'courtside-address-'))
     const dataDir = join(folder, 'data')
     const other = createServer().listen(0, '127.0.0.1')
@@ -27,7 +27,7 @@ describe('an address on which the service cannot listen', () => {
     await rm(folder, { recursive: true })
   })
 
-  test('if the host is not an address of this machine, the start names HOST', async () => {
+  test('if the host is not an address of this machine, the error names HOST', async () => {
     // The block 192.0.2.0/24 is reserved for documentation.
     const env = { DATA_DIR: join(tmpdir(), 'courtside-never-created'), HOST: '192.0.2.1', DEV_MAILBOX: 'on' }
     await assert.rejects(startService(env), /HOST: 192\.0\.2\.1 is not an address of this machine\. Set another HOST\./)

@@ -113,7 +113,7 @@ suite('a backlog of mails', () => {
     assert.equal((await requestCode(profile(newEmail()))).status, 200)
   })
 
-  test('all mails of earlier classes count for the wait, even if one network has them', async () => {
+  test('all mails of earlier classes count for the wait, even if all of them come from one network', async () => {
     await addAttempts(1)
     const crowd = (mailClass: number) =>
       addWaiting(

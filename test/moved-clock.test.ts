@@ -176,7 +176,7 @@ describe('a machine whose clock is wrong', { skip: skipWithoutFaketime, timeout:
     await waitUntil(async () => (await readWarning()) === undefined)
   })
 
-  test('on such a machine, `prune` deletes no running session, and `users sign-out` stores the real time', async () => {
+  test('with a wrong clock of the machine, `prune` deletes no running session, and `users sign-out` stores the real time', async () => {
     await clock.moveTo('+4000d')
     const settings = { ...settingsFor(database.url), ...clock.env }
     const runJson = async (...args: string[]) => {

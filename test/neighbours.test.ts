@@ -16,7 +16,7 @@ import { smtpServer } from './support/smtp.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const NAMES = ['session', 'migration', 'outbox', 'notification', 'app_user', 'event', 'game', 'throttle']
-/** Courtside must not free the jobs of others while they run. An earlier version did, after 6 s. */
+/** Courtside must not free running jobs of other applications. An earlier version freed them after 6 s. */
 const JOB_MS = 8_000
 
 /** Creates an empty database, a mail server, and functions that use them. A hook removes everything after the test. */

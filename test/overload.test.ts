@@ -13,7 +13,7 @@ test('while all slots for writes are taken, a further write gets a 503, and read
   const user = await makeUser(h)
   const [locked, other] = (await makeNotifications(h, user.id, 2)) as [number, number]
   const markRead = (id: number) => h.call('POST', `/api/v1/notifications/${id}/read`, { token: user.token })
-  // Afterwards the session is in the cache, so the requests send no other statements than those that wait.
+  // Afterwards the session is in the cache, so the requests send only the statements that wait.
   await h.call('GET', '/api/v1/auth/me', { token: user.token })
   const { waiting } = await h.database.sql.begin(async tx => {
     await tx`select from notification where id = ${locked} for update`

@@ -100,7 +100,7 @@ describe('a refresh with a superseded token whose successor no request has used'
     assert.equal((await refresh(h, token, THIEF)).status, 401)
   })
 
-  test('if a process of the previous version issued the newest token, a repeat from elsewhere returns this token', async () => {
+  test('if a process of the previous version issued the newest token, a repeated refresh from elsewhere returns this token', async () => {
     const [first, second] = await makeRefreshed()
     h.clock.advance(40 * MINUTES)
     // A process of the previous version does not set the columns of migration 0009.

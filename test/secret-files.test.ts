@@ -19,7 +19,7 @@ afterEach(async () => {
 
 describe('a file with a secret', () => {
   for (const name of ['jwt-secret', 'intake-key']) {
-    test(`if ${name} is empty, cut or a folder, the start fails with an error that names the path`, async () => {
+    test(`if ${name} is empty, incomplete or a folder, the start fails with an error that names the path`, async () => {
       const path = join(dataDir, name)
       for (const text of ['', '\n', newSecret().slice(0, 20)]) {
         await writeFile(path, text)
@@ -37,7 +37,7 @@ describe('a file with a secret', () => {
     })
   }
 
-  test('if other users can read the file, the service logs a warning with the path and closes the file', async () => {
+  test('if other users can read the file, the service logs a warning with the path and sets the mode of the file to 0600', async () => {
     const path = join(dataDir, 'jwt-secret')
     const secret = newSecret()
     await writeFile(path, secret)

@@ -53,7 +53,7 @@ test('a sign-up that was finished does not count', async () => {
   newHour()
 })
 
-test('a sign-up inside the wait, and one that a limit refuses, count neither for the network nor for the installation', async () => {
+test('a sign-up during the wait, and a sign-up that a limit refuses, count neither for the network nor for the installation', async () => {
   const email = newEmail()
   await ask(profile(email), { network: 1 })
   for (let index = 0; index < 5; index += 1) {
@@ -148,7 +148,7 @@ test('when the limit of the installation is spent, each network still has three 
   newHour()
 })
 
-test('if the installation refuses a sign-up, Retry-After names the end of the first of both windows', async () => {
+test('if the installation refuses a sign-up, Retry-After names the end of the window that ends first', async () => {
   assert.deepEqual(await signUps(4, 3), repeat(200, 3))
   h.clock.advance(31 * MINUTE)
   assert.deepEqual(await signUps(5, 6), repeat(200, 6))
@@ -171,7 +171,7 @@ test('if the installation refuses a sign-up, Retry-After names the end of the fi
   newHour()
 })
 
-test('a refused sign-up sends nothing, starts no wait, and the checks of the address and of the wait come before it', async () => {
+test('a refused sign-up sends nothing and starts no wait, and the address and the wait are checked first', async () => {
   const { email: registered } = await makeUser(h)
   await signUps(1, 5)
   const waiting = newEmail()

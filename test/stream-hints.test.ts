@@ -116,7 +116,7 @@ describe('the hints that make streams send changes', { timeout: 120_000 }, () =>
     }
   })
 
-  test('a second stream of a user gets a sync, and the first stream learns the unread count that the sync reported', async () => {
+  test('a second stream of a user gets a sync, and the first stream sends the unread count that the sync reported', async () => {
     const user = await makeUser(h)
     const first = await openSynced(at.there, user.token)
     const ids = await makeNotificationsSilently(h, user.id, 2)

@@ -94,7 +94,7 @@ describe('the network of a client', () => {
 })
 
 describe('a request with a token that the service signed', () => {
-  test('a known client is counted by its session in its network, regardless of its neighbours', async () => {
+  test('a request of a known client counts for its session and network, regardless of its neighbours', async () => {
     const address = `${newNetwork()}:1::1`
     const { email, token } = await makeUser(h)
     await useUp(address)
@@ -195,7 +195,7 @@ describe('a request that a page of a foreign origin can send', () => {
     assert.deepEqual([answer.status, answer.headers['x-ratelimit-remaining']], [415, '5'])
   })
 
-  test('a body that is too large and no JSON, and an empty request from another site, do not count', async () => {
+  test('a request with a large body that is no JSON, and an empty request from another site, do not count', async () => {
     const address = `${newNetwork()}:1::1`
     const large = await guess(address, { body: 'x'.repeat(70_000), headers: { 'content-type': 'text/plain' } })
     assert.deepEqual([large.status, large.headers['x-ratelimit-remaining']], [413, '10'])

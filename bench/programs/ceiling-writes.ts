@@ -8,9 +8,10 @@ const WEEK_MS = 7 * 24 * 3_600_000
 const CODE_MS = 15 * 60_000
 
 /**
- * Creates the writes of the ceiling, the minimal server in `ceiling.ts`. Each of them runs the fewest statements that
- * keep the guarantee, and each statement is a commit. To mark or delete a notification is one statement. A sign-up is
- * three: one stores the code and its mail, one counts the attempt, and one uses the code up and opens the session.
+ * Creates the functions with which the ceiling, the minimal server in `ceiling.ts`, writes. Each function runs the
+ * fewest statements that keep the guarantee. Each statement is a separate commit. One statement marks or deletes a
+ * notification. A sign-up takes three statements. The first stores the code and its mail, and the second counts the
+ * attempt. The third uses the code up and opens the session.
  */
 export function createWriteCeiling(sql: Query) {
   const keys = deriveKeys([process.env.JWT_SECRET!])

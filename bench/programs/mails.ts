@@ -43,7 +43,7 @@ export function sendMails(finish: (ids: string[]) => Promise<unknown>) {
       waiting.push(mail)
       fill()
     },
-    /** Returns the kept codes by address, and forgets them. */
+    /** Returns the kept codes by address, and removes them. */
     take(): Record<string, string> {
       const codes = Object.fromEntries(kept)
       kept.clear()

@@ -11,7 +11,7 @@ const BATCH = 100
 const RECIPIENTS = 3
 const PRODUCERS = 64
 
-/** The goals on the server whose flush takes 1.5 ms. */
+/** The goals on the server whose disk flushes take 1.5 ms. */
 const GOALS = {
   single: { work: `single events of ${PRODUCERS} producers: events per second`, goal: { min: 2_000 } },
   p99: { work: `single events of ${PRODUCERS} producers: p99 at half load, ms`, goal: { max: 30 } },

@@ -25,7 +25,8 @@ const GOALS = {
 
 /**
  * Measures the service with ten times as many connections as it can use. Of the requests, 90 % read and 10 % request a
- * code, whose mail no worker sends. A client that gets a 503 waits as long as `Retry-After` says. The flush takes 1.5 ms.
+ * code, whose mail no worker sends. A client that gets a 503 waits as long as `Retry-After` says. A disk flush takes
+ * 1.5 ms.
  */
 export async function overload(bench: Bench): Promise<Part> {
   const { all, missing } = await bench.servers()

@@ -14,8 +14,9 @@ const CROWDS = [256, 512, 1_024]
 type Contender = { name: string; programs: Program[]; api: SignUpApi }
 
 /**
- * Measures sign-ups on each server: with mails that every program sends to one mail server, and on the disk as it is
- * also without mails. The service runs as one web process and one worker, and better-auth as two processes.
+ * Measures sign-ups on each server. Every program sends its mails to the same mail server. On the server with the disk
+ * of this machine, also measures sign-ups without mails. The service runs as one web process and one worker, and
+ * better-auth as two processes.
  */
 export async function signUp(bench: Bench): Promise<Part> {
   const { all } = await bench.servers()

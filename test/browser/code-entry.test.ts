@@ -93,7 +93,7 @@ suite('the entry of a code on the page', { skip, timeout: 180_000 }, () => {
     assert.deepEqual(s.complaints, [])
   })
 
-  test('a log-out with the ticked box for a shared computer forgets the account, and without it keeps a last token', async () => {
+  test('a log-out with the ticked box for a shared computer forgets the account, and a log-out without the tick keeps a last token', async () => {
     for (const isShared of [true, false]) {
       const page = await s.visit()
       await signUp(page, `shared.${isShared}@example.com`)

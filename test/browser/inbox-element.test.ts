@@ -143,7 +143,8 @@ suite('<courtside-inbox> in a page of another site', { skip, timeout: 180_000 },
     const stale = page.getByRole('status').filter({ hasText: 'Hors connexion.' })
     await page.context().setOffline(true)
     await stale.waitFor()
-    // A panel that is opened while the browser is offline shows the old list, and says so as well.
+    // A panel that is opened while the browser is offline shows the old list, and also says that the list may be out of
+    // date.
     await bell().click()
     await bell().click()
     await stale.waitFor()

@@ -89,7 +89,7 @@ export async function buildImage(): Promise<Image> {
 }
 
 /**
- * Returns a folder and a configuration that stand for the image where no image can be built: the files of this
+ * Returns a folder and a configuration that replace the image if no image can be built: the files of this
  * checkout, which the user of the container cannot change.
  */
 export function imitateImage(): Image {
