@@ -7,8 +7,8 @@ const ROOT = 0
 /**
  * Creates the folder DATA_DIR with mode 0700, unless it exists.
  * @returns the absolute path of the folder
- * @throws an error that names DATA_DIR, if the folder cannot be created, if this process may not write to it, or if this
- *   process runs as root and another user controls the folder
+ * @throws an error that names DATA_DIR, if the folder cannot be created or this process may not write to it
+ * @throws an error that names DATA_DIR, if this process runs as root and another user controls the folder
  */
 export async function prepareDataFolder(dataDir: string): Promise<string> {
   const folder = resolve(dataDir)

@@ -54,7 +54,7 @@ export function findDevelopmentValues({ links, vapidPrivateKeys, vapidSubject, m
   return faults
 }
 
-/** Ignores placeholders, because they stand only after the host. */
+/** Ignores placeholders, because they appear only after the host. */
 function isPlainHttp(url: string): boolean {
   const { protocol, hostname } = new URL(url.replace(/[{}]/g, ''))
   return protocol === 'http:' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))

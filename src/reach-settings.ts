@@ -12,7 +12,7 @@ const LINK_VALUES = ['game_id', 'score_id', 'actor_id', 'starts_at']
 
 const MAX_NAME_LENGTH = 60
 
-/** Refuses control and format characters, because the name stands in the subjects of mails and beside other texts. */
+/** Refuses control and format characters, because the name appears in the subjects of mails and next to other texts. */
 export function appName(value: string): string {
   if (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u.test(value) || [...value].length > MAX_NAME_LENGTH) {
     throw new Error(`must be one line of at most ${MAX_NAME_LENGTH} characters, without invisible characters`)

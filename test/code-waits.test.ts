@@ -55,7 +55,7 @@ test('mails to strangers of different networks are at least 60 s apart', async (
   assert.equal((await request(email, { network: 2 })).status, 200)
 })
 
-test('a success in a network starts its waits anew, and leaves those of other networks', async () => {
+test('a success in a network resets its waits, but not the waits of other networks', async () => {
   const { email } = await makeUser(h)
   await measureWaits(email, 5, 1)
   await measureWaits(email, 5, 2)
@@ -75,7 +75,7 @@ test('a success with a code of another network leaves the waits of that network'
   assert.equal((await request(email, { network: 1 })).headers['retry-after'], String(16 * 60))
 })
 
-test('seven days after the last mail to a network, its waits start anew', async () => {
+test('seven days after the last mail to a network, its waits start again at 60 s', async () => {
   const { email } = await makeUser(h)
   await measureWaits(email, 6)
   await ask(email, { network: 1 })

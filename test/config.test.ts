@@ -275,7 +275,7 @@ describe('faults', () => {
     assert.match(readFaults({ ...PRODUCTION, TRUST_PROXY: '0.0.0.0/1' })[0]!, /^TRUST_PROXY: must not contain a range/)
   })
 
-  test('a fault of one setting does not speak of another setting', () => {
+  test('the error for one setting does not mention another setting', () => {
     for (const [setting, value, expected] of [
       ['TRUST_PROXY', '0.0.0.0/1', /; list only your own proxies$/],
       ['SHARED_NETWORKS', '0.0.0.0/1', /; list only networks whose people you know$/],

@@ -131,7 +131,7 @@ test('the data folder of an earlier version is converted at the start: the new r
   await assert.rejects(query(earlier, 'select'), { code: '28000' })
 })
 
-test('a start beside a running service of an earlier version fails and leaves its database alone', async () => {
+test('while a service of an earlier version runs, a start fails and does not change its database', async () => {
   const { postgres, url } = await startEarlierServer()
   // A service of the earlier version kept this connection open while it ran.
   const owner = new pg.Client({ connectionString: url, application_name: 'courtside-owner-4711' })

@@ -113,7 +113,7 @@ test('windows of the sign-up limits that begin a day in the future are over', as
   }
   assert.equal(await ahead(DAY, () => signUps(7, network)), '200,200,200,200,200,200,429')
   assert.equal(await ahead(DAY, () => signUps(2, newNetwork())), '200,200')
-  // The limits of the installation and of the network start anew, and still apply.
+  // The counts of the installation and of the network start again at zero, and the limits still apply.
   assert.equal(await signUps(7, network), '200,200,200,200,200,200,429')
   const refused = await request(profile(newEmail()), { network })
   assert.equal(refused.headers['retry-after'], '3600')

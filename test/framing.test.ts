@@ -138,7 +138,7 @@ describe('framing', { timeout: 120_000 }, () => {
       assert.equal((await exchangeRaw(port, LAST)).statuses.length, 1)
     })
 
-    test('a client that goes on sending requests after the last answer loses its connection', async () => {
+    test('a client that continues to send requests after the last answer loses its connection', async () => {
       const connection = await openRaw(port, 'GET /healthz HTTP/1.1\r\n\r\n')
       connection.socket.removeAllListeners('end')
       let sent = 0

@@ -50,7 +50,7 @@ test('a spent budget makes codes of two parts for 7 days, and the audit trail, /
   assert.deepEqual([await parts(), await readWarning(), await readShare()], [1, undefined, 0])
 })
 
-test('if the row of the installation is missing, the count begins anew, and no request fails', async () => {
+test('if the row of the installation is missing, the count starts again at zero, and no request fails', async () => {
   const deleteRow = () => h.database.sql`delete from sign_in_installation`
   await spend(19)
   await deleteRow()
@@ -122,7 +122,7 @@ test('twenty times as many wrong guesses at any codes, not counting those before
   assert.equal(await parts(), 3)
   h.clock.advance(1)
   assert.equal(await parts(), 2)
-  // The count has started anew, so one more guess does not lead to three parts again.
+  // The count has started again at zero, so one more guess does not lead to three parts again.
   await spend(1)
   assert.equal(await parts(), 2)
 })

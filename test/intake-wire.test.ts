@@ -40,7 +40,7 @@ describe('media types and sizes at the intake', () => {
     assert.deepEqual([answer.status, answer.body.code], [415, 'unsupported_media_type'])
   })
 
-  test('an event over 64 KiB or a batch over 1 MiB gets 413, whatever its media type', async () => {
+  test('an event over 64 KiB or a batch over 1 MiB gets 413, regardless of its media type', async () => {
     const padded = (bytes: number, value: unknown) => JSON.stringify(value).padEnd(bytes)
     const one = cloudEvent('game_created', state())
     assert.equal((await send(h, padded(65_536, one))).status, 202)

@@ -80,7 +80,7 @@ test('ten documented ways to refresh, with answers up to 1.5 s late and one or t
   )
   assert.equal(users.length, 200)
   for (let round = 0; round < ROUNDS; round += 1) {
-    // The clock stands still during a burst, so a slow machine cannot stretch the burst beyond 30 s.
+    // The clock does not move during a burst, so a slow machine cannot stretch the burst beyond 30 s.
     h.clock.advance(61 * 60_000)
     for (const count of [REQUESTS, 3]) {
       const results = await Promise.allSettled(users.map(user => sendAtOnce(user, count)))

@@ -156,7 +156,7 @@ test('a refused refresh with a token of an ended session leaves the session cach
   await getMeStatus(h, token)
   const countWithToken = () => countStatements(h.ctx, () => getMeStatus(h, token))
   assert.equal(await countWithToken(), 1)
-  // No NOTIFY tells the process of this end, so the cache keeps the token for up to 5 s.
+  // The process gets no NOTIFY about this end, so the cache keeps the token for up to 5 s.
   await h.database.sql`
     update session set ended_at = created_at, end_reason = 'logout' where id = ${readPayload(token).sid}`
   assert.deepEqual(await listAudited(() => refresh(h, token)), ['refresh_refused'])

@@ -44,7 +44,7 @@ describe('request-otp', () => {
     assert.equal((await requestCode(client)).status, 200)
   })
 
-  test('every request counts, whatever its answer, and a 429 does not extend the throttle window', async () => {
+  test('every request counts, regardless of its answer, and a 429 does not extend the throttle window', async () => {
     const client = newAddress()
     const bodies = ['{', { email: 'x' }, { email: newEmail() }, 'x'.repeat(70_000), {}]
     for (const body of bodies) await requestCode(client, {}, body)

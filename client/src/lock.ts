@@ -2,7 +2,7 @@
 const MAX_WAIT_MS = 5_000
 
 /**
- * Lets only one tab at a time run the work, if the browser has Web Locks. If the other tab holds the lock for more than
+ * Lets only one tab at a time run the work, if the browser has Web Locks. If another tab keeps the lock for more than
  * 5 s, or the browser refuses the lock, runs the work without the lock.
  * @param name the name of the lock
  * @param work is called with true if this tab had to wait for another tab

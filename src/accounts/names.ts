@@ -20,7 +20,9 @@ export function isName(name: string): boolean {
   return !hasFormatControl(name) && !ADDRESS.test(name.normalize('NFKC'))
 }
 
-/** Returns whether a new account may have this first name. A first name stands alone in texts, so it needs a letter. */
+/**
+ * Returns whether a new account may have this first name. A first name appears alone in texts, so it needs a letter.
+ */
 export function isFirstName(name: string): boolean {
   return isName(name) && VISIBLE_LETTER.test(name)
 }

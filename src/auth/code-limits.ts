@@ -32,7 +32,7 @@ export const MAX_WAIT_SECONDS = 4 * 3600
  */
 export const MAX_DOUBLINGS = Math.ceil(Math.log2(MAX_WAIT_SECONDS / SEND_COOLDOWN_SECONDS))
 
-/** The count of mails to a network starts anew when the last mail is older than this time. */
+/** The count of mails to a network starts again at zero when the last mail is older than this time. */
 export const MAILS_KEPT_MS = 7 * 86_400_000
 
 /** The number of mails that a session gets in its life as a known client. */

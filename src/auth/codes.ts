@@ -39,7 +39,7 @@ export async function removeUser(sql: Sql, userId: number): Promise<void> {
 }
 
 /**
- * Deletes codes whose last mail is so old that the count of mails starts anew.
+ * Deletes codes whose last mail is so old that the count of mails starts again at zero.
  * @param limit the maximum number of codes to delete
  * @returns the number of deleted codes
  */

@@ -38,7 +38,7 @@ export type Wrong = { onePart: number; within: number; outside: number }
 
 /**
  * Counts wrong guesses for the installation. All requests share the row of `sign_in_installation`, so only wrong
- * guesses write to it. If an operator deleted the row, the count begins anew.
+ * guesses write to it. If an operator deleted the row, the count starts again at zero.
  * @returns whether these guesses spent the budget
  */
 async function count(sql: Sql, { installation }: Buckets, wrong: Wrong, now: Date): Promise<boolean> {

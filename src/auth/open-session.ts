@@ -72,7 +72,7 @@ export async function spend(
  * - The right guess is given back.
  * - The wrong guesses at the caller's own code that came from its network are given back to the network and the
  *   installation.
- * - The count of mails to the caller's network starts anew.
+ * - The count of mails to the caller's network starts again at zero.
  * - The sign-up is finished, so it does not count in the limits any more.
  */
 function spendSteps(buckets: Buckets, caller: Requester, { code, refund }: Success, now: Date): Fragment {

@@ -20,7 +20,7 @@ export const READ_LOOKUPS = [PLANNER_OPTIONS, 'enable_hashjoin=off', 'enable_mer
  * plans each statement only once, for all values, and uses indexes even while a table is small.
  *
  * By default, PostgreSQL plans some statements again at every execution, although the planning takes longer than the
- * execution. For other statements it keeps plans that were the best ones while the tables were empty.
+ * execution. For other statements it keeps the plans that were best while the tables were empty.
  */
 export const KEY_LOOKUPS = [
   PLANNER_OPTIONS,
@@ -69,7 +69,8 @@ export function connectionConfig(
   }
 }
 
-// After 30 s the HTTP client has given up. Without this timeout, the statement would continue to run and keep its locks.
+// After 30 s the HTTP client has given up. Without this timeout, the statement would continue to run and keep its
+// locks.
 const TIMEOUTS = "set statement_timeout = '30s'; set idle_in_transaction_session_timeout = '60s'"
 
 // With a generic plan, Citus does not know which shard has the rows of a statement.

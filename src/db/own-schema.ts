@@ -14,8 +14,8 @@ const EARLIER_SCHEMA = 'public'
 const OUR_TABLES = ['migration', 'missed_guess', 'sign_in_address']
 
 /**
- * Finds the schema of the tables. This is the schema in the setting DATABASE_SCHEMA, with one exception: if the setting
- * has its default value and this schema has no tables of ours, an installation of an earlier version keeps its tables.
+ * Finds the schema of the tables. This is the schema in the setting DATABASE_SCHEMA, with one exception. If the setting
+ * has its default value, and this schema has no tables of ours, an installation of an earlier version keeps its tables.
  * These tables are in `public`, or in another schema of the search path that the database or the role sets.
  * @returns the URL with the schema added. The clients in this folder take their schema from their URL
  */

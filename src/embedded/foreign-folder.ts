@@ -8,8 +8,8 @@ const TIMEOUT_MS = 60_000
 const EMPTY_FOLDER = 'PATH=/usr/bin:/bin:$PATH; rm -rf -- * .[!.]* ..?*'
 
 /**
- * Removes a file, unless it is missing. If another user may write to the file's folder, root must not call `rm` of
- * Node: `rm` also empties a folder that takes the place of the file meanwhile, even without the option `recursive`.
+ * Removes a file, unless it is missing. If another user may write to the file's folder, root must not call Node's `rm`.
+ * If a folder replaces the file meanwhile, `rm` empties this folder, even without the option `recursive`.
  */
 export async function removeFile(path: string): Promise<void> {
   await unlink(path).catch(error => {

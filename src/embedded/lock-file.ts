@@ -14,7 +14,7 @@ export type FileLock = { isSupported: boolean; release(): void }
  * locks, so this function opens the file as an SQLite database and begins a transaction. SQLite then locks the file
  * with `fcntl`. The transaction writes nothing, so the file stays empty. The kernel frees the lock when this process
  * ends.
- * @returns undefined if another process, or another caller in this process, holds the lock
+ * @returns undefined if another process, or another caller in this process, has the lock
  */
 export async function lockFile(path: string): Promise<FileLock | undefined> {
   await createFile(path)

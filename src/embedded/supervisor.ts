@@ -19,8 +19,8 @@ export type Supervisor = {
 
 /**
  * Starts a server again whenever it ends by itself, for example because the system killed it for lack of memory.
- * @param start stops what is left of the previous server and starts a new one. Its signal aborts when the supervisor
- *   stops
+ * @param start stops any remaining process of the previous server, and starts a new server. Its signal aborts when the
+ *   supervisor stops
  */
 export function supervise(
   first: Server,

@@ -89,7 +89,7 @@ export class EventGroups {
     }
   }
 
-  /** The deletion of an account, or a program beside the service, can cause a deadlock with the group. */
+  /** The deletion of an account, or another program, can cause a deadlock with the group. */
   async #ingestAgainAfterConflict(events: readonly GameEvent[]): Promise<EventOutcome[]> {
     try {
       return await this.#ingest(events)

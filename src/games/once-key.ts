@@ -4,8 +4,8 @@ import type { Game } from './projection.ts'
 /**
  * The deduplication key of a reminder or a game start. The service makes at most one announcement for each once-key,
  * even if both our schedule and the producer cause the announcement. The table `game_notice` stores `text`. The formats
- * of `text` must not change, because an earlier version of the service may have stored rows in these formats, and a
- * process of an earlier version may still be running.
+ * of `text` must not change. An earlier version of the service may have stored rows in these formats, and a process of
+ * an earlier version may still be running.
  */
 export type OnceKey = Readonly<{
   kind: 'start' | 'reminder' | 'producer_reminder'

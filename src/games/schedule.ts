@@ -22,8 +22,8 @@ const POLL_MS = 1_000
 
 /**
  * The outcome of one due time. The value `told` means that the service announced the due time. The value `dropped`
- * means that the service did not announce it, because it was too late, because the game was cancelled or moved, or
- * because the due time had been announced before. The field `outcome` is a label of the metric `reminders_total`.
+ * means that the service did not announce the due time. Either it was too late, or the game was cancelled or moved, or
+ * the due time had been announced before. The field `outcome` is a label of the metric `reminders_total`.
  */
 export type Fired = { type: DueTime['type']; outcome: 'told' | 'dropped'; lateSeconds: number }
 

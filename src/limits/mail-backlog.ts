@@ -16,8 +16,8 @@ export function isCodeClass(mailClass: number): boolean {
 
 /**
  * Returns the class of a mail after a failed attempt in the class `failed`. Each failure moves the mail with a code one
- * class down. Otherwise, mails to full mailboxes that are tried again and again would go before all first mails of later
- * classes. Mails about unread notifications keep their class.
+ * class down. Otherwise, mails to full mailboxes that are tried again and again would go before all first mails of
+ * later classes. Mails about unread notifications keep their class.
  */
 export function findRetryClass(failed: number): number {
   return isCodeClass(failed) ? Math.min(failed + 1, MAIL_CLASSES.signUp) : failed
@@ -102,7 +102,8 @@ export function createMailBacklog({ sql, readSql, now, log, countRefused, isServ
 
 /**
  * Returns the backlog of each class that can be refused. `ahead` is the number of mails that go before a new mail of a
- * new network: all mails of earlier classes, and one mail of each network in its own class, because networks take turns.
+ * new network. These are all mails of earlier classes, and one mail of each network in the same class, because networks
+ * take turns.
  */
 async function readBacklog(sql: Query, now: Date): Promise<Row[]> {
   return sql<Row>`

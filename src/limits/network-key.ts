@@ -20,7 +20,7 @@ type Row = { id: string; sealed: string }
  * A process whose secrets do not open the stored key uses another key, in another row, and reports this through
  * `onUnopened`. It does not replace the stored key, because other processes use this key. It does not refuse to start,
  * because an operator whose secret leaked must be able to replace the secret immediately. With the other key, the
- * counts of all networks start anew. If the process gets the old secret back, it uses the old key again.
+ * counts of all networks start again at zero. If the process gets the old secret back, it uses the old key again.
  */
 export function createNetworks(sql: Database, keys: Keys, onUnopened: () => void) {
   let loading: Promise<KeyObject> | undefined

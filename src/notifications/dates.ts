@@ -29,7 +29,7 @@ export function dateAndTime(instant: Date, language: Language, localTime: LocalT
  * Returns "aujourd'hui à 18 h 00", "demain, samedi 17 janvier, à 18 h 00" or "le samedi 17 janvier à 18 h 00". The
  * English texts are "today at 18:00", "tomorrow, Saturday 17 January, at 18:00" and "on Saturday 17 January at 18:00".
  * Today and tomorrow are calendar days in the time zone, not periods of 24 hours. A reader may open the notification on
- * the day of the game, so "tomorrow" never stands without the date.
+ * the day of the game, so "tomorrow" never appears without the date.
  */
 export function relativeDateAndTime(instant: Date, language: Language, localTime: LocalTime): string {
   const wall = toZonedDay(instant, localTime.timeZone)

@@ -1,8 +1,8 @@
 import type { InboxState } from './inbox-changes.ts'
 
 /**
- * Transactions do not commit in the order of the notification ids, but each commits within this time after it has taken
- * its ids: a statement ends after 30 s, and an idle transaction after 60 s.
+ * Transactions do not commit in the order of the notification ids. But each transaction commits within this time after
+ * it has taken its ids, because a statement ends after 30 s, and an idle transaction after 60 s.
  */
 export const MAX_COMMIT_DELAY_MS = 5 * 60_000
 

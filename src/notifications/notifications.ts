@@ -46,8 +46,9 @@ export async function countUnread(sql: Query, userId: number): Promise<number> {
 /**
  * Marks a notification as read. If the notification is already read, nothing is written and `read_at` stays unchanged.
  * If a concurrent request marks the notification while the statement runs, the statement may return no row. Its
- * `update` waits for the other request, and then skips the notification as already read. Its `select` reads the snapshot
- * from the start of the statement, in which the notification is unread. So the function runs the statement again.
+ * `update` waits for the other request, and then skips the notification as already read. Its `select` reads the
+ * snapshot from the start of the statement, in which the notification is unread. So the function runs the statement
+ * again.
  * @returns the notification, or undefined if the user does not have it
  */
 export async function markRead(
@@ -120,7 +121,7 @@ export async function belongsToOther(sql: Query, userId: number, id: number): Pr
  * Deletes the notifications to a user, and replaces the user's name with "Un joueur" or "A player" in the notifications
  * to other users. The messages of these notifications begin with the name.
  *
- * Call this while the transaction holds the lock on the user's account, so no new notification can contain the name.
+ * Call this while the transaction has the lock on the user's account, so no new notification can contain the name.
  * The function goes through the inboxes in the order of their users, and locks the rows of an inbox in the order of
  * their ids. So two users can be deleted at the same time without a deadlock, even if each user has notifications about
  * the other. Each statement names one user, because Citus cannot lock rows of several shards.

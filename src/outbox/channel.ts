@@ -16,8 +16,8 @@ export type Channel = {
   /** The maximum number of deliveries that run at the same time. */
   places: number
   /**
-   * The maximum of the random wait before each attempt. Mails need the wait. Without it, an attacker could tell mails
-   * and decoys apart by the load of the process.
+   * The maximum of the random wait before each attempt. Mails need the wait. Without it, an attacker could distinguish
+   * mails from decoys by the load of the process.
    */
   maxStartDelayMs?: number
   /** Makes one attempt. If it throws, the worker tries again after 3 s, then after 7 s, then every 20 s. */

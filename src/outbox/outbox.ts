@@ -1,7 +1,7 @@
 import type { Query } from '../db/sql.ts'
 import { fragment } from '../db/statement.ts'
 
-/** A claimed row. `lease` is the token under which this worker holds the row. */
+/** A claimed row. `lease` is the token with which this worker has claimed the row. */
 export type Delivery = {
   id: number
   class: number
@@ -107,7 +107,7 @@ export async function renew(sql: Query, leases: readonly { id: number; lease: st
 }
 
 /**
- * Deletes finished rows, and defers rows that must be tried again. Ignores rows that the worker no longer holds.
+ * Deletes finished rows, and defers rows that must be tried again. Ignores rows that another worker has taken over.
  * @returns the tokens of the rows that the worker held
  */
 export async function finish(sql: Query, rows: readonly Finished[], now: Date): Promise<Set<string>> {

@@ -3,9 +3,9 @@
  * delivery of the lowest class gets the next place.
  *
  * Each claimed delivery waits for a random moment before it takes a place. So a worker must claim more rows than it has
- * places. Otherwise places would stay free. `maxClaimed` is the number of rows that the worker may hold. It grows while
- * deliveries find a free place, and shrinks while they must wait. So behind a slow mail server, a worker holds only few
- * rows, and the order of the claims stays the order of the mails.
+ * places. Otherwise places would stay free. `maxClaimed` is the maximum number of claimed rows. It grows while
+ * deliveries find a free place, and shrinks while they must wait. So behind a slow mail server, a worker claims only
+ * few rows, and the order of the claims stays the order of the mails.
  */
 export class Places {
   #total: number

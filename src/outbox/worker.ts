@@ -89,7 +89,7 @@ export class Worker {
   }
 
   async #claim(): Promise<boolean> {
-    // A worker that holds many rows claims several rows at a time, which costs fewer statements.
+    // If a worker may claim many rows, it claims several rows at a time, which costs fewer statements.
     const limit = this.#places.maxClaimed - this.#held.size
     if (limit < Math.max(1, this.#places.maxClaimed / 8) || this.#stopping.signal.aborted) return false
     const sentAt = performance.now()

@@ -53,7 +53,7 @@ suite('codes of two parts on the page', { skip, timeout: 180_000 }, () => {
     await page.getByRole('heading', { name: 'Quel est votre niveau ?' }).waitFor()
   })
 
-  test('the page signs a user up with two parts that are pasted as they stand in the mail', async () => {
+  test('the page signs a user up with two parts that are pasted as they appear in the mail', async () => {
     const { page, parts } = await requestTwoParts('pasted@example.com')
     await page.getByLabel('Code à 4 chiffres').fill(`${parts[0]}, puis ${parts[1]}`)
     await page.getByRole('heading', { name: 'Quel est votre niveau ?' }).waitFor()

@@ -85,7 +85,7 @@ type Differences = {
 export type AnotherApp = Pick<Harness, 'ctx' | 'app' | 'answers' | 'call'> & { close(): Promise<void> }
 
 /**
- * Creates a second app, which stands for a second process of the service. By default, both apps share the
+ * Creates a second app, which represents a second process of the service. By default, both apps share the
  * database, the clock, the secrets and the log. They never share memory.
  */
 export async function anotherApp(

@@ -37,7 +37,7 @@ export async function makeUser(
 
 type Notifications = [harness: Harness, userId: number, count: number, more?: Partial<NewNotification>]
 
-/** Stores notifications for a user, and tells the streams of the user. @returns the ids, oldest first */
+/** Stores notifications for a user, and sends a hint about the user. @returns the ids, oldest first */
 export async function makeNotifications(...args: Notifications): Promise<number[]> {
   const [{ ctx }, userId] = args
   return ctx.hints.sendAfter(async changed => {
@@ -47,7 +47,7 @@ export async function makeNotifications(...args: Notifications): Promise<number[
   })
 }
 
-/** Stores notifications like `makeNotifications`, but tells no stream. */
+/** Stores notifications like `makeNotifications`, but sends no hint. */
 export async function makeNotificationsSilently(
   ...[{ ctx, database }, userId, count, more = {}]: Notifications
 ): Promise<number[]> {

@@ -6,7 +6,7 @@ import { type ClientStream, listen, openStream } from './event-stream.ts'
 export const PATH = '/api/v1/notifications'
 
 /**
- * Makes the app of the harness listen, and starts a second app, which stands for a second process. Call this function
+ * Makes the app of the harness listen, and starts a second app, which represents a second process. Call this function
  * at the top of a suite. After each test, a hook closes all streams that the test opened.
  */
 export function twoProcesses(h: Harness) {
