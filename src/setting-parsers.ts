@@ -106,7 +106,8 @@ export function origin(value: string): string {
 }
 
 /**
- * Accepts an address or a CIDR range. Refuses a range of more than one organization, because anyone could be in it.
+ * Accepts an address or a CIDR range. Refuses a range of more than one organization, because it contains addresses of
+ * strangers.
  * @param advice what the operator should list instead
  */
 export function cidr(advice: string): (value: string) => string {

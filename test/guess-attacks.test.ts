@@ -59,7 +59,7 @@ test('a /48 with 12 connections for 60 s gets at most 50 guesses at codes of one
 })
 
 describe('a stolen token that asks each minute', () => {
-  /** Forgets the guesses of earlier tests, so that each test begins with full budgets. */
+  /** Deletes the counted guesses of earlier tests, so that each test begins with full budgets. */
   const refill = () => h.database.sql`
     update sign_in_installation set guesses = 0, all_guesses = 0, outside_guesses = 0, three_parts_until = null`
 

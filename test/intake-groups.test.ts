@@ -122,7 +122,7 @@ describe('groups of single events', () => {
 
 describe('faults in a group', () => {
   for (const sqlState of ['22003', '23514']) {
-    test(`if one event causes SQLSTATE ${sqlState}, only this event fails, and the order of the others stays`, async () => {
+    test(`if one event causes SQLSTATE ${sqlState}, only this event fails, and the other events keep their order`, async () => {
       const place = `fails with ${sqlState}`
       await failAtPlace(h, place, sqlState)
       const gameId = newGameId()

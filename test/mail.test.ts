@@ -65,7 +65,7 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.match(mail!.parsed.text!, /Ignore this email/)
   })
 
-  test('of a malicious name, the mail contains only the first letter, and no header, markup or line break', async t => {
+  test('a mail to a user with a malicious name contains only the first letter of the name, and no header, markup or line break', async t => {
     const box = await outbox(t)
     await box.register('eve@example.com', '<script>x</script>\r\nBcc: eve@evil.example\u2028"&\'')
     await box.ask('eve@example.com', { profile: null })

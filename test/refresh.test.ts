@@ -33,7 +33,7 @@ describe('a refresh of a token that a refresh has just returned', () => {
     assert.equal(await getMeStatus(h, await renew(h, slow)), 200)
   })
 
-  test('a token returns itself for 30 s after the refresh that issued it, and then its successor', async () => {
+  test('for 30 s after a refresh has issued a token, a refresh of this token returns the same token, and later a successor', async () => {
     const next = await renew(h, await makeExpired())
     h.clock.advance(30 * SECONDS - 1)
     assert.equal(await renew(h, next), next)
@@ -43,7 +43,7 @@ describe('a refresh of a token that a refresh has just returned', () => {
     assert.notEqual(await renew(h, other), other)
   })
 
-  test('a token that a refresh returns again returns itself for another 30 s', async () => {
+  test('after a refresh has returned a token again, a refresh of this token returns the same token for another 30 s', async () => {
     const token = await makeExpired()
     const next = await renew(h, token)
     h.clock.advance(29 * SECONDS)
@@ -56,7 +56,7 @@ describe('a refresh of a token that a refresh has just returned', () => {
     assert.notEqual(await renew(h, next), next)
   })
 
-  test('racing refreshes of a superseded token and its successor all return the successor, in 100 rounds', async () => {
+  test('concurrent refreshes of a superseded token and its successor all return the successor, in 100 rounds', async () => {
     for (let round = 0; round < 100; round += 1) {
       const { token } = await makeUser(h)
       const next = await renew(h, token)
@@ -65,12 +65,12 @@ describe('a refresh of a token that a refresh has just returned', () => {
     }
   })
 
-  test('the first token of a session never returns itself, because a sign-in and not a refresh issued it', async () => {
+  test('a refresh of the first token of a session never returns this token, because a sign-in issued it', async () => {
     const { token } = await makeUser(h)
     assert.notEqual(await renew(h, token), token)
   })
 
-  test('a token returns itself only while it is valid for 5 more minutes', async () => {
+  test('a refresh returns the same token only while this token is valid for 5 more minutes', async () => {
     for (const [remainingMs, isSame] of [
       [5 * MINUTES + 1, true],
       [5 * MINUTES, false],
@@ -84,7 +84,7 @@ describe('a refresh of a token that a refresh has just returned', () => {
     }
   })
 
-  test('a superseded token returns only a token that stays valid for 5 minutes while this token returns itself', async () => {
+  test('a refresh of a superseded token returns only a token that is valid for more than 5 minutes and 30 s', async () => {
     for (const [remainingMs, isSame] of [
       [330 * SECONDS + 1, true],
       [330 * SECONDS, false],
@@ -99,7 +99,7 @@ describe('a refresh of a token that a refresh has just returned', () => {
     }
   })
 
-  test('in the last minutes of a session a token returns itself, because no later token is valid for longer', async () => {
+  test('in the last minutes of a session, a refresh returns the same token, because no later token is valid for longer', async () => {
     const { token } = await makeUser(h)
     h.clock.advance(7 * DAYS - 4 * MINUTES)
     const last = await renew(h, token)

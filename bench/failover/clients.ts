@@ -46,7 +46,8 @@ export function startWriting(address: string, people: Caller[], acknowledged: Ac
   async function markRead(): Promise<boolean> {
     turn += 1
     const { userId, token } = people[turn % people.length]!
-    // The seed has 100 rounds. Each round has one notification for each user. In every fourth round, these are unread.
+    // The seed has 100 rounds. Each round has one notification for each user. The notifications of every fourth round
+    // are unread.
     const id = userId + USERS * (3 + 4 * (Math.floor(turn / people.length) % 25))
     const answer = await send(`/api/v1/notifications/${id}/read`, token)
     if (answer.status === 200) acknowledged.reads.set(id, userId)

@@ -128,7 +128,7 @@ export class Session {
     return this.#pendingRefresh
   }
 
-  /** Returns a name for the service and the session, or undefined if the token does not contain a session. */
+  /** Returns a name that identifies the service and the session, or undefined if the token contains no session. */
   async sharedName(): Promise<string | undefined> {
     const token = await this.token()
     const { sid } = token === null ? {} : readClaims(token)

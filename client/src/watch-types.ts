@@ -49,7 +49,7 @@ export type NotificationSource = {
   openStream(signal: AbortSignal): Promise<Response>
   fetchNewest(signal: AbortSignal): Promise<NotificationPage>
   /**
-   * Returns a name for the service and the session. Tabs in which this name is the same share one stream. Returns
+   * Returns a name that identifies the service and the session. Tabs with the same name share one stream. Returns
    * undefined if the tab must open its own stream.
    */
   sharedName?(): Promise<string | undefined>

@@ -14,7 +14,7 @@ const WINDOW_FACTOR = 5
 /**
  * The size of one kind of bucket. A bucket consists of three columns of a row. `guesses_full_at` is the time at which
  * the bucket is full again, so no job must refill the bucket. `guesses` and `guesses_since` are the count and the start
- * of the fixed window. Statements that use the fragments of a bucket must not name these columns in another table.
+ * of the fixed window. A statement that uses a bucket's fragments must not use another table with these columns.
  */
 export type Bucket = {
   capacity: number

@@ -23,7 +23,7 @@ import { countForNetwork, isOverSignUpLimit } from './sign-up-limits.ts'
  * - `known` locks the session of a known client that has mails left. It is empty for a stranger.
  * - `own` is the row of the requester's last code.
  * - `request` adds the purpose, the wait, and the number of parts that the code needs.
- * - `installation_count` and `network_count` count a sign-up in the limits.
+ * - `installation_count` and `network_count` count a sign-up for the limits.
  * - `verdict` decides: `registered`, `wait`, `limit` or `send`.
  *
  * If a concurrent request changed a row after the snapshot of this statement, `for update` returns the row as it is

@@ -116,7 +116,7 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, hints, 
   }
 
   /**
-   * Compares `code` with the codes that `verifyCode` would take from this caller. Uses up a right code.
+   * Compares `code` with the codes that `verifyCode` would accept from this caller. Uses up a right code.
    * @param client as in `CodeCall`
    */
   async function verifyOwner(owner: Caller, client: string, code: string): Promise<OwnerCheck> {

@@ -56,8 +56,8 @@ export async function uncountForNetwork(sql: Sql, network: Buffer): Promise<void
 }
 
 /**
- * The number of sign-ups that the mail of this request adds to its code. A success gives the sign-ups of its code back.
- * So a code counts a mail only if the limits have counted it.
+ * The number of sign-ups that the mail of this request adds to the row of its code. A success gives back the sign-ups
+ * in this row. So the row counts a mail only if the limits have counted the mail.
  */
 export const countedSignUps = fragment`(select count(*) from network_count)::int`
 

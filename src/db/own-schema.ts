@@ -44,7 +44,7 @@ export function channelName(schema: string, channel: string): string {
   return schema === EARLIER_SCHEMA ? channel : `courtside.${schema}.${channel}`
 }
 
-/** Returns the name of a channel in a statement, as `channelName` does: sql`select pg_notify(${onChannel(…)}, …)`. */
+/** Returns SQL that computes the same name as `channelName`, for sql`select pg_notify(${onChannel(…)}, …)`. */
 export function onChannel(channel: string): Fragment {
   return fragment`concat(
     case when current_schema() <> 'public' then concat('courtside.', current_schema(), '.') end, ${channel}::text)`

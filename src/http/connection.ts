@@ -6,7 +6,7 @@ import { toOriginForm } from './request-target.ts'
 
 const http = process.getBuiltinModule('node:http')
 
-/** The size up to which the rest of a body is read after an early answer, so that the connection can stay open. */
+/** If at most this much of a body is unread after an early answer, the service reads it and keeps the connection. */
 const MAX_DISCARDED_BYTES = 64 * 1024
 
 /**

@@ -51,7 +51,7 @@ function isAhead({ msBeforeNext }: State): boolean {
   return msBeforeNext > MAX_MS_BEFORE_END
 }
 
-/** Deletes a counter whose window begins in the future. A concurrent request may have started a new one already. */
+/** Deletes a counter whose window begins in the future. A concurrent request may already have started a new counter. */
 async function deleteAhead({ sql, limiter, key }: Counter): Promise<void> {
   await sql`delete from throttle where key = ${limiter.getKey(key)} and expire > ${Date.now() + MAX_MS_BEFORE_END}`
   limiter.deleteInMemoryBlockedAll()

@@ -77,8 +77,8 @@ export function toWallTime(instant: Date, timeZone: string): number {
 /**
  * Returns the instants at which a zone has a wall-clock time, in milliseconds since 1970. If a clock change skips the
  * time, there is no such instant. If the time occurs twice, there are two. `before` is the instant by the UTC offset
- * before a clock change, and `after` the instant by the offset after it. For a skipped time, neither has this
- * wall-clock time.
+ * before a clock change, and `after` is the instant by the UTC offset after the change. If the time is skipped, the
+ * wall-clock times of both instants are different from this time.
  */
 export function findInstants(wallTime: number, timeZone: string) {
   const utcOffsetAt = (instant: number) => toWallTime(new Date(instant), timeZone) - instant

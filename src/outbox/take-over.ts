@@ -1,4 +1,4 @@
-/** The time during which other workers must have been able to renew their leases before this worker takes one over. */
+/** Before this worker takes a lease over, other workers must have been able to renew their leases for this time. */
 const OBSERVE_MS = 10_000
 
 /** The longest fault in which no lease lapses. Workers renew a lease 7 s before its end. */

@@ -52,8 +52,8 @@ export function resolveChoices(choices: Choices, defaults: PreferenceDefaults): 
 }
 
 /**
- * Returns the choices after a change. A value that equals the effective one and was not chosen before stays unchosen.
- * So a client may send back what it received, and a new default still reaches the person.
+ * Returns the choices after a change. If a value equals the effective value and the person has not chosen it before, it
+ * does not become a choice. So a client may send back the values that it received, and a new default still applies.
  * @param effective the values that apply before the change
  */
 export function changeChoices(choices: Choices, effective: EffectiveValues, patch: Patch): Choices {

@@ -116,7 +116,7 @@ suite('<courtside-inbox> in a page of another site', { skip, timeout: 180_000 },
     assert.deepEqual(s.complaints, [])
   })
 
-  test('an element without a client warns once in the console, and its panel says so', async () => {
+  test('an element without a client warns once in the console, and its panel shows a message', async () => {
     const lone = await page.context().newPage()
     await lone.route('**/alone/**', route =>
       route.fulfill({
