@@ -91,7 +91,7 @@ export const SETTINGS = {
   TRUST_PROXY: setting(
     '',
     'the addresses or CIDR ranges of your proxies; a range is at most a /8 (IPv4) or a /16 (IPv6)',
-    // The service believes every header `X-Forwarded-For` from these addresses.
+    // The service trusts every header `X-Forwarded-For` from these addresses.
     list(cidr('list only your own proxies')),
   ),
   SHARED_NETWORKS: setting(

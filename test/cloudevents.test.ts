@@ -110,7 +110,7 @@ describe('the binary mode', () => {
     }
   })
 
-  test('the media type of a whole event decides against the binary mode, even with headers of the binary mode', async () => {
+  test('a request with the media type of a whole event is not in the binary mode, even if it has headers of this mode', async () => {
     const event = await joined()
     const headers = { 'ce-id': 'other', 'ce-type': 'unknown', 'content-type': 'application/cloudevents+json' }
     assert.deepEqual((await send(h, event, headers)).body.id, event.id)

@@ -24,7 +24,7 @@ describe('framing', { timeout: 120_000 }, () => {
     `GET /api/v1/notifications/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`
 
   describe('each request gets one answer, and nothing is written into an answer', () => {
-    test('garbage behind the request of a stream ends the stream without a byte that is not part of it', async () => {
+    test('garbage behind the request of a stream ends the stream, and writes no other bytes into it', async () => {
       const user = await makeUser(h)
       const connection = await openRaw(port, streamRequest(user.token))
       await connection.seen(/event: sync/)

@@ -9,7 +9,7 @@ const h = harness()
 
 const state = (floor: number, sentIds: number[]) => ({ unreadCount: 0, latestId: null, floor, sentIds })
 
-test('the floor rises to the highest id that was sent more than five minutes ago, and forgets the ids up to it', () => {
+test('the floor rises to the highest id that was sent more than five minutes ago, and the cursor then drops the ids up to the floor', () => {
   const cursor = new InboxCursor(1, state(10, [14, 12]), 0)
   cursor.markSent([11, 15], 1_000)
   cursor.raiseFloor(MAX_COMMIT_DELAY_MS)

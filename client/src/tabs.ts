@@ -103,7 +103,7 @@ async function lead(channel: BroadcastChannel, tab: Tab, signal: AbortSignal): P
 /**
  * Passes the leading tab's events on, and checks that the leading tab answers.
  * @param onNoAnswer called if the leading tab does not answer
- * @returns a function that stops the following
+ * @returns a function that ends this work
  */
 function follow(channel: BroadcastChannel, tab: Tab, onNoAnswer: () => void): () => void {
   let deadline: ReturnType<typeof setTimeout> | undefined

@@ -27,7 +27,7 @@ function writeLine(command: string, outcome: 'done' | 'failed', userId: number |
     const log = pino(logOptions('info'), pino.destination({ dest: 2, sync: true }))
     log[AUDIT_EVENTS[audit]]({ audit, command, outcome, operator: findOperator(), user_id: userId }, 'audit')
   } catch {
-    // The operator still gets the result, because the work is done. The exit code tells that the line is missing.
+    // The operator still gets the result, because the work is done. The exit code shows that the line is missing.
     process.exitCode = 1
   }
 }
