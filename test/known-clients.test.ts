@@ -24,7 +24,7 @@ describe('known clients', () => {
     assert.deepEqual([(await request(email)).status, (await request(email, { token })).status], [429, 429])
   })
 
-  test('a session gets five mails as a known client; its next request ends its code and is a stranger’s', async () => {
+  test('a session gets five mails as a known client; its next request ends its code and counts as a stranger’s', async () => {
     const { email, token } = await createAccount()
     for (let mail = 0; mail < 5; mail += 1) {
       await ask(email, { token })

@@ -78,7 +78,7 @@ describe('the names that a sign-up may contain', () => {
       const isControl = /\p{Cf}/u.test(char) && char !== '\u200c' && char !== '\u200d'
       assert.equal(hasFormatControl(`Leo${char}`), isControl, char)
       assert.equal(isName(`Leo${char}`), !isControl && char.normalize('NFKC') !== '@', char)
-      // The pattern of the OpenAPI document knows no characters beyond U+FFFF.
+      // The pattern of the OpenAPI document contains no characters beyond U+FFFF.
       if (isControl && char.length === 1) assert.doesNotMatch(char, line)
       if (!/[\p{Cc}\p{Cf}\u2028\u2029]/u.test(char)) assert.match(char, line)
     }

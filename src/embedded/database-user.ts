@@ -20,7 +20,8 @@ const NAMESPACE = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${N
  * Chooses the user who runs PostgreSQL, because PostgreSQL refuses to run as root. An ordinary user runs it as the same
  * user. For root, the function takes the first user who can run the programs and enter the data folder:
  *
- * 1. the owner of the cluster, if this is an ordinary user. The user may own other parts of it, such as a tablespace
+ * 1. the owner of the cluster, if this is an ordinary user. The user may own other files of the cluster, such as a
+ *    tablespace
  * 2. a user of our own, DATABASE_UID
  * 3. root in a user namespace, inside which the user is called `nobody`. Outside the namespace, this user is still
  *    root. The configuration of a cluster can name programs, so root never runs a cluster that another user could have

@@ -53,8 +53,8 @@ export class FolderInUseError extends Error {
  *
  * So a start waits only if the record comes from another boot, or if the file system has no locks. In these cases it
  * watches the record for 5 s.
- * @param role a command releases the lock soon, so other processes wait up to 10 s for it. They also wait for a service
- *   that is stopping
+ * @param role whether this process is a command or a service. Other processes wait up to 10 s for the lock of a
+ *   command, or of a service that is stopping
  * @throws FolderInUseError if another process owns the folder
  */
 export async function acquireOwnerLock(
