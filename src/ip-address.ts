@@ -11,7 +11,8 @@ const NETWORKS_WITH_IPV4 = [
   // The operator may choose a longer prefix here. We support the usual length, /96.
   { name: 'local NAT64 (RFC 8215)', network: ipaddr.IPv6.parse('64:ff9b:1::'), bits: 48, at: 12 },
   { name: '6to4 (RFC 3056)', network: ipaddr.IPv6.parse('2002::'), bits: 16, at: 2 },
-  // The bits of the address are inverted. The client can choose the address of a server, which comes before it.
+  // The bits of the client's address are inverted. The bytes before it are the address of a server, which the client
+  // can choose.
   { name: 'Teredo (RFC 4380)', network: ipaddr.IPv6.parse('2001::'), bits: 32, at: 12, isInverted: true },
 ]
 

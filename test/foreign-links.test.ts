@@ -189,7 +189,7 @@ describe('files of another user in the data folder', {
     assert.deepEqual(await readdir((await exists(folder)) ? folder : path), ['inner'])
   })
 
-  test('a folder in the folder of the socket stops no start', async () => {
+  test('a start succeeds although another user has made a folder in the folder of the socket', async () => {
     await mkdir(join(data, 'socket/folder'), { recursive: true })
     await chown(join(data, 'socket'), STRANGER, STRANGER)
     await chown(join(data, 'socket/folder'), STRANGER, STRANGER)

@@ -81,7 +81,7 @@ const openFolders = new Map<string, number>()
 
 /**
  * Returns a path of the socket's folder that is short enough for a socket. If the path of the data folder is too long,
- * opens this folder and returns the path through which Linux offers open folders.
+ * opens this folder and returns a path below /proc/self/fd, through which Linux gives access to open folders.
  * @throws if the path is too long and the system is not Linux
  */
 export function findAddress(folder: string): string {
