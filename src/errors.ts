@@ -83,7 +83,8 @@ export function notFound(): AppError {
 
 /**
  * Returns the 503 for a request that needs the database while the database cannot be used.
- * @param cause the error of the database, or the reason in words, for the log. If it is undefined, the 503 is not logged
+ * @param cause the error of the database, or the reason in words, for the log. If it is undefined, the 503 is not
+ *   logged
  */
 export function unavailable(cause: unknown): AppError {
   return new AppError(

@@ -109,8 +109,8 @@ describe('the due time of a reminder', () => {
           if (matching !== undefined) {
             assert.equal(due.getTime(), matching)
           } else {
-            // The clocks go forward by 60 or 30 minutes and skip the wanted time. The due time must be later by the same
-            // 60 or 30 minutes.
+            // The clocks go forward by 60 or 30 minutes and skip the wanted time. The due time must be later by the
+            // same 60 or 30 minutes.
             const change = toWallTime(due.getTime()) - wantedTime
             assert.ok(change === 3_600_000 || change === 1_800_000)
             assert.equal(toWallTime(due.getTime() - change), wantedTime - change)

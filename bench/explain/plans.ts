@@ -52,8 +52,8 @@ export function collectPlans(connections: EventEmitter, collected: (explained: O
   })
 }
 
-// PostgreSQL may read these tables completely, because they stay small. In the bench, only a few mails wait in `outbox`.
-// In production, many may wait, but there the connections forbid sequential scans.
+// PostgreSQL may read these tables completely, because they stay small. In the bench, only a few mails wait in
+// `outbox`. In production, many may wait, but there the connections forbid sequential scans.
 const SMALL_TABLES = ['game_level', 'missed_guess', 'migration', 'network_key', 'outbox', 'sign_in_installation']
 
 // In the measured requests, a batch of 100 events has 300 recipients, so a statement may sort 300 rows.

@@ -7,7 +7,8 @@ export type EndedSession = { userId: number; sessionId?: string | undefined }
 /**
  * Calls `handler` whenever any process ends a session before the session expires. `handler` is called a few
  * milliseconds after the commit of the statement that ends the session. The statement itself sends the NOTIFY, so a
- * stream ends even if the process that ended the session dies. Sessions end too rarely for the lock of NOTIFY to matter.
+ * stream ends even if the process that ended the session dies. Sessions end too rarely for the lock of NOTIFY to
+ * matter.
  *
  * The payload is `<user> <session>`, the ids of the user and of the session. If all sessions of a user have ended, the
  * payload is `<user>`, the id of the user.

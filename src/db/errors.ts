@@ -7,8 +7,8 @@ export function rethrowAsUnavailable(error: unknown): never {
 }
 
 /**
- * Returns whether a second try of a statement may succeed. A deadlock, a serialization failure, a timeout or a full disk
- * ended the statement, or the server refused the password, which an operator may be changing.
+ * Returns whether a second try of a statement may succeed. A deadlock, a serialization failure, a timeout or a full
+ * disk ended the statement, or the server refused the password, which an operator may be changing.
  */
 function isTransient(error: unknown): boolean {
   return (

@@ -14,8 +14,8 @@ const HOST = /^(?:\[([\da-f:.]+)\]|([^\s:,/?@[\]]*))(?::(\d{1,5}))?$/i
  * Parses a PostgreSQL URL that may name several hosts: `postgres://user:password@one:5432,two/db`. Neither `URL` nor pg
  * can parse such a URL.
  * @returns the hosts in their order, and the same URL with only the first host, which pg can parse. `requiresScram` is
- *   true if the URL has libpq's parameter `require_auth=scram-sha-256`, which pg does not know. `schema` is the schema of
- *   our tables, which `findSchema` adds to the URL
+ *   true if the URL has libpq's parameter `require_auth=scram-sha-256`, which pg does not know. `schema` is the schema
+ *   of our tables, which `findSchema` adds to the URL
  * @throws an error such as "must be a postgres:// URL". Like the parsers in `settings.ts`, it does not name the setting
  */
 export function parsePostgresUrl(url: string): PostgresUrl {

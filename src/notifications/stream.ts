@@ -156,7 +156,8 @@ export class Streams {
   }
 
   async #runRound(pending: Set<number>, syncing: Set<Stream>): Promise<void> {
-    // A reader without a cursor will get its first `sync`. The `sync` is read after the hint, so it includes the change.
+    // A reader without a cursor will get its first `sync`. The `sync` is read after the hint, so it includes the
+    // change.
     const readers = [...pending].flatMap(userId => this.#readers.get(userId) ?? []).filter(({ cursor }) => cursor)
     await this.#dropEndedSessions(syncing)
     await this.#sync(syncing)

@@ -26,8 +26,8 @@ export function createQueueMover(): (sql: Query) => Promise<void> {
 /**
  * Moves the mails that processes of the previous version have queued into the outbox. During an upgrade, workers of the
  * previous version send mails too. They lock a job while they send its mail, for at most 20 s. A job that has been
- * locked for a minute belongs to a dead worker. Another application may use the same queue, so only jobs with the code of
- * one of our addresses move.
+ * locked for a minute belongs to a dead worker. Another application may use the same queue, so only jobs with the code
+ * of one of our addresses move.
  */
 async function movePreviousQueue(sql: Query): Promise<void> {
   await sql`

@@ -1,5 +1,5 @@
-// Runs the service on a coordinator of Citus with two workers. `npm run test:citus` runs this file if CITUS_PG_BIN names
-// the folder with the programs of a PostgreSQL that has Citus.
+// Runs the service on a coordinator of Citus with two workers. `npm run test:citus` runs this file if CITUS_PG_BIN
+// names the folder with the programs of a PostgreSQL that has Citus.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

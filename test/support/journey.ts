@@ -24,7 +24,9 @@ export function createClient(address: string) {
   }
 }
 
-/** Sends the HTTP requests of two users: sign-ups, an event, a stream, the inbox, a deletion, a refresh and a logout. */
+/**
+ * Sends the HTTP requests of two users: sign-ups, an event, a stream, the inbox, a deletion, a refresh and a logout.
+ */
 export async function runJourney(service: Service, intakeKey: string, readCode: ReadCode): Promise<void> {
   const call = createClient(service.address)
 
