@@ -71,6 +71,9 @@ const MAILERS: Record<(typeof MAIL_SETTINGS)[number], (value: string, sender: Se
   SMTP_URL: createSmtpMailer,
 }
 
+/** The intake has few connections, so no event may hold one for long because another program has locked its game. */
+const INTAKE_LOCK_TIMEOUT_MS = 1_000
+
 const UNOPENED_NETWORK_KEY =
   'no secret in JWT_SECRET opens the stored network key, so this process counts all networks anew; if JWT_SECRET was ' +
   'not replaced on purpose, add the previous secret after the new one'
@@ -87,7 +90,12 @@ export function createContext(
 ): Context {
   const sql = connect(bootstrap.databaseUrl, { connections: config.writeConnections, max: 2, planner: KEY_LOOKUPS })
   const readSql = connectReads(bootstrap.databaseUrl)
-  const intakeSql = connect(bootstrap.databaseUrl, { max: 2, name: 'courtside-intake', planner: KEY_LOOKUPS })
+  const intakeSql = connect(bootstrap.databaseUrl, {
+    max: 2,
+    name: 'courtside-intake',
+    planner: KEY_LOOKUPS,
+    lockTimeoutMs: INTAKE_LOCK_TIMEOUT_MS,
+  })
   const hints = createHints(sql, log)
   const listener = createListener(bootstrap.databaseUrl, log)
   const clock = createClock(readSql, log)

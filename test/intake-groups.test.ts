@@ -4,12 +4,15 @@ import { anotherApp, harness, INTAKE_KEY, settingsFor } from './support/app.ts'
 import { waitsForLock } from './support/database.ts'
 import {
   AT,
+  AT_GATE,
   countFailures,
   countWaiting,
   failAtPlace,
   sendDuringGroup,
   sendEach,
   update,
+  waitsAtGate,
+  withClosedGate,
 } from './support/event-groups.ts'
 import { cloudEvent, EVENTS, makeFourPlayers, newGameId, readGame, readTypes, sendBatch } from './support/games.ts'
 import { METRICS_TOKEN } from './support/metrics.ts'
@@ -190,25 +193,99 @@ describe('faults in a group', () => {
   })
 
   test('an event that has waited 5 s for a group gets a 503, and has no effect', async () => {
-    const [locked, late] = [newGameId(), newGameId()]
-    await Promise.all(sendEach(h, [update(locked, 'Court 1')]))
-    const running = await h.database.sql.begin(async tx => {
-      await tx`select from game where id = ${locked} for update`
-      const [first] = sendEach(h, [update(locked, 'Court 2')])
-      await waitUntil(() => waitsForLock(h.database.sql, 'insert into game'))
+    const late = newGameId()
+    const first = await withClosedGate(h, async () => {
+      const [first] = sendEach(h, [update(newGameId(), AT_GATE)])
+      await waitUntil(() => waitsAtGate(h))
       const [second] = sendEach(h, [update(late, 'Court 1')])
       const { status, headers } = await second!
       assert.deepEqual([status, headers['retry-after']], [503, '5'])
       return { first }
     })
-    assert.equal((await running.first!).status, 202)
+    assert.equal((await first.first!).status, 202)
     assert.equal(await readGame(h, late), undefined)
     assert.equal((await h.call('POST', EVENTS, { token: INTAKE_KEY, body: update(late, 'x') })).status, 202)
   })
 })
 
+describe('a game that another program has locked', () => {
+  /** Runs `work` while a new game is locked. */
+  async function withLockedGame<T>(work: (gameId: number) => Promise<T>): Promise<{ gameId: number; result: T }> {
+    const gameId = newGameId()
+    await Promise.all(sendEach(h, [update(gameId, 'Court 1')]))
+    const result = await h.database.sql.begin(async tx => {
+      await tx`select from game where id = ${gameId} for update`
+      return work(gameId)
+    })
+    return { gameId, result }
+  }
+
+  const waitsForGame = () => waitsForLock(h.database.sql, 'insert into game')
+  const readWaitingPids = async () => {
+    const rows = await h.database.sql<{ pid: number }>`
+      select pid from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query ~ 'insert into game'`
+    return rows.map(({ pid }) => pid)
+  }
+  const sendOthers = () =>
+    Promise.all(
+      sendEach(
+        h,
+        Array.from({ length: 10 }, () => update(newGameId(), 'Court 1')),
+      ),
+    )
+
+  test('the events of all other games are accepted while the lock is held', async () => {
+    const { gameId } = await withLockedGame(async gameId => {
+      for (let round = 0; round < 3; round += 1) {
+        const [locked] = sendEach(h, [update(gameId, `Court ${round}`)])
+        await waitUntil(waitsForGame)
+        assert.deepEqual(new Set(statuses(await sendOthers())), new Set([202]))
+        const { status, headers } = await locked!
+        assert.deepEqual([status, headers['retry-after']], [503, '5'])
+      }
+    })
+    assert.equal((await readGame(h, gameId))!.place, 'Court 1')
+    assert.deepEqual(statuses(await Promise.all(sendEach(h, [update(gameId, 'Court 9')]))), [202])
+    // The game takes part in groups again.
+    await h.database.sql`delete from event where type = 'game_updated'`
+    await sendDuringGroup(h, [update(gameId, 'Court 10'), update(newGameId(), 'Court 1')])
+    assert.deepEqual((await countByTransaction('game_updated')).toSorted(), [1, 2])
+  })
+
+  test('the other events of its group are accepted while the lock is held', async () => {
+    const others = Array.from({ length: 20 }, newGameId)
+    await withLockedGame(async gameId => {
+      const answers = await sendDuringGroup(h, [update(gameId, 'x'), ...others.map(other => update(other, 'Court 1'))])
+      assert.deepEqual(statuses(answers), [503, ...others.map(() => 202)])
+    })
+  })
+
+  test('its events take effect in the order of their arrival when the lock is released in time', async () => {
+    const { gameId, result } = await withLockedGame(async gameId => {
+      const send = (court: number) => sendEach(h, [update(gameId, `Court ${court}`)])[0]!
+      const first = send(1)
+      await waitUntil(waitsForGame)
+      const [before] = await readWaitingPids()
+      // After the first attempt, the event is in the second queue and uses another connection.
+      await waitUntil(async () => (await readWaitingPids()).some(pid => pid !== before))
+      return { answers: [first, ...[2, 3, 4].map(send)] }
+    })
+    assert.deepEqual(statuses(await Promise.all(result.answers)), [202, 202, 202, 202])
+    assert.equal((await readGame(h, gameId))!.place, 'Court 4')
+  })
+
+  test('batches with the game get a 503 and do not hold up single events', async () => {
+    await withLockedGame(async gameId => {
+      const batches = [1, 2, 3, 4].map(court => sendBatch(h, [update(gameId, `Court ${court}`)]))
+      await waitUntil(waitsForGame)
+      assert.deepEqual(new Set(statuses(await sendOthers())), new Set([202]))
+      assert.deepEqual(statuses(await Promise.all(batches)), [503, 503, 503, 503])
+    })
+  })
+})
+
 test('a process that gets SIGTERM while events wait ingests them before it ends', async t => {
-  const locked = newGameId()
   const service = await startService({ ...settingsFor(h.database.url), METRICS_TOKEN })
   t.after(() => service.stop('SIGKILL'))
   const call = async (method: string, path: string, { token, body }: { token: string; body?: unknown }) => {
@@ -220,11 +297,9 @@ test('a process that gets SIGTERM while events wait ingests them before it ends'
     return { status: answer.status, text: await answer.text() }
   }
   const report = (body: unknown) => call('POST', EVENTS, { token: INTAKE_KEY, body })
-  await report(update(locked, 'Court 1'))
-  const { answers, stopped } = await h.database.sql.begin(async tx => {
-    await tx`select from game where id = ${locked} for update`
+  const { answers, stopped } = await withClosedGate(h, async () => {
     const bodies = Array.from({ length: 20 }, () => update(newGameId(), 'Court 1'))
-    const answers = [update(locked, 'Court 2'), ...bodies].map(report)
+    const answers = [update(newGameId(), AT_GATE), ...bodies].map(report)
     await waitUntil(async () => (await countWaiting({ call })) === bodies.length)
     const stopped = service.stop('SIGTERM')
     await waitUntil(() => service.lines.some(line => line.includes('"stopping"')))

@@ -138,6 +138,19 @@ describe('a statement that fails', () => {
     await other.close()
   })
 
+  test('a statement, an idle transaction, and a lock that the intake waits for have limits', async () => {
+    const names = ['idle_in_transaction_session_timeout', 'lock_timeout', 'statement_timeout']
+    const read = async (sql: Query) => {
+      const rows = await sql<{ setting: string }>`
+        select setting from pg_settings where name = any(${names}::text[]) order by name`
+      return rows.map(({ setting }) => Number(setting))
+    }
+    assert.deepEqual(await read(h.ctx.sql), [60_000, 0, 30_000])
+    assert.deepEqual(await read(h.ctx.readSql), [60_000, 0, 30_000])
+    assert.deepEqual(await h.ctx.sql.begin(read), [60_000, 0, 30_000])
+    assert.deepEqual(await h.ctx.intakeSql.begin(read), [60_000, 1_000, 30_000])
+  })
+
   test('event reports that wait for a lock do not delay the requests of users', async () => {
     const user = await makeUser(h)
     const game_id = newGameId()

@@ -42,6 +42,8 @@ export type ConnectionOptions = {
   maxSilenceMs?: number
   /** See `CHECK_AFTER_IDLE_MS` in pipeline.ts. Tests use a shorter time. */
   checkAfterIdleMs?: number
+  /** How many milliseconds a statement waits for a lock before it fails. By default, only `TIMEOUTS` end its wait. */
+  lockTimeoutMs?: number
 }
 
 /**
@@ -50,14 +52,24 @@ export type ConnectionOptions = {
  */
 export function connectionConfig(
   url: string,
-  { name = 'courtside', planner = PLANNER_OPTIONS, maxSilenceMs = 35_000, checkAfterIdleMs }: ConnectionOptions,
+  {
+    name = 'courtside',
+    planner = PLANNER_OPTIONS,
+    maxSilenceMs = 35_000,
+    checkAfterIdleMs,
+    lockTimeoutMs,
+  }: ConnectionOptions,
 ): ConnectionConfig {
   return {
     connectionString: url,
     application_name: name,
     types: types as pg.CustomTypesConfig,
     connectionTimeoutMillis: 5_000,
-    sessionSettings: `${TIMEOUTS}; ${hasOptions(url) ? '' : toStatements(planner)}`,
+    sessionSettings: [
+      TIMEOUTS,
+      ...(lockTimeoutMs === undefined ? [] : [`set lock_timeout = ${lockTimeoutMs}`]),
+      ...(hasOptions(url) ? [] : [toStatements(planner)]),
+    ].join('; '),
     maxSilenceMs,
     ...(checkAfterIdleMs !== undefined && { checkAfterIdleMs }),
     keepAlive: true,

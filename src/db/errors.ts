@@ -24,8 +24,18 @@ export function isUndefinedTable(error: unknown): boolean {
 
 /** Returns whether a transaction failed with `unavailable` because of a deadlock or a serialization failure. */
 export function isConflict(error: unknown): boolean {
+  return /^(40P01|40001)$/.test(findSqlState(error))
+}
+
+/** Returns whether a transaction failed with `unavailable` because a lock was not free within `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  return findSqlState(error) === '55P03'
+}
+
+/** Returns the SQLSTATE of an error, or of the error that caused it. */
+function findSqlState(error: unknown): string {
   const cause = error instanceof AppError ? error.cause : error
-  return cause instanceof pg.DatabaseError && /^(40P01|40001)$/.test(cause.code ?? '')
+  return (cause instanceof pg.DatabaseError && cause.code) || ''
 }
 
 /**

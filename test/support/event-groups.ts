@@ -1,5 +1,4 @@
 import { type Harness, INTAKE_KEY } from './app.ts'
-import { waitsForLock } from './database.ts'
 import { cloudEvent, EVENTS, newGameId } from './games.ts'
 import { METRICS_TOKEN, parseSamples } from './metrics.ts'
 import { waitUntil } from './wait-until.ts'
@@ -24,9 +23,43 @@ export function update(gameId: number, place: string) {
   return cloudEvent('game_updated', { game_id: gameId, place, creator_id: 1, player_ids: [] }, AT)
 }
 
+/** While the gate is closed, a transaction that inserts a game with this place waits at the gate. */
+export const AT_GATE = 'at the gate'
+
 /**
- * Sends events while a group waits for a lock. So the events wait, and form the next groups in the order of `bodies`.
- * @param meanwhile runs before the lock is released
+ * Runs `work` while the gate is closed. The intake stops waiting for a lock after a second, so a lock cannot hold up a
+ * group for long enough.
+ */
+export async function withClosedGate<T>(h: Harness, work: () => Promise<T>): Promise<T> {
+  await h.database.sql.pool.query(`
+    create table if not exists gate (id integer);
+    create or replace function wait_at_gate() returns trigger language plpgsql as $$
+      begin
+        while exists (select from gate) loop
+          perform pg_sleep(0.01);
+        end loop;
+        return new;
+      end $$;
+    create or replace trigger wait_at_gate before insert on game for each row
+      when (new.place = '${AT_GATE}') execute function wait_at_gate();
+    insert into gate values (1)`)
+  try {
+    return await work()
+  } finally {
+    await h.database.sql`delete from gate`
+  }
+}
+
+export async function waitsAtGate(h: Harness): Promise<boolean> {
+  const waiting = await h.database.sql`
+    select from pg_stat_activity
+    where datname = current_database() and wait_event = 'PgSleep' and query ~ 'insert into game'`
+  return waiting.length > 0
+}
+
+/**
+ * Sends events while a group waits at the gate. So the events wait, and form the next groups in the order of `bodies`.
+ * @param meanwhile runs before the gate is opened
  * @returns the answers to `bodies`
  */
 export async function sendDuringGroup(
@@ -35,12 +68,9 @@ export async function sendDuringGroup(
   meanwhile: () => Promise<unknown> = async () => {},
   to: Pick<Harness, 'call'> = h,
 ) {
-  const locked = newGameId()
-  await Promise.all(sendEach(h, [update(locked, 'Court 1')]))
-  const { running, waiting } = await h.database.sql.begin(async tx => {
-    await tx`select from game where id = ${locked} for update`
-    const running = sendEach(to, [update(locked, 'Court 2')])
-    await waitUntil(() => waitsForLock(h.database.sql, 'insert into game'))
+  const { running, waiting } = await withClosedGate(h, async () => {
+    const running = sendEach(to, [update(newGameId(), AT_GATE)])
+    await waitUntil(() => waitsAtGate(h))
     const waiting = sendEach(to, bodies)
     await waitUntil(async () => (await countWaiting(to)) === bodies.length)
     await meanwhile()
