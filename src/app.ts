@@ -31,6 +31,7 @@ import { metricsRoutes } from './metrics/routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
 import { Streams } from './notifications/stream.ts'
 import { eraseUser } from './personal-data.ts'
+import { preferenceRoutes } from './reach/preference-routes.ts'
 import { webRoutes } from './web/routes.ts'
 
 /**
@@ -108,6 +109,7 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
     accountRoutes(app, ctx)
     events = intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
     notificationRoutes(app, ctx, openStreams(app, ctx, limits))
+    preferenceRoutes(app, ctx)
     referenceRoutes(app)
     if (ctx.mailbox) {
       await app.register(mailboxRoutes, { mailbox: ctx.mailbox })

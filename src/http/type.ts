@@ -1,4 +1,4 @@
-import type { Type as TypeBox } from 'typebox'
+import type { TNull, TSchema, TUnion, Type as TypeBox } from 'typebox'
 
 type Names =
   | 'Array'
@@ -48,3 +48,8 @@ export const Type = {
   String: (options?: Schema) => ({ type: 'string', ...options }),
   Union: (parts: Schema[], options?: Schema) => ({ anyOf: parts, ...options }),
 } as unknown as Pick<typeof TypeBox, Names>
+
+/** Returns a schema that also accepts null. With other schemas, the validation treats null as absent. */
+export function nullable<T extends TSchema>(schema: T): TUnion<[T, TNull]> {
+  return { ...schema, nullable: true } as unknown as TUnion<[T, TNull]>
+}

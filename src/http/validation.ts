@@ -13,6 +13,8 @@ import { canonicalInstant } from './format/timestamp.ts'
  * - `check` returns whether a string follows the rules that the schema cannot express.
  * - `published` contains keywords for the OpenAPI document. They describe rules that other code checks.
  * - `rule` is the error message for a value that has the correct type but breaks another rule of its schema.
+ *
+ * `nullable` is a keyword of Ajv. It means that null is a value of its own, and does not count as absent.
  */
 declare module 'typebox' {
   interface TSchemaOptions {
@@ -26,6 +28,8 @@ declare module 'typebox' {
 type Schema = {
   type?: string
   properties?: Record<string, Schema>
+  additionalProperties?: boolean | Schema
+  nullable?: boolean
   items?: Schema
   maxItems?: number
   check?(text: string): boolean
@@ -93,24 +97,18 @@ export function compileCheck<T>(schema: TSchema): (input: unknown) => { value: T
 
 /**
  * Normalizes input before it is checked against its schema:
- * - Copies only the members that the schema names. All other members, such as `__proto__`, are dropped.
- * - Treats `null` as absent.
+ * - Copies only the members that the schema names. All other members, such as `__proto__`, are dropped. If the schema
+ *   forbids other members, one of them stays, and the check of the schema reports it.
+ * - Treats `null` as absent, unless the schema is nullable.
  * - Trims spaces and tabs from strings. Treats a string that is empty after the trimming as absent.
  * - Converts the digits of an integer in a query or a path to a number.
  */
 function normalize(schema: Schema, input: unknown, part: Part): unknown {
-  if (input === null) return undefined
+  if (input === null) return schema.nullable ? null : undefined
   if (schema.type === 'object' && schema.properties) {
     if (input === undefined && part === 'body') return {}
     if (typeof input !== 'object' || Array.isArray(input)) return input
-    const copy: Record<string, unknown> = {}
-    for (const [key, property] of Object.entries(schema.properties)) {
-      const value = Object.hasOwn(input, key)
-        ? normalize(property, (input as Record<string, unknown>)[key], part)
-        : undefined
-      if (value !== undefined) copy[key] = value
-    }
-    return copy
+    return copyMembers(schema, input as Record<string, unknown>, part)
   }
   if (schema.type === 'array' && schema.items && Array.isArray(input)) {
     // A null in a list stays, and the check of the schema reports it as invalid. If the null were dropped, the later
@@ -126,6 +124,18 @@ function normalize(schema: Schema, input: unknown, part: Part): unknown {
   return text === '' ? undefined : text
 }
 
+function copyMembers(schema: Schema, input: Record<string, unknown>, part: Part): Record<string, unknown> {
+  const properties = schema.properties ?? {}
+  const members = Object.entries(properties)
+    .filter(([key]) => Object.hasOwn(input, key))
+    .map(([key, property]) => [key, normalize(property, input[key], part)] as const)
+    .filter(([, value]) => value !== undefined)
+  const other =
+    schema.additionalProperties === false ? Object.keys(input).find(key => !Object.hasOwn(properties, key)) : undefined
+  // `fromEntries` creates the member `__proto__` like any other member. An assignment would set the prototype.
+  return Object.fromEntries(other === undefined ? members : [...members, [other, input[other]]])
+}
+
 function parseInteger(text: string): number | string | undefined {
   if (text === '') return undefined
   return /^(0|[1-9]\d{0,15})$/.test(text) ? Number(text) : text
@@ -135,8 +145,8 @@ function describeFields(errors: ErrorObject[]): Fields {
   const fields: Fields = {}
   for (const error of errors) {
     const path = error.instancePath.slice(1).replaceAll('/', '.')
-    const missing = error.keyword === 'required' ? String(error.params.missingProperty) : undefined
-    const name = [path, missing].filter(Boolean).join('.') || 'body'
+    const member = error.params.missingProperty ?? error.params.additionalProperty
+    const name = [path, member].filter(Boolean).join('.') || 'body'
     fields[name] ??= []
     const text = describeError(error, name)
     if (!fields[name].some(known => known.en === text.en)) fields[name].push(text)
@@ -169,6 +179,8 @@ function describeKeyword(keyword: string, limit: number): Predicate {
       return [`doit être au plus ${limit}`, `must be at most ${limit}`]
     case 'maxItems':
       return [`a plus de ${limit} éléments`, `has more than ${limit} items`]
+    case 'additionalProperties':
+      return ['est inconnu', 'is unknown']
     case 'uniqueItems':
       return ['contient deux fois le même élément', 'has the same item twice']
     default:

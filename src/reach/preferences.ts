@@ -32,7 +32,7 @@ type Row = {
 type Stored = { choices: Choices; preferences: Preferences }
 
 /**
- * Returns the preferences of users. The time zone is the one that the person chose, otherwise the one of the push
+ * Returns the preferences of those users who exist. The time zone is the one that the person chose, otherwise the one of the push
  * subscription that was confirmed last, otherwise the default.
  */
 export async function readAll(
@@ -50,16 +50,17 @@ async function readStored(
   defaults: PreferenceDefaults,
 ): Promise<Map<number, Stored>> {
   const rows = await sql<Row>`
-    select person.id as user_id, coalesce(version, 0) as version, coalesce(types, '{}') as types,
+    select app_user.id as user_id, coalesce(version, 0) as version, coalesce(types, '{}') as types,
       coalesce(email_paused, false) as email_paused, quiet_enabled, quiet_from, quiet_to, preference.time_zone,
       device.time_zone as device_zone
-    from unnest(${userIds}::bigint[]) as person (id)
-      left join notification_preference as preference on preference.user_id = person.id
+    from app_user
+      left join notification_preference as preference on preference.user_id = app_user.id
       left join lateral (
         select time_zone from push_subscription
-        where push_subscription.user_id = person.id and time_zone is not null
+        where push_subscription.user_id = app_user.id and time_zone is not null
         order by confirmed_at desc, id desc limit 1
-      ) as device on true`
+      ) as device on true
+    where app_user.id = any(${userIds}::bigint[])`
   return new Map(rows.map(row => [row.user_id, toStored(row, defaults)]))
 }
 

@@ -49,6 +49,10 @@ export const GOOD_REQUESTS: Record<string, (h: Harness, send: Send) => Promise<A
   'POST /api/v1/notifications/read-all': async (h, send) => send({ token: (await makeUser(h)).token }),
   'DELETE /api/v1/notifications/{id}': async (h, send) => send(await makeOwner(h)),
   'GET /api/v1/notifications/stream': readStream,
+  'GET /api/v1/notification-preferences': async (h, send) => send({ token: (await makeUser(h)).token }),
+  'PATCH /api/v1/notification-preferences': async (h, send) => {
+    return send({ token: (await makeUser(h)).token, body: { types: { game_joined: { push: false } } } })
+  },
   'POST /internal/v1/events': async (h, send) => {
     const { id } = await makeUser(h)
     const event = cloudEvent('game_created', { game_id: newGameId(), creator_id: id, player_ids: [id] })

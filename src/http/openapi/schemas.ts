@@ -22,8 +22,8 @@ export type Schema = {
 
 export type Schemas = Record<string, Schema>
 
-/** The keywords that src/http/validation.ts adds to JSON Schema. */
-const INTERNAL = ['verbatim', 'check', 'rule', 'published']
+/** The keywords that src/http/validation.ts adds to JSON Schema, and `nullable`. */
+const INTERNAL = ['verbatim', 'check', 'rule', 'published', 'nullable']
 const NESTED = ['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties']
 
 /**
@@ -58,7 +58,9 @@ function publishParts(schema: Schema, shared: Schemas): Schema {
       plain[key] = value
     }
   }
-  return { ...plain, ...(schema as { published?: object }).published }
+  // Ajv knows `nullable` from OpenAPI 3.0. OpenAPI 3.1 lists null among the types instead.
+  const type = (schema as { nullable?: true }).nullable && { type: [schema.type as string, 'null'] }
+  return { ...plain, ...type, ...(schema as { published?: object }).published }
 }
 
 /** Creates a value that the schema accepts, from the examples in the schema and its parts. */
