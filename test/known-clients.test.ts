@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { harness } from './support/app.ts'
+import { anotherApp, harness } from './support/app.ts'
 import { otherThan, queuedCode, readPayload, signUp } from './support/scenario.ts'
 import { strangers, WITH_BUDGETS } from './support/strangers.ts'
 
@@ -109,6 +109,16 @@ describe('known clients', () => {
     const { email, token } = await createAccount()
     await h.call('POST', '/api/v1/auth/logout', { token })
     h.clock.advance(89 * 86_400_000)
+    assert.equal(await isKnown(email, token), true)
+    h.clock.advance(86_400_000)
+    assert.equal(await isKnown(email, token), false)
+  })
+
+  test('a session that lasts longer than 90 days is a known client until it ends', async t => {
+    const other = await anotherApp(h, { ...WITH_BUDGETS, SESSION_DAYS: '120' })
+    t.after(other.close)
+    const { email, token } = await signUp({ ...h, call: other.call })
+    h.clock.advance(119 * 86_400_000)
     assert.equal(await isKnown(email, token), true)
     h.clock.advance(86_400_000)
     assert.equal(await isKnown(email, token), false)

@@ -95,17 +95,23 @@ describe('codes', () => {
 })
 
 describe('sessions, counters and events', () => {
-  test('prune deletes a session 90 days after the sign-in', async () => {
-    await signUp(h)
+  test('prune deletes a session 90 days after its end, by time or by a logout', async () => {
+    const [loggedOut, over] = [await signUp(h), await signUp(h)]
+    h.clock.advance(DAY_MS)
+    await h.call('POST', '/api/v1/auth/logout', { token: loggedOut.token })
+    const listEmails = async () => {
+      await pruneNow()
+      const left = await h.database.sql<{ email: string }>`
+        select email from session join app_user on app_user.id = user_id order by email`
+      return left.map(({ email }) => email)
+    }
     h.clock.advance(90 * DAY_MS - 1)
     const { email } = await signUp(h)
+    assert.deepEqual(await listEmails(), [loggedOut.email, over.email, email].sort())
     h.clock.advance(1)
-    await pruneNow()
-    const left = await h.database.sql`select email from session join app_user on app_user.id = user_id`
-    assert.deepEqual(
-      left.map(row => row.email),
-      [email],
-    )
+    assert.deepEqual(await listEmails(), [over.email, email].sort())
+    h.clock.advance(6 * DAY_MS)
+    assert.deepEqual(await listEmails(), [email])
   })
 
   test('prune deletes throttle counters after the end of their window, and event records after 90 days', async () => {

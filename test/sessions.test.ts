@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { harness } from './support/app.ts'
+import { anotherApp, harness } from './support/app.ts'
 import { otherThan, queuedCode, readPayload, signUp } from './support/scenario.ts'
 
 const h = harness()
@@ -63,6 +63,22 @@ describe('refresh', () => {
     h.clock.advance(30 * MINUTES)
     assert.equal((await refresh(answer.body.access_token)).status, 401)
     assert.equal(await getMeStatus(answer.body.access_token), 401)
+  })
+
+  test('SESSION_DAYS decides when a session ends, and each of its tokens is valid for 60 minutes', async t => {
+    for (const days of [1, 365]) {
+      const other = await anotherApp(h, { SESSION_DAYS: String(days) })
+      t.after(other.close)
+      let { token } = await signUp({ ...h, call: other.call })
+      assert.equal(readPayload(token).exp - readPayload(token).iat, 3600)
+      h.clock.advance(days * DAYS - 30 * MINUTES)
+      // A process with another value accepts the session too, because the row stores its end.
+      const answer = await refresh(token)
+      assert.equal(answer.body.expires_in, 1800)
+      token = answer.body.access_token
+      h.clock.advance(30 * MINUTES)
+      assert.equal((await refresh(token)).status, 401)
+    }
   })
 
   test('after a refresh the previous token is accepted for 30 s, and then gets a 401, which does not end the session', async () => {

@@ -45,7 +45,7 @@ keep_token() {
 }
 
 # call METHOD PATH [JSON]: sends a request with the user's token. If the token has expired, `call` refreshes the token
-# and repeats the request. If the refresh gets a 401, the session has ended, by a logout or 7 days after the sign-in.
+# and repeats the request. If the refresh gets a 401, the session has ended, by a logout or because its days are over.
 # `call` then returns 1. After any other error, the token is still valid.
 call() {
   send "$@"

@@ -60,8 +60,8 @@ async function call(method, path, body) {
   let answer = await send(method, path, body)
   if (answer.status === 401) {
     const refreshed = await send('POST', '/api/v1/auth/refresh')
-    // A 401 means that the session has ended, by a logout or 7 days after the sign-in. After any other error, the token
-    // is still valid.
+    // A 401 means that the session has ended, by a logout or because its days are over. After any other error, the
+    // token is still valid.
     if (refreshed.status === 401) return undefined
     if (refreshed.status !== 200) refuse(refreshed)
     await keep(refreshed.body.access_token)

@@ -61,7 +61,7 @@ function call(string $method, string $path, ?array $body = null): ?array
     $answer = send($method, $path, $body);
     if ($answer['status'] === 401) {
         $refreshed = send('POST', '/api/v1/auth/refresh');
-        // A 401 means that the session has ended, by a logout or 7 days after the sign-in. After any other error, the
+        // A 401 means that the session has ended, by a logout or because its days are over. After any other error, the
         // token is still valid.
         if ($refreshed['status'] === 401) {
             return null;

@@ -18,7 +18,7 @@ TOKEN_FILE = os.environ.get("COURTSIDE_TOKEN_FILE", ".courtside-token")
 
 
 class SessionOver(Exception):
-    """Signals that the session has ended, by a logout or 7 days after the sign-in."""
+    """Signals that the session has ended, by a logout or because its days are over."""
 
 
 class Client:

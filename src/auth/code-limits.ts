@@ -41,7 +41,7 @@ export const MAX_KNOWN_CLIENT_MAILS = 5
 /** The number of an account's newest sessions that can be known clients. */
 export const MAX_KNOWN_CLIENTS = 5
 
-/** The maximum age of a session that is a known client. */
+/** The maximum age of a session that is a known client, unless the session still runs. */
 export const KNOWN_CLIENT_MS = 90 * 86_400_000
 
 /**

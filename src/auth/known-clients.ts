@@ -10,7 +10,7 @@ export type KnownClient = { sessionId: string; hasMails: boolean }
 /**
  * Returns the session if the caller with this token is a known client of the account with the address `email`
  * (decisions.md, "known clients"):
- * - The session belongs to the account, is one of its newest sessions, and is less than 90 days old.
+ * - The session belongs to the account, is one of its newest sessions, and is running or less than 90 days old.
  * - The session is running, has expired, or was ended by a logout that did not ask to forget the client.
  * - The session has not used up its mails. After its last mail, it stays known until its code ends.
  *
@@ -27,7 +27,8 @@ export async function findKnownClient(
     from session join app_user on app_user.id = session.user_id
     where session.id = ${sessionId} and app_user.id = ${userId} and app_user.email = ${email}
       and (ended_at is null or end_reason = 'logout') and not is_forgotten
-      and session.created_at > ${new Date(now.getTime() - KNOWN_CLIENT_MS)}
+      and (session.created_at > ${new Date(now.getTime() - KNOWN_CLIENT_MS)}
+        or (ended_at is null and session.expires_at > ${now}))
       and (
         select count(*) from (
           select from session as other

@@ -13,6 +13,9 @@ import { computeSessionEnd } from './session-tokens.ts'
 /** A right guess: the code, and the attempts to give back. */
 export type Success = { code: ReservedAttempt; refund: Refund }
 
+/** Who signs in, with which code, in which language, and for how many days. */
+type Opening = { caller: Requester; success: Success; language: Language | undefined; sessionDays: number }
+
 export type OpenedSession = { userId: number; sessionId: string; isNewUser: boolean }
 
 /**
@@ -31,7 +34,7 @@ export type OpenedSession = { userId: number; sessionId: string; isNewUser: bool
 export async function openSession(
   sql: Sql,
   buckets: Buckets,
-  { caller, success, language }: { caller: Requester; success: Success; language: Language | undefined },
+  { caller, success, language, sessionDays }: Opening,
   now: Date,
 ): Promise<OpenedSession | undefined> {
   const [session] = await sql<{ id: string; user_id: number; is_new_user: boolean }>`
@@ -50,7 +53,7 @@ export async function openSession(
       select id, true as is_new from created union all select id, false from existing
     )
     insert into session (user_id, created_at, expires_at, issued_at)
-    select id, ${now}, ${computeSessionEnd(now)}, ${now} from account
+    select id, ${now}, ${computeSessionEnd(now, sessionDays)}, ${now} from account
     returning id, user_id, (select is_new from account) as is_new_user`
   return session && { userId: session.user_id, sessionId: session.id, isNewUser: session.is_new_user }
 }

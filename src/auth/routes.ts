@@ -39,7 +39,12 @@ export function authRoutes(
     tokens,
     cache,
     erase,
-    signIn: createSignIn({ ...ctx, tokens, rules: createRules(ctx.config) }),
+    signIn: createSignIn({
+      ...ctx,
+      tokens,
+      rules: createRules(ctx.config),
+      sessionDays: ctx.config.sessionDays,
+    }),
   }
   codeRoutes(app, dependencies)
   sessionRoutes(app, dependencies)

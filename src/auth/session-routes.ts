@@ -35,7 +35,8 @@ function refreshRoute(app: App, { sql, now, networks, tokens, cache }: Dependenc
     schema: {
       tags: ['Auth'],
       operationId: 'refreshToken',
-      summary: 'Renew the access token, even after it has expired, until 7 days after the sign-in',
+      summary: 'Renew the access token, even after it has expired, until the session ends',
+      description: 'By default, a session ends 7 days after the sign-in.',
       security: [{ bearer: [] }],
       response: { 200: RefreshResult },
     },

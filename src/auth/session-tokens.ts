@@ -1,9 +1,9 @@
 import type { Claims, Tokens } from './jwt.ts'
 
-// An access token is valid for 60 minutes. A session lasts 10080 minutes, which are 7 days. A client can refresh its
-// token until the session ends.
+/** An access token is valid for 60 minutes. A client can refresh its token until the session ends. */
 export const TOKEN_SECONDS = 60 * 60
-const SESSION_MS = 10_080 * 60_000
+
+const DAY_MS = 86_400_000
 
 /**
  * The length of the grace period. In the grace period after a refresh, the guards and `refresh` accept the superseded
@@ -16,16 +16,15 @@ export function findGraceStart(now: Date): Date {
   return new Date(now.getTime() - GRACE_MS)
 }
 
-/** Returns the end of a session that starts at `now`. */
-export function computeSessionEnd(now: Date): Date {
-  return new Date(now.getTime() + SESSION_MS)
+/** Returns the end of a session that starts at `now`. A day is 24 hours, so a clock change moves no end. */
+export function computeSessionEnd(now: Date, sessionDays: number): Date {
+  return new Date(now.getTime() + sessionDays * DAY_MS)
 }
 
-/** Returns the first token of a session that starts at `now`. */
+/** Returns the first token of a session that starts at `now`. A session lasts a day or more, so it outlives the token. */
 export function signFirstToken(tokens: Tokens, userId: number, sessionId: string, now: Date): string {
-  return tokens.sign(
-    buildClaims({ userId, sessionId, generation: 1, issuedAt: now, expiresAt: computeSessionEnd(now) }),
-  )
+  const expiresAt = computeSessionEnd(now, 1)
+  return tokens.sign(buildClaims({ userId, sessionId, generation: 1, issuedAt: now, expiresAt }))
 }
 
 /** The columns of a session that determine the newest token of the session. `expiresAt` is the end of the session. */

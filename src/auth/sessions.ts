@@ -100,14 +100,16 @@ export async function removeAll(sql: Sql, userId: number): Promise<void> {
 }
 
 /**
- * Deletes sessions that are too old to be known clients.
+ * Deletes sessions that began and ended more than 90 days ago. They are too old to be known clients, and push
+ * subscriptions that they registered are not confirmed any more.
  * @param limit the maximum number of sessions to delete
  * @returns the number of deleted sessions
  */
 export async function prune(sql: Sql, now: Date, limit: number): Promise<number> {
+  const cutoff = new Date(now.getTime() - KNOWN_CLIENT_MS)
   const deleted = await sql`
     delete from session where id in (
-      select id from session where created_at <= ${new Date(now.getTime() - KNOWN_CLIENT_MS)} limit ${limit})
+      select id from session where created_at <= ${cutoff} and least(ended_at, expires_at) <= ${cutoff} limit ${limit})
     returning id`
   return deleted.length
 }

@@ -24,6 +24,7 @@ type Dependencies = {
   hints: Hints
   now: () => Date
   rules: Rules
+  sessionDays: number
 }
 
 /**
@@ -57,7 +58,8 @@ export type OwnerCheck = { hasSpentBudget: boolean } & (
 export type SignIn = ReturnType<typeof createSignIn>
 
 /** Creates the functions that request and verify sign-in codes. */
-export function createSignIn({ sql, keys, networks, tokens, mailBacklog, hints, now, rules }: Dependencies) {
+export function createSignIn(dependencies: Dependencies) {
+  const { sql, keys, networks, tokens, mailBacklog, hints, now, rules, sessionDays } = dependencies
   const { buckets } = rules
   const guess = createGuess({ sql, keys, buckets, now })
 
@@ -109,7 +111,7 @@ export function createSignIn({ sql, keys, networks, tokens, mailBacklog, hints, 
     if (guessed.outcome !== 'right') return guessed
     const { success, hasSpentBudget } = guessed
     const instant = now()
-    const opened = await openSession(sql, buckets, { caller, success, language }, instant)
+    const opened = await openSession(sql, buckets, { caller, success, language, sessionDays }, instant)
     if (!opened) return { outcome: 'wrong', hasSpentBudget }
     const signedIn = { ...opened, token: signFirstToken(tokens, opened.userId, opened.sessionId, instant) }
     return { outcome: 'signed-in', signedIn, hasSpentBudget }

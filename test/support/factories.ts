@@ -30,7 +30,7 @@ export async function makeUser(
   const id = await insertUser(sql, { email, firstName, lastName: 'Durand', locale, now })
   const [session] = await sql<{ id: string }>`
     insert into session (user_id, created_at, expires_at, issued_at)
-    values (${id}, ${now}, ${computeSessionEnd(now)}, ${now})
+    values (${id}, ${now}, ${computeSessionEnd(now, ctx.config.sessionDays)}, ${now})
     returning id`
   return { id, email, token: signFirstToken(createTokens(ctx.keys), id, session!.id, now) }
 }
