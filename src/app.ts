@@ -72,7 +72,7 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
     if (guard) route.onRequest = [guard, ...[route.onRequest ?? []].flat()]
     limitHandler(route, slots)
   })
-  recordRoutes(app)
+  recordRoutes(app, ctx.config.appName)
   app.setNotFoundHandler(request => {
     throw paths.toError(request.url)
   })
@@ -110,12 +110,12 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
     events = intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
     notificationRoutes(app, ctx, openStreams(app, ctx, limits))
     preferenceRoutes(app, ctx)
-    referenceRoutes(app)
+    referenceRoutes(app, ctx.config.appName)
     if (ctx.mailbox) {
       await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
       await app.register(demoRoutes, { ...ctx, mailboxKey: ctx.mailbox.key })
     }
-    if (ctx.config.web) await webRoutes(app, ctx.log)
+    if (ctx.config.web) await webRoutes(app, ctx.log, ctx.config)
   }
   return app
 }

@@ -81,7 +81,7 @@ suite('a code is mailed', { concurrency: true }, () => {
   test('the mail for a sign-up names the profile and the terms, and its greeting has no name', async t => {
     const box = await outbox(t)
     await box.ask('zoe@example.com')
-    box.work({ texts: { timeZone: 'Europe/Paris', termsUrl: 'https://club.example/terms?a=1&b=2' } })
+    box.work({ texts: { ...TEXTS, termsUrl: 'https://club.example/terms?a=1&b=2' } })
     await box.smtp.until(() => box.smtp.mails.length === 1)
     const { text, html } = box.smtp.mails[0]!.parsed
     assert.match(text!, /^Bonjour,\n/)

@@ -1,9 +1,10 @@
 import { formatNameForMail } from '../accounts/names.ts'
 import { html } from '../http/format/html.ts'
+import { isolate } from '../http/format/plain-text.ts'
 import type { Language } from '../language.ts'
 
-/** The time zone of the times in the mail, and the address of the terms, if there is one. */
-export type MailTexts = { timeZone: string; termsUrl: string | undefined }
+/** The name of the app, the time zone of the times in the mail, and the address of the terms, if there is one. */
+export type MailTexts = { appName: string; timeZone: string; termsUrl: string | undefined }
 
 /** The purpose and the times of a code, and the name of its account or of its sign-up. */
 export type MailedCode = {
@@ -17,10 +18,10 @@ export type MailedCode = {
 const TEXTS = {
   fr: {
     // French typography requires a no-break space before a colon and a question mark.
-    subject: (code: string) => `Votre code Courtside\u00a0: ${code}`,
+    subject: (app: string, code: string) => `Votre code ${app}\u00a0: ${code}`,
     inOrder: (first: string, next: string) => `${first}, puis ${next}`,
     greeting: (name: string | undefined) => (name ? `Bonjour ${name},` : 'Bonjour,'),
-    intro: 'Voici votre code\u00a0:',
+    intro: (app: string) => `Voici votre code ${app}\u00a0:`,
     introOfParts: 'Votre code a plusieurs parties. Saisissez-les dans cet ordre\u00a0:',
     validity: (from: string, until: string) =>
       `Demandé à ${from}, il est valable jusqu’à ${until} et ne sert qu’une fois.`,
@@ -31,10 +32,10 @@ const TEXTS = {
     colon: '\u00a0:',
   },
   en: {
-    subject: (code: string) => `Your Courtside code: ${code}`,
+    subject: (app: string, code: string) => `Your ${app} code: ${code}`,
     inOrder: (first: string, next: string) => `${first}, then ${next}`,
     greeting: (name: string | undefined) => (name ? `Hello ${name},` : 'Hello,'),
-    intro: 'Here is your code:',
+    intro: (app: string) => `Here is your ${app} code:`,
     introOfParts: 'Your code has several parts. Enter them in this order:',
     validity: (from: string, until: string) => `Requested at ${from}, it is valid until ${until} and works once.`,
     secrecy: 'Do not share it with anyone.',
@@ -54,19 +55,21 @@ const TEXTS = {
  * newest. The mail for a sign-up names the profile and the terms, because the person accepts both with the code.
  * @param code the parts of the code, separated by spaces
  */
-export function composeCodeEmail(row: MailedCode, code: string, language: Language, { timeZone, termsUrl }: MailTexts) {
+export function composeCodeEmail(row: MailedCode, code: string, language: Language, mailTexts: MailTexts) {
+  const { timeZone, termsUrl } = mailTexts
+  const appName = isolate(mailTexts.appName)
   const texts = TEXTS[language]
   const parts = code.split(' ')
   const shown = parts.slice(1).reduce<string>(texts.inOrder, parts[0]!)
   const firstName = formatNameForMail(row.first_name ?? '')
   const isSignUp = row.purpose === 'sign_up'
   const greeting = texts.greeting(isSignUp ? undefined : firstName)
-  const intro = parts.length > 1 ? texts.introOfParts : texts.intro
+  const intro = parts.length > 1 ? texts.introOfParts : texts.intro(appName)
   const time = (instant: Date) => formatTime(instant, timeZone, language)
   const validity = texts.validity(time(row.sent_at), time(row.expires_at))
   const fullName = [firstName, formatNameForMail(row.last_name ?? '')].filter(name => name !== undefined).join(' ')
   const account = isSignUp ? texts.account(fullName || undefined) : undefined
-  const subject = texts.subject(shown)
+  const subject = texts.subject(appName, shown)
   const terms = termsUrl === undefined ? '.' : `${texts.colon} ${termsUrl}`
   const text = [
     greeting,

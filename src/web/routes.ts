@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { sendWithEtag } from '../http/format/etag.ts'
 import type { App } from '../http/route.ts'
-import { type File, readFiles } from './files.ts'
+import { type File, type PageValues, readFiles } from './files.ts'
 
 // This policy allows only files from our own origin, and no inline scripts or styles. Trusted Types prevent our scripts
 // from inserting plain text as markup or as a script.
@@ -18,8 +18,8 @@ const POLICY = [
 ].join('; ')
 
 /** Adds the page at `/`, its files below `/web/`, and the built modules of the client below `/client/`. */
-export async function webRoutes(app: App, log: FastifyBaseLogger): Promise<void> {
-  const files = await readFiles().catch(error => {
+export async function webRoutes(app: App, log: FastifyBaseLogger, values: PageValues): Promise<void> {
+  const files = await readFiles(values).catch(error => {
     // `npm ci --omit=dev` does not install the compiler that builds the client. The API works without the page.
     if (error.code !== 'ENOENT') throw error
     log.warn(

@@ -21,7 +21,7 @@ import { waitUntil } from './wait-until.ts'
 
 export const KEYS = deriveKeys([JWT_SECRET])
 export const NOW = new Date('2026-11-28T10:00:00.000Z')
-export const TEXTS = { timeZone: 'Europe/Paris', termsUrl: undefined }
+export const TEXTS = { appName: 'Courtside', timeZone: 'Europe/Paris', termsUrl: undefined }
 export const FROM = 'Courtside <no-reply@example.com>'
 
 export type Outbox = Awaited<ReturnType<typeof outbox>>

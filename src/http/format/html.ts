@@ -25,3 +25,11 @@ export function pagePolicy(style: string): string {
   const otherDirectives = ["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
   return ["default-src 'none'", `style-src 'sha256-${hash}'`, ...otherDirectives].join('; ')
 }
+
+/** Puts values into a page in place of their names in braces, such as `{app_name}`. Escapes the values. */
+export function fillPage(page: Buffer, values: Record<string, string>): Buffer {
+  const text = page.toString().replace(/\{(\w+)\}/g, (name, key: string) => {
+    return Object.hasOwn(values, key) ? toMarkup(values[key]!) : name
+  })
+  return Buffer.from(text)
+}

@@ -64,15 +64,16 @@ declare module 'fastify' {
 /**
  * Records every route for `describeRoutes`. Call this function before you add the first route, because it does not
  * record routes that were added earlier.
+ * @param title the title of the document
  */
-export function recordRoutes(app: App): void {
+export function recordRoutes(app: App, title: string): void {
   const routes: RouteOptions[] = []
   app.addHook('onRoute', ({ method, url, schema, config }) => {
     if (method !== 'HEAD') routes.push({ method, url, schema, config, handler: () => {} } as RouteOptions)
   })
   let document: Promise<OpenApiDocument> | undefined
   app.decorate('describeRoutes', () => {
-    document ??= describe(routes)
+    document ??= describe(routes, title)
     return document
   })
 }
@@ -90,7 +91,7 @@ export async function openapiDocument(app: App): Promise<OpenApiDocument> {
  * Generates the document with a second app that has a copy of the routes and answers no requests. Only this function
  * loads @fastify/swagger. In the real app, @fastify/swagger would delay every startup by some 40 ms.
  */
-async function describe(routes: RouteOptions[]): Promise<OpenApiDocument> {
+async function describe(routes: RouteOptions[], title: string): Promise<OpenApiDocument> {
   const { default: swagger } = await import('@fastify/swagger')
   const copy = Fastify({ exposeHeadRoutes: false })
   copy.setValidatorCompiler(() => () => true)
@@ -99,7 +100,7 @@ async function describe(routes: RouteOptions[]): Promise<OpenApiDocument> {
     openapi: {
       openapi: '3.1.0',
       info: {
-        title: 'Courtside',
+        title,
         version: manifest.version,
         description: DESCRIPTION,
         license: { name: 'MIT', identifier: 'MIT' },

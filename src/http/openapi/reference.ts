@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { computeEtag, sendWithEtag } from '../format/etag.ts'
+import { fillPage } from '../format/html.ts'
 import type { App } from '../route.ts'
 import { openapiDocument } from './document.ts'
 
@@ -36,13 +37,18 @@ const POLICY = [
  * Adds `/api/v1/openapi.json`, which returns the OpenAPI document, and the page `/docs`, which shows the document. To
  * keep startup fast, the service creates the document only when a client requests it for the first time. It also reads
  * each file of the page only at the first request for this file. Later requests get the stored content.
+ * @param appName the name in the title of the page
  */
-export function referenceRoutes(app: App): void {
+export function referenceRoutes(app: App, appName: string): void {
   const type = 'application/json; charset=utf-8'
   const loadDocument = async () => Buffer.from(JSON.stringify(await openapiDocument(app)))
   serve(app, { path: '/api/v1/openapi.json', type, load: loadDocument })
   for (const { path, type, specifier } of FILES) {
-    serve(app, { path, type, policy: POLICY, load: () => readFile(new URL(import.meta.resolve(specifier))) })
+    const load = async () => {
+      const content = await readFile(new URL(import.meta.resolve(specifier)))
+      return type === HTML ? fillPage(content, { app_name: appName }) : content
+    }
+    serve(app, { path, type, policy: POLICY, load })
   }
 }
 

@@ -4,6 +4,7 @@ import { codeScreen } from './code.js'
 import { showDevelopment } from './development.js'
 import { button, h } from './dom.js'
 import { homeScreen } from './home.js'
+import { appName } from './installation.js'
 import { levelScreen } from './level.js'
 import { signInScreen } from './sign-in.js'
 import { describeError, language, switchLanguage, texts } from './texts.js'
@@ -41,7 +42,7 @@ function show(screen, focus) {
   const isFirst = main.querySelector('h1') === null
   main.replaceChildren(...screen.filter(Boolean))
   const heading = main.querySelector('h1')
-  document.title = `${heading.textContent} · Courtside`
+  document.title = `${heading.textContent} · ${appName}`
   const code = main.querySelector('input.code')
   const target = focus ? main.querySelector(focus) : code
   if (target) return target.focus()
@@ -53,7 +54,7 @@ function show(screen, focus) {
 
 function showProblem(error, retry) {
   main.replaceChildren(
-    h('h1', {}, 'Courtside'),
+    h('h1', {}, appName),
     h('p', { class: 'error', role: 'alert' }, describeError(error)),
     button('primary', texts.retry, retry),
   )

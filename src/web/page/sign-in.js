@@ -1,6 +1,7 @@
 import { DEFAULT_WAIT_SECONDS } from './countdown.js'
 import { button, h } from './dom.js'
 import { field, form } from './form.js'
+import { termsUrl } from './installation.js'
 import { texts } from './texts.js'
 
 /**
@@ -12,6 +13,8 @@ export function signInScreen({ courtside, go, notice, mode = 'in', email: known 
   const firstName = field('first_name', texts.firstName, { autocomplete: 'given-name', maxlength: '100' })
   const lastName = field('last_name', texts.lastName, { autocomplete: 'family-name', maxlength: '100' })
   const terms = field('accept_cgu', texts.terms, { type: 'checkbox' })
+  // Outside the label, so a click on the link does not tick the checkbox.
+  if (termsUrl) terms.element.firstChild.after(h('a', { href: termsUrl, target: '_blank' }, texts.readTerms))
   email.input.value = known
   const isSignUp = mode === 'up'
   const fields = isSignUp ? [firstName, lastName, email, terms] : [email]
