@@ -17,6 +17,7 @@ import { findRetryClass, isCodeClass, MAIL_CLASSES } from './limits/mail-backlog
 import type { Channel, ObservedAttempt } from './outbox/channel.ts'
 import { createQueueMover } from './outbox/previous-queue.ts'
 import { startWorkers } from './outbox/workers.ts'
+import { findStartWarnings } from './reach/start-warnings.ts'
 import { startPruning } from './retention.ts'
 
 type Lifecycle = {
@@ -57,6 +58,7 @@ export async function openService(
   const address = await app.listen({ host: config.host, port: config.port }).catch(error => {
     throw explainListenError(error, config)
   })
+  for (const warning of findStartWarnings(config)) log.warn(warning)
   if (config.works) {
     ctx.listener.start()
     const workers = startWork(ctx, databaseUrl)

@@ -82,7 +82,7 @@ function findKnownZone(timeZone: string | null): string | undefined {
 }
 
 /** Locks an account. All changes of its preferences take this lock first, so each change sees the one before. */
-async function lockAccount(tx: Sql, userId: number): Promise<boolean> {
+export async function lockAccount(tx: Sql, userId: number): Promise<boolean> {
   const locked = await tx`select id from app_user where id = ${userId} for no key update`
   return locked.length > 0
 }
