@@ -47,7 +47,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Renew the access token, even after it has expired, until 7 days after the sign-in */
+        /**
+         * Renew the access token, even after it has expired, until the session ends
+         * @description By default, a session ends 7 days after the sign-in.
+         */
         post: operations["refreshToken"];
         delete?: never;
         options?: never;
@@ -247,6 +250,27 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/v1/notification-preferences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get your preferences about pushes and mails */
+        get: operations["getNotificationPreferences"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change any of your preferences about pushes and mails
+         * @description The service does not store a value that equals the one in force, unless you chose this value before. So you may send back what `GET` returned, and a new default of the service still reaches you. `null` takes a choice back: the default applies again. A body with `email_paused` decides about the pause. Otherwise `"email": true` for a type ends it.
+         */
+        patch: operations["updateNotificationPreferences"];
         trace?: never;
     };
 }
@@ -542,6 +566,165 @@ export interface components {
             total: number;
             unread_count: number;
         };
+        /** TypePreference */
+        TypePreference: {
+            /** @example Matchs */
+            category: string;
+            /** @example Un joueur rejoint votre partie */
+            label: string;
+            push: boolean;
+            email: boolean;
+        };
+        /** NotificationPreferences */
+        NotificationPreferences: {
+            /**
+             * @example {
+             *       "game_joined": {
+             *         "category": "Matchs",
+             *         "label": "Un joueur rejoint votre partie",
+             *         "push": true,
+             *         "email": false
+             *       },
+             *       "game_left": {
+             *         "category": "Matchs",
+             *         "label": "Un joueur quitte votre partie",
+             *         "push": true,
+             *         "email": false
+             *       },
+             *       "game_cancelled": {
+             *         "category": "Matchs",
+             *         "label": "Votre partie est annulée",
+             *         "push": true,
+             *         "email": false
+             *       },
+             *       "game_full": {
+             *         "category": "Matchs",
+             *         "label": "Votre partie est complète",
+             *         "push": true,
+             *         "email": false
+             *       },
+             *       "game_reminder": {
+             *         "category": "Matchs",
+             *         "label": "Votre partie commence bientôt",
+             *         "push": true,
+             *         "email": false
+             *       },
+             *       "game_started": {
+             *         "category": "Matchs",
+             *         "label": "Votre partie commence",
+             *         "push": true,
+             *         "email": false
+             *       },
+             *       "score_submitted": {
+             *         "category": "Scores",
+             *         "label": "Un joueur saisit le score de votre partie",
+             *         "push": true,
+             *         "email": false
+             *       },
+             *       "score_validated": {
+             *         "category": "Scores",
+             *         "label": "Un joueur valide le score de votre partie",
+             *         "push": true,
+             *         "email": false
+             *       },
+             *       "score_contested": {
+             *         "category": "Scores",
+             *         "label": "Un joueur conteste le score de votre partie",
+             *         "push": true,
+             *         "email": false
+             *       },
+             *       "score_finalized": {
+             *         "category": "Scores",
+             *         "label": "Le score de votre partie est définitif",
+             *         "push": true,
+             *         "email": false
+             *       }
+             *     }
+             */
+            types: {
+                game_joined: components["schemas"]["TypePreference"];
+                game_left: components["schemas"]["TypePreference"];
+                game_cancelled: components["schemas"]["TypePreference"];
+                game_full: components["schemas"]["TypePreference"];
+                game_reminder: components["schemas"]["TypePreference"];
+                game_started: components["schemas"]["TypePreference"];
+                score_submitted: components["schemas"]["TypePreference"];
+                score_validated: components["schemas"]["TypePreference"];
+                score_contested: components["schemas"]["TypePreference"];
+                score_finalized: components["schemas"]["TypePreference"];
+            };
+            /**
+             * @description Whether the user gets no mails about notifications, whatever `types` says.
+             * @example false
+             */
+            email_paused: boolean;
+            quiet_hours: {
+                enabled: boolean;
+                /** @example 22:00 */
+                from: string;
+                /** @example 08:00 */
+                to: string;
+            };
+            /** @example Europe/Paris */
+            time_zone: string;
+        };
+        /** TypePreferencePatch */
+        TypePreferencePatch: {
+            /** @example false */
+            push?: boolean | null;
+            /** @example false */
+            email?: boolean | null;
+            /**
+             * @description Ignored.
+             * @example Matchs
+             */
+            category?: unknown;
+            /**
+             * @description Ignored.
+             * @example Matchs
+             */
+            label?: unknown;
+        };
+        /** NotificationPreferencesPatch */
+        NotificationPreferencesPatch: {
+            /**
+             * @example {
+             *       "game_joined": {
+             *         "push": false
+             *       }
+             *     }
+             */
+            types?: {
+                game_joined?: components["schemas"]["TypePreferencePatch"] | null;
+                game_left?: components["schemas"]["TypePreferencePatch"] | null;
+                game_cancelled?: components["schemas"]["TypePreferencePatch"] | null;
+                game_full?: components["schemas"]["TypePreferencePatch"] | null;
+                game_reminder?: components["schemas"]["TypePreferencePatch"] | null;
+                game_started?: components["schemas"]["TypePreferencePatch"] | null;
+                score_submitted?: components["schemas"]["TypePreferencePatch"] | null;
+                score_validated?: components["schemas"]["TypePreferencePatch"] | null;
+                score_contested?: components["schemas"]["TypePreferencePatch"] | null;
+                score_finalized?: components["schemas"]["TypePreferencePatch"] | null;
+            } | null;
+            /**
+             * @description Whether the user gets no mails about notifications, whatever `types` says.
+             * @example false
+             */
+            email_paused?: boolean | null;
+            quiet_hours?: {
+                /** @example false */
+                enabled?: boolean | null;
+                /** @example 22:00 */
+                from?: string | null;
+                /** @example 08:00 */
+                to?: string | null;
+            } | null;
+            /**
+             * @description The IANA name of a time zone.
+             * @example Europe/Paris
+             */
+            time_zone?: string | null;
+        };
     };
     responses: {
         /** @description Unprocessable Entity: `validation_failed`, `otp_invalid`, `event_mismatch`, `otp_continue` */
@@ -669,6 +852,10 @@ export type RejectedEvent = components['schemas']['RejectedEvent'];
 export type BatchResult = components['schemas']['BatchResult'];
 export type Notification = components['schemas']['Notification'];
 export type PaginationMeta = components['schemas']['PaginationMeta'];
+export type TypePreference = components['schemas']['TypePreference'];
+export type NotificationPreferences = components['schemas']['NotificationPreferences'];
+export type TypePreferencePatch = components['schemas']['TypePreferencePatch'];
+export type NotificationPreferencesPatch = components['schemas']['NotificationPreferencesPatch'];
 export type ResponseUnprocessableEntity = components['responses']['UnprocessableEntity'];
 export type ResponseUnauthorized = components['responses']['Unauthorized'];
 export type ResponseForbidden = components['responses']['Forbidden'];
@@ -1693,6 +1880,229 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getNotificationPreferences: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "types": {
+                     *           "game_joined": {
+                     *             "category": "Matchs",
+                     *             "label": "Un joueur rejoint votre partie",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "game_left": {
+                     *             "category": "Matchs",
+                     *             "label": "Un joueur quitte votre partie",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "game_cancelled": {
+                     *             "category": "Matchs",
+                     *             "label": "Votre partie est annulée",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "game_full": {
+                     *             "category": "Matchs",
+                     *             "label": "Votre partie est complète",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "game_reminder": {
+                     *             "category": "Matchs",
+                     *             "label": "Votre partie commence bientôt",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "game_started": {
+                     *             "category": "Matchs",
+                     *             "label": "Votre partie commence",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "score_submitted": {
+                     *             "category": "Scores",
+                     *             "label": "Un joueur saisit le score de votre partie",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "score_validated": {
+                     *             "category": "Scores",
+                     *             "label": "Un joueur valide le score de votre partie",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "score_contested": {
+                     *             "category": "Scores",
+                     *             "label": "Un joueur conteste le score de votre partie",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "score_finalized": {
+                     *             "category": "Scores",
+                     *             "label": "Le score de votre partie est définitif",
+                     *             "push": true,
+                     *             "email": false
+                     *           }
+                     *         },
+                     *         "email_paused": false,
+                     *         "quiet_hours": {
+                     *           "enabled": true,
+                     *           "from": "22:00",
+                     *           "to": "08:00"
+                     *         },
+                     *         "time_zone": "Europe/Paris"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: components["schemas"]["NotificationPreferences"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    updateNotificationPreferences: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "types": {
+                 *         "game_joined": {
+                 *           "push": false
+                 *         }
+                 *       },
+                 *       "email_paused": false,
+                 *       "quiet_hours": {
+                 *         "enabled": false,
+                 *         "from": "22:00",
+                 *         "to": "08:00"
+                 *       },
+                 *       "time_zone": "Europe/Paris"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NotificationPreferencesPatch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "types": {
+                     *           "game_joined": {
+                     *             "category": "Matchs",
+                     *             "label": "Un joueur rejoint votre partie",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "game_left": {
+                     *             "category": "Matchs",
+                     *             "label": "Un joueur quitte votre partie",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "game_cancelled": {
+                     *             "category": "Matchs",
+                     *             "label": "Votre partie est annulée",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "game_full": {
+                     *             "category": "Matchs",
+                     *             "label": "Votre partie est complète",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "game_reminder": {
+                     *             "category": "Matchs",
+                     *             "label": "Votre partie commence bientôt",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "game_started": {
+                     *             "category": "Matchs",
+                     *             "label": "Votre partie commence",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "score_submitted": {
+                     *             "category": "Scores",
+                     *             "label": "Un joueur saisit le score de votre partie",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "score_validated": {
+                     *             "category": "Scores",
+                     *             "label": "Un joueur valide le score de votre partie",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "score_contested": {
+                     *             "category": "Scores",
+                     *             "label": "Un joueur conteste le score de votre partie",
+                     *             "push": true,
+                     *             "email": false
+                     *           },
+                     *           "score_finalized": {
+                     *             "category": "Scores",
+                     *             "label": "Le score de votre partie est définitif",
+                     *             "push": true,
+                     *             "email": false
+                     *           }
+                     *         },
+                     *         "email_paused": false,
+                     *         "quiet_hours": {
+                     *           "enabled": true,
+                     *           "from": "22:00",
+                     *           "to": "08:00"
+                     *         },
+                     *         "time_zone": "Europe/Paris"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: components["schemas"]["NotificationPreferences"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["UnprocessableEntity"];
             500: components["responses"]["InternalServerError"];
             503: components["responses"]["ServiceUnavailable"];
         };

@@ -18,6 +18,10 @@ const TypePreference = Type.Object(
   { title: 'TypePreference' },
 )
 
+const EXAMPLE = Object.fromEntries(
+  NOTIFICATION_TYPES.map(type => [type, { ...nameType(type, 'fr'), push: true, email: false }]),
+)
+
 const Time = Type.String({
   pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$',
   examples: ['22:00'],
@@ -36,7 +40,7 @@ const PAUSED = 'Whether the user gets no mails about notifications, whatever `ty
 
 export const NotificationPreferences = Type.Object(
   {
-    types: Type.Object(forEachType(TypePreference)),
+    types: Type.Object(forEachType(TypePreference), { examples: [EXAMPLE] }),
     email_paused: Type.Boolean({ description: PAUSED, examples: [false] }),
     quiet_hours: Type.Object({
       enabled: Type.Boolean(),
@@ -53,25 +57,38 @@ const Ignored = Type.Optional({ description: 'Ignored.', examples: ['Matchs'] } 
 
 const TypePatch = Type.Optional(
   nullable(
-    Type.Object({ push: Switch, email: Switch, category: Ignored, label: Ignored }, { additionalProperties: false }),
+    Type.Object(
+      { push: Switch, email: Switch, category: Ignored, label: Ignored },
+      { title: 'TypePreferencePatch', additionalProperties: false },
+    ),
   ),
 )
 
 /** In this body, null is a value: it takes a choice back. */
-export const PreferencePatch = Type.Object({
-  types: Type.Optional(nullable(Type.Object(forEachType(TypePatch), { additionalProperties: false }))),
-  email_paused: Type.Optional(nullable(Type.Boolean({ description: PAUSED, examples: [false] }))),
-  quiet_hours: Type.Optional(
-    nullable(
-      Type.Object({
-        enabled: Switch,
-        from: Type.Optional(nullable(Time)),
-        to: Type.Optional(nullable(Type.String({ ...Time, examples: ['08:00'] }))),
-      }),
+export const PreferencePatch = Type.Object(
+  {
+    types: Type.Optional(
+      nullable(
+        Type.Object(forEachType(TypePatch), {
+          additionalProperties: false,
+          examples: [{ game_joined: { push: false } }],
+        }),
+      ),
     ),
-  ),
-  time_zone: Type.Optional(nullable(TimeZone)),
-})
+    email_paused: Type.Optional(nullable(Type.Boolean({ description: PAUSED, examples: [false] }))),
+    quiet_hours: Type.Optional(
+      nullable(
+        Type.Object({
+          enabled: Switch,
+          from: Type.Optional(nullable(Time)),
+          to: Type.Optional(nullable(Type.String({ ...Time, examples: ['08:00'] }))),
+        }),
+      ),
+    ),
+    time_zone: Type.Optional(nullable(TimeZone)),
+  },
+  { title: 'NotificationPreferencesPatch' },
+)
 
 function forEachType<T extends TSchema>(schema: T) {
   return Object.fromEntries(NOTIFICATION_TYPES.map(type => [type, schema])) as unknown as Record<NotificationType, T>
@@ -81,12 +98,13 @@ export function toPatch({ types, email_paused, quiet_hours, time_zone }: Static<
   return { types, emailPaused: email_paused, quietHours: quiet_hours, timeZone: time_zone }
 }
 
+function nameType(type: NotificationType, language: Language) {
+  return { category: CATEGORY_NAMES[CATALOGUE[type].category][language], label: LABELS[type][language] }
+}
+
 /** Returns preferences as JSON, with names in the given language. */
 export function toJson(preferences: Preferences, language: Language): Static<typeof NotificationPreferences> {
-  const types = NOTIFICATION_TYPES.map(type => {
-    const category = CATEGORY_NAMES[CATALOGUE[type].category][language]
-    return [type, { category, label: LABELS[type][language], ...preferences.types[type] }]
-  })
+  const types = NOTIFICATION_TYPES.map(type => [type, { ...nameType(type, language), ...preferences.types[type] }])
   return {
     types: Object.fromEntries(types),
     email_paused: preferences.emailPaused,

@@ -22,8 +22,8 @@ export type Schema = {
 
 export type Schemas = Record<string, Schema>
 
-/** The keywords that src/http/validation.ts adds to JSON Schema, and `nullable`. */
-const INTERNAL = ['verbatim', 'check', 'rule', 'published', 'nullable']
+/** The keywords that src/http/validation.ts adds to JSON Schema. */
+const INTERNAL = ['verbatim', 'check', 'rule', 'published']
 const NESTED = ['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties']
 
 /**
@@ -33,6 +33,10 @@ const NESTED = ['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties
  * @throws Error if two different schemas have the same title
  */
 export function publish(schema: Schema, shared: Schemas): Schema {
+  // @fastify/swagger has replaced our `nullable` by the type null.
+  if (schema.title && Array.isArray(schema.type) && schema.type.includes('object')) {
+    return { anyOf: [publish({ ...schema, type: 'object' }, shared), { type: 'null' }] }
+  }
   const plain = publishParts(schema, shared)
   if (!plain.title || plain.type !== 'object') return plain
   const known = shared[plain.title]
@@ -58,9 +62,7 @@ function publishParts(schema: Schema, shared: Schemas): Schema {
       plain[key] = value
     }
   }
-  // Ajv knows `nullable` from OpenAPI 3.0. OpenAPI 3.1 lists null among the types instead.
-  const type = (schema as { nullable?: true }).nullable && { type: [schema.type as string, 'null'] }
-  return { ...plain, ...type, ...(schema as { published?: object }).published }
+  return { ...plain, ...(schema as { published?: object }).published }
 }
 
 /** Creates a value that the schema accepts, from the examples in the schema and its parts. */
