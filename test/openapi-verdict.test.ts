@@ -56,6 +56,11 @@ const DIFFERENCES: { reason: string; matches(mutation: Mutation): boolean; examp
     example: { operation: 'assessLevel', path: 'game_level_id', value: 999 },
   },
   {
+    reason: 'only the service knows which time zones exist',
+    matches: ({ path, value }) => path === 'time_zone' && typeof value === 'string',
+    example: { operation: 'updateNotificationPreferences', path: 'time_zone', value: 'Mars/Olympus' },
+  },
+  {
     reason: 'a query is text: numbers have one spelling, and an empty value counts as absent',
     matches: ({ operation, value }) =>
       operation === 'listNotifications' && ['', '01', '1.0', '+1'].includes(value as string),
@@ -138,6 +143,14 @@ const GOOD_BODIES: Record<string, (() => unknown)[]> = {
   deleteMe: [() => ({ code: '0427' })],
   assessLevel: [() => ({ game_level_id: 4 })],
   readAllNotifications: [() => ({ ids: [1, 2] }), () => ({})],
+  updateNotificationPreferences: [
+    () => ({
+      types: { game_joined: { push: false, label: 'Un joueur rejoint votre partie' } },
+      email_paused: true,
+      quiet_hours: { enabled: true, from: '21:30' },
+      time_zone: 'Asia/Tokyo',
+    }),
+  ],
   reportEvents: EVENT_TYPES.map(type => () => {
     // The service ignores the score of a game event, and the document describes it.
     const score = type.startsWith('score_') && { score: { id: 3, sets: '6-4 6-3' } }

@@ -99,6 +99,16 @@ describe('arbitrary input over HTTP', () => {
     ['POST', '/api/v1/auth/level-assessment', { game_level_id: 1 }],
     ['DELETE', '/api/v1/auth/me', { code: '0427' }],
     ['POST', '/api/v1/notifications/read-all', { ids: [1] }],
+    [
+      'PATCH',
+      '/api/v1/notification-preferences',
+      {
+        types: { game_full: { push: false } },
+        email_paused: true,
+        quiet_hours: { from: '21:00' },
+        time_zone: 'Asia/Tokyo',
+      },
+    ],
   ]
   for (const [method, url, fields] of endpoints) {
     const names = Object.keys(fields)
