@@ -226,7 +226,7 @@ describe('faults', () => {
     ['VAPID_PRIVATE_KEY', '_____wAAAAD__________7zm-q2nF56E87nKwvxjJVE'],
     ['VAPID_PRIVATE_KEY', `${VAPID_KEY.slice(0, -1)}5`],
     ['VAPID_PRIVATE_KEY', `${VAPID_KEY},${'B'.repeat(87)}`],
-    ['VAPID_SUBJECT', 'admin@club.example'],
+    ['VAPID_SUBJECT', 'club@club.example'],
     ['VAPID_SUBJECT', 'http://club.example'],
     ['VAPID_SUBJECT', 'mailto:admin@localhost'],
     ['VAPID_SUBJECT', 'https://127.0.0.1/'],
@@ -254,7 +254,7 @@ describe('faults', () => {
     const faults = readFaults({ PORT: 'x', ROLE: 'x', TIMEZONE: 'x', LOG_LEVEL: 'x' })
     assert.deepEqual(
       faults.map(fault => fault.split(':')[0]),
-      ['ROLE', 'PORT', 'TIMEZONE', 'LOG_LEVEL'],
+      ['ROLE', 'TIMEZONE', 'PORT', 'LOG_LEVEL'],
     )
   })
 

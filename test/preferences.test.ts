@@ -353,7 +353,7 @@ describe('waiting deliveries', () => {
     return async () => {
       const [state] = await h.database.sql<{ ready: boolean; now: boolean }>`
         select ready, due = ${h.clock.now()} and look_at = ${h.clock.now()} as now
-        from outbox join waiting_mail on notification_id = outbox.id where outbox.id = ${row!.id}`
+        from outbox join waiting_mail on waiting_mail.notification_id = outbox.id where outbox.id = ${row!.id}`
       return state!.ready && state!.now
     }
   }
