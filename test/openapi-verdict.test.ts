@@ -204,7 +204,7 @@ function compare(mutation: Mutation, documented: boolean, accepted: boolean, tex
   used.add(difference.reason)
 }
 
-describe('the verdict of the OpenAPI document', { timeout: 110_000 }, () => {
+describe('the verdict of the OpenAPI document', { timeout: 300_000 }, () => {
   before(async () => {
     token = (await makeUser(h)).token
   })
