@@ -92,6 +92,22 @@ suite('a code is mailed', { concurrency: true }, () => {
     assert.match(html as string, /<a href="https:\/\/club\.example\/terms\?a=1&#38;b=2">/)
   })
 
+  test('the mail with a code shows the name of the app in its subject and its texts', async t => {
+    const box = await outbox(t)
+    await box.ask('zoe@example.com')
+    await box.ask('sam@example.com', { language: 'en' })
+    box.work({ texts: { ...TEXTS, appName: 'Padel & Co <b>' } })
+    await box.smtp.until(() => box.smtp.mails.length === 2)
+    const [french, english] = ['zoe@example.com', 'sam@example.com'].map(
+      to => box.smtp.mails.find(mail => mail.to[0] === to)!.parsed,
+    )
+    assert.match(french!.subject!, /^Votre code Padel & Co <b>\u00a0: \d{4}$/)
+    assert.match(french!.text!, /^Voici votre code Padel & Co <b>\u00a0:$/m)
+    assert.match(french!.html as string, /<p>Voici votre code Padel &#38; Co &#60;b&#62;\u00a0:<\/p>/)
+    assert.match(english!.subject!, /^Your Padel & Co <b> code: \d{4}$/)
+    assert.match(english!.text!, /^Here is your Padel & Co <b> code:$/m)
+  })
+
   test('in the mail for a sign-up, a name with an address becomes its first letter', async t => {
     const box = await outbox(t)
     const firstName = 'Votre compte va fermer : https://evil.example'

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readConfig } from '../src/config.ts'
 import { findStartWarnings } from '../src/reach/start-warnings.ts'
+import { testDatabase } from './support/database.ts'
+import { startService } from './support/service.ts'
 
 const SECRET = 'kuC4vBnmNwzIEYxX0mVQJ1y7s2dGgqLh'
 const PRODUCTION = {
@@ -37,3 +39,14 @@ for (const [title, env, expected] of cases) {
     assert.deepEqual(findStartWarnings(readConfig(env)), expected)
   })
 }
+
+test('a process logs each missing message once', { timeout: 60_000 }, async t => {
+  const database = await testDatabase()
+  t.after(database.drop)
+  const service = await startService({ ...PRODUCTION, DATABASE_URL: database.url, ROLE: 'worker' })
+  await service.stop()
+  const warnings = service.lines
+    .filter(line => line.includes('this process sends no'))
+    .map(line => JSON.parse(line).msg)
+  assert.deepEqual(warnings, [`${NO_KEY}, and one of LINK_TEMPLATE, APP_URL and PUBLIC_URL`, NO_DIGEST])
+})

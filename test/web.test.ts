@@ -27,6 +27,23 @@ describe('the page', { timeout: 60_000 }, () => {
     assert.doesNotMatch(text, /<style|<script(?![^>]* src=)| style=| on\w+=/)
   })
 
+  test('the page, its metadata and the API reference show APP_NAME, and the page knows TERMS_URL', async () => {
+    const env = { APP_NAME: `Padel & "Co" <b>$&`, TERMS_URL: 'https://club.example/terms?a=1&b=2' }
+    await withSettings(env, async other => {
+      const name = 'Padel &#38; &#34;Co&#34; &#60;b&#62;$&#38;'
+      const { text, headers } = await other.call('GET', '/')
+      assert.ok(text.includes(`<title>${name}</title>`))
+      assert.ok(text.includes(`<meta name="application-name" content="${name}">`))
+      assert.ok(text.includes('<meta name="terms-url" content="https://club.example/terms?a=1&#38;b=2">'))
+      assert.ok(text.includes(`height="28">${name}</p>`))
+      assert.doesNotMatch(text, /Courtside|\{\w+\}/)
+      assert.notEqual(headers.etag, (await h.call('GET', '/')).headers.etag)
+      assert.ok((await other.call('GET', '/docs')).text.includes(`<title>${name} API reference</title>`))
+      assert.equal((await other.call('GET', '/api/v1/openapi.json')).body.info.title, env.APP_NAME)
+    })
+    assert.ok((await h.call('GET', '/')).text.includes('<meta name="terms-url" content="">'))
+  })
+
   test('every file that the page links or imports exists', async () => {
     const seen = new Set<string>()
     const look = async (path: string): Promise<void> => {

@@ -5,7 +5,7 @@ import { suite, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { chooseLevel, letTimePass, skip, stage, storeNotifications, takeCode } from '../support/browser.ts'
 
-const s = stage()
+const s = stage({ env: { APP_NAME: 'Padel Club', TERMS_URL: 'https://club.example/terms' } })
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 type Violation = { id: string; help: string; nodes: { html: string; failureSummary: string }[] }
@@ -34,6 +34,11 @@ suite('the page on a narrow phone, light and dark', { skip, timeout: 180_000 }, 
     await page.getByRole('heading', { name: 'Développement' }).waitFor()
     await inspect(page, 'sign-in')
     await page.getByRole('button', { name: 'Créer un compte' }).tap()
+    const terms = page.getByRole('link', { name: 'Lire les conditions (nouvel onglet)' })
+    assert.deepEqual(
+      [await terms.getAttribute('href'), await page.title()],
+      ['https://club.example/terms', 'Bienvenue au bord du court · Padel Club'],
+    )
     await page.getByRole('button', { name: 'Recevoir un code' }).tap()
     await inspect(page, 'sign-up with errors')
     await page.getByLabel('Prénom').fill('Inès')
