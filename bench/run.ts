@@ -9,6 +9,7 @@ import type { Bench } from './measure.ts'
 import { startPostgres } from './postgres.ts'
 import { markdown, type Part } from './report.ts'
 import { type Servers, startServers } from './servers.ts'
+import { announcements } from './work/announcements.ts'
 import { generator } from './work/generator.ts'
 import { growth } from './work/growth.ts'
 import { intake } from './work/intake.ts'
@@ -30,6 +31,7 @@ const PARTS: Record<string, (bench: Bench) => Promise<Part>> = {
   'session-check': sessionCheck,
   'sign-up': signUp,
   intake,
+  announcements,
   overload,
   'one-user': oneUser,
   start,

@@ -32,6 +32,7 @@ import { notificationRoutes } from './notifications/routes.ts'
 import { Streams } from './notifications/stream.ts'
 import { eraseUser } from './personal-data.ts'
 import { preferenceRoutes } from './reach/preference-routes.ts'
+import { unsubscribeRoutes } from './reach/unsubscribe-routes.ts'
 import { webRoutes } from './web/routes.ts'
 
 /**
@@ -110,6 +111,7 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
     events = intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
     notificationRoutes(app, ctx, openStreams(app, ctx, limits))
     preferenceRoutes(app, ctx)
+    unsubscribeRoutes(app, ctx)
     referenceRoutes(app, ctx.config.appName)
     if (ctx.mailbox) {
       await app.register(mailboxRoutes, { mailbox: ctx.mailbox })

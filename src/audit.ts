@@ -14,6 +14,7 @@ export const AUDIT_EVENTS = {
   deletion_failed: 'info',
   guess_budget_spent: 'warn',
   key_refused: 'warn',
+  unsubscribe: 'info',
   operator_command: 'info',
 } as const
 
@@ -29,7 +30,7 @@ export type AuditEvent = Exclude<keyof typeof AUDIT_EVENTS, 'operator_command'>
 export function audit(
   request: FastifyRequest,
   event: AuditEvent,
-  who: { userId: number; sessionId: string } | undefined = request.caller,
+  who: { userId: number; sessionId?: string } | undefined = request.caller,
 ): void {
   request.log[AUDIT_EVENTS[event]](
     { audit: event, user_id: who?.userId, session_id: who?.sessionId, client: clientKey(request) },

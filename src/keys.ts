@@ -10,10 +10,10 @@ import {
 } from 'node:crypto'
 
 /**
- * The keys from one secret. `mac`, `seal` and `digest` are derived from the secret. `signing` is the secret itself, so
+ * The keys from one secret. `mac`, `seal`, `digest` and `link` are derived from the secret. `signing` is the secret itself, so
  * a games service that has the secret can check tokens.
  */
-type Key = { id: string; signing: string; mac: KeyObject; seal: KeyObject; digest: KeyObject }
+type Key = { id: string; signing: string; mac: KeyObject; seal: KeyObject; digest: KeyObject; link: KeyObject }
 
 export type Keys = {
   /**
@@ -35,6 +35,10 @@ export type Keys = {
    * Returns whether `stored` is the keyed hash of the text. Returns undefined if none of the secrets made the hash.
    */
   matchesDigest(stored: string, text: string): boolean | undefined
+  /** Returns 128 bits of a keyed hash of a text, in base64url, for a link that needs no sign-in. */
+  signLink(text: string): string
+  /** Returns whether one of the secrets made the hash of a link. Each comparison takes constant time. */
+  matchesLink(signature: string, text: string): boolean
   /** Returns whether the newest secret decrypts a sealed text. If not, an older secret sealed the text. */
   isNewest(codeId: string, sealed: string): boolean
 }
@@ -63,6 +67,12 @@ export function deriveKeys(secrets: readonly string[]): Keys {
       const key = keys.find(({ id }) => stored.startsWith(`${id}.`))
       return key && digestUnder(key, text) === stored
     },
+    signLink: text => linkUnder(first, text).toString('base64url'),
+    matchesLink: (signature, text) => {
+      const bytes = Buffer.from(signature, 'base64url')
+      const isExact = bytes.length === LINK_BYTES && bytes.toString('base64url') === signature
+      return isExact && keys.map(key => timingSafeEqual(linkUnder(key, text), bytes)).some(isEqual => isEqual)
+    },
     isNewest: (codeId, sealed) => openUnder(first, codeId, sealed) !== undefined,
   }
 }
@@ -78,6 +88,7 @@ function derive(secret: string): Key {
     mac: createSecretKey(deriveBytes('code mac', 32)),
     seal: createSecretKey(deriveBytes('code seal', 32)),
     digest: createSecretKey(deriveBytes('digest', 32)),
+    link: createSecretKey(deriveBytes('link', 32)),
   }
 }
 
@@ -87,6 +98,12 @@ function macUnder(key: Key, codeId: string, code: string): Buffer {
 
 function digestUnder({ id, digest }: Key, text: string): string {
   return `${id}.${createHmac('sha256', digest).update(text).digest('base64url')}`
+}
+
+const LINK_BYTES = 16
+
+function linkUnder({ link }: Key, text: string): Buffer {
+  return createHmac('sha256', link).update(text).digest().subarray(0, LINK_BYTES)
 }
 
 function sealUnder(key: Key, codeId: string, code: string): string {

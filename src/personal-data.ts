@@ -4,6 +4,7 @@ import * as sessions from './auth/sessions.ts'
 import type { Database } from './db/sql.ts'
 import * as games from './games/games.ts'
 import * as notifications from './notifications/notifications.ts'
+import * as reach from './reach/personal-data.ts'
 
 /**
  * The functions with which each feature deletes or exports a user's data. Every feature that stores personal data must
@@ -14,7 +15,7 @@ const PARTS: accounts.PersonalData = {
     // The intake locks games before users, and a sign-in locks the code before the user. The functions in `beforeLock`
     // lock the games and the codes before `eraseUser` locks the user, so no deadlock occurs.
     beforeLock: [games.removePlayer, codes.removeUser],
-    whileLocked: [notifications.eraseUser, sessions.removeAll],
+    whileLocked: [notifications.eraseUser, sessions.removeAll, reach.eraseUser],
     // Between `codes.removeUser` and the lock of the account, a concurrent request may have stored a new code.
     // `codes.removeAll` deletes this code.
     afterRemoval: [codes.removeAll],
@@ -24,6 +25,7 @@ const PARTS: accounts.PersonalData = {
     codes: codes.exportUserData,
     notifications: notifications.exportUserData,
     games: games.exportUserData,
+    reach: reach.exportUserData,
   },
 }
 

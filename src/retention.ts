@@ -7,6 +7,7 @@ import type { Sql } from './db/sql.ts'
 import * as eventLog from './games/event-log.ts'
 import { pruneThrottle } from './limits/counter.ts'
 import * as notifications from './notifications/notifications.ts'
+import * as reach from './reach/personal-data.ts'
 
 const DAY_MS = 86_400_000
 
@@ -24,7 +25,16 @@ const EVENT_RETENTION_DAYS = 90
 
 /** The number of deleted rows per table. */
 export type Pruned = Record<
-  'notification' | 'sign_in_code' | 'sign_in_address' | 'sign_in_network' | 'session' | 'throttle' | 'event',
+  | 'notification'
+  | 'sign_in_code'
+  | 'sign_in_address'
+  | 'sign_in_network'
+  | 'session'
+  | 'throttle'
+  | 'event'
+  | 'push_subscription'
+  | 'digest_attempt'
+  | 'waiting_mail',
   number
 >
 
@@ -51,6 +61,9 @@ export async function prune(
     session: await deleteAll(() => sessions.prune(sql, now, BATCH_SIZE)),
     throttle: await deleteAll(() => pruneThrottle(sql, now, BATCH_SIZE)),
     event: await deleteAll(() => eventLog.prune(sql, daysAgo(EVENT_RETENTION_DAYS), BATCH_SIZE)),
+    push_subscription: await deleteAll(() => reach.pruneSubscriptions(sql, now, BATCH_SIZE)),
+    digest_attempt: await deleteAll(() => reach.pruneAttempts(sql, now, BATCH_SIZE)),
+    waiting_mail: await deleteAll(() => reach.pruneWaiting(sql, now, BATCH_SIZE)),
   }
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createApp } from './app.ts'
-import { sendCode } from './auth/send-code.ts'
+import { startChannels } from './channels.ts'
 import type { Config } from './config.ts'
 import { type Bootstrap, type Context, createContext } from './context.ts'
 import { HINT_CHANNEL } from './db/channels.ts'
@@ -13,9 +13,8 @@ import { findSchema } from './db/own-schema.ts'
 import { AppError } from './errors.ts'
 import { startSchedule } from './games/schedule.ts'
 import { explainListenError } from './http/listen-error.ts'
-import { findRetryClass, isCodeClass, MAIL_CLASSES } from './limits/mail-backlog.ts'
-import type { Channel, ObservedAttempt } from './outbox/channel.ts'
-import { createQueueMover } from './outbox/previous-queue.ts'
+import { isCodeClass } from './limits/mail-backlog.ts'
+import type { ObservedAttempt } from './outbox/channel.ts'
 import { startWorkers } from './outbox/workers.ts'
 import { findStartWarnings } from './reach/start-warnings.ts'
 import { startPruning } from './retention.ts'
@@ -61,7 +60,7 @@ export async function openService(
   for (const warning of findStartWarnings(config)) log.warn(warning)
   if (config.works) {
     ctx.listener.start()
-    const workers = startWork(ctx, databaseUrl)
+    const workers = startWork(ctx, databaseUrl, address)
     stopFunctions.push(...workers.stopFunctions)
     wake = workers.wake
   }
@@ -74,33 +73,21 @@ export async function openService(
  * Starts the workers. Call this after the node has begun to listen.
  * @returns the functions that stop the workers, and a function that makes them claim rows of the outbox
  */
-function startWork(ctx: Context, databaseUrl: string) {
+function startWork(ctx: Context, databaseUrl: string, address: string) {
   const { sql, config, log, now, metrics } = ctx
   const observe = ({ channel, class: attemptClass, outcome, seconds, isFirst }: ObservedAttempt) => {
-    metrics.countAttempt(channel, outcome, seconds)
-    if (isFirst && channel === 'mail' && isCodeClass(attemptClass)) ctx.mailBacklog.countAttempt()
+    const isCode = channel === 'mail' && isCodeClass(attemptClass)
+    metrics.countAttempt(channel === 'mail' && !isCode ? 'digest' : channel, outcome, seconds)
+    if (isFirst && isCode) ctx.mailBacklog.countAttempt()
   }
-  const workers = startWorkers(databaseUrl, [createMailChannel(ctx)], { log, now, observe })
+  const { channels, stop } = startChannels(ctx, address)
+  const workers = startWorkers(databaseUrl, channels, { log, now, observe })
   const clock = () => ({ now: now(), timeZone: config.timeZone })
   const schedule = startSchedule(ctx, clock, log, ({ type, outcome, lateSeconds }) =>
     metrics.countDueTime(type, outcome, lateSeconds),
   )
   const pruning = startPruning(sql, config, now, log)
-  return { wake: workers.wake, stopFunctions: [workers.stop, schedule.stop, pruning.stop] }
-}
-
-const MAX_MAIL_DELAY_MS = 400
-
-function createMailChannel(ctx: Context): Channel {
-  return {
-    name: 'mail',
-    classes: Object.values(MAIL_CLASSES),
-    findRetryClass,
-    places: ctx.config.mailConcurrency,
-    maxStartDelayMs: MAX_MAIL_DELAY_MS,
-    deliver: sendCode({ ...ctx, texts: ctx.config }),
-    prepare: createQueueMover(),
-  }
+  return { wake: workers.wake, stopFunctions: [workers.stop, stop, schedule.stop, pruning.stop] }
 }
 
 const OTHER_COLLATION =

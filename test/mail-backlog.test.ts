@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { findRetryClass, MAIL_CLASSES } from '../src/limits/mail-backlog.ts'
 import { harness } from './support/app.ts'
 import { assertError } from './support/endpoints.ts'
 import { listenForHints } from './support/hints.ts'
@@ -125,6 +126,16 @@ suite('a backlog of mails', () => {
     assertError(await requestCode(profile(newEmail())), 503, 'unavailable')
     await crowd(KNOWN_CLIENT)
     assertError(await requestCode({ email: newEmail() }), 503, 'unavailable')
+  })
+
+  test('mails about unread notifications change no wait, and keep their class after a failure', async () => {
+    await addAttempts(1)
+    for (const mailClass of [MAIL_CLASSES.urgentDigest, MAIL_CLASSES.digest]) {
+      await addWaiting(mailClass, range(1_000))
+      assert.equal(findRetryClass(mailClass), mailClass)
+    }
+    assert.equal((await requestCode({ email: newEmail() })).status, 200)
+    assert.equal((await requestCode(profile(newEmail()))).status, 200)
   })
 
   test('a refused request counts in the throttle and in the metrics', async () => {

@@ -147,7 +147,10 @@ describe('users', () => {
       order by 1`
     assert.deepEqual(
       tables.map(row => row.table),
-      ['app_user', 'game', 'notification', 'session', 'sign_in_address', 'sign_in_code'],
+      [
+        ...['app_user', 'digest_attempt', 'game', 'mail_state', 'notification', 'notification_preference', 'outbox'],
+        ...['push_subscription', 'session', 'sign_in_address', 'sign_in_code', 'waiting_mail'],
+      ],
     )
   })
 })

@@ -11,7 +11,7 @@ const LEVELS = [
   ['main'],
   ['cli'],
   ['service'],
-  ['app', 'personal-data', 'retention'],
+  ['app', 'channels', 'personal-data', 'retention'],
   ['auth', 'accounts', 'notifications', 'games', 'reach', 'web'],
   ['context'],
   [

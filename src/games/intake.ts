@@ -9,6 +9,7 @@ import type { GameEvent } from './parse-event.ts'
 import { planReminders, type ReminderSettings } from './plan-reminders.ts'
 import { applyEvent } from './projection.ts'
 import { announcementsFor } from './recipients.ts'
+import { wakeDeliveries } from './wake-deliveries.ts'
 
 /**
  * The outcome of a reported event. The status `mismatch` means that an earlier event has the same key but different
@@ -22,8 +23,8 @@ export type EventOutcome = { status: 'accepted' | 'duplicate'; notifications: nu
  * savepoint. Statements that do not depend on each other are sent together. An event with the status `mismatch` changes
  * no game.
  *
- * Every call takes its locks in the same order: events by key, then games by id, then users by id. So two calls cannot
- * deadlock.
+ * Every call takes its locks in the same order: events by key, games by id, users by id, and then waiting deliveries by
+ * id. So two calls cannot deadlock.
  *
  * @returns `outcomes`, one for each event, in the order of `events`. `skipped` is the number of recipients without an
  *   account, not counting guests
@@ -75,5 +76,6 @@ async function applyEvents(tx: Sql, events: readonly GameEvent[], settings: Remi
     planReminders(tx, known, changed, settings),
     announceOnce(tx, announcements, settings, counts => eventLog.storeCounts(tx, counts)),
   ])
-  return announced
+  const woken = await wakeDeliveries(tx, known, changed, settings.now)
+  return { ...announced, hints: [...announced.hints, ...woken] }
 }

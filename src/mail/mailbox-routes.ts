@@ -24,6 +24,7 @@ const Mails = Type.Array(
     subject: Type.String(),
     text: Type.String(),
     html: Type.String(),
+    headers: Type.Optional(Type.Record(Type.String(), Type.String())),
     sent_at: Type.String({ format: 'date-time' }),
   }),
 )

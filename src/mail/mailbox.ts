@@ -24,8 +24,7 @@ export function createMailbox(now: () => Date, key = newSecret()): Mailbox {
     key,
     async send(mail) {
       rejectUnsafeMail(mail)
-      const { to, subject, text, html } = mail
-      mails.unshift({ to, subject, text, html, sentAt: now() })
+      mails.unshift({ ...mail, sentAt: now() })
       mails.splice(MAX_KEPT_MAILS)
     },
     async compose(mail) {

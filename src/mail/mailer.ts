@@ -1,5 +1,12 @@
 /** One mail to one address. `text` and `html` have the same content. */
-export type Mail = { to: string; subject: string; text: string; html: string }
+export type Mail = {
+  to: string
+  subject: string
+  text: string
+  html: string
+  /** Further headers of the mail, such as `List-Unsubscribe`. Names and values are ASCII. */
+  headers?: Readonly<Record<string, string>>
+}
 
 export type Sender = {
   /** `Name <address>`, or a plain address. */
@@ -32,11 +39,14 @@ export class MailFailure extends Error {
   readonly permanent: boolean
   /** Whether the reason is the mail or its recipient. Otherwise the reason is the server, the network or the sender. */
   readonly isAboutMail: boolean
-  constructor(message: string, permanent: boolean, isAboutMail: boolean = permanent) {
+  /** Whether the server refused the recipient in a way that says that the address does not work. */
+  readonly isHardBounce: boolean
+  constructor(message: string, permanent: boolean, isAboutMail: boolean = permanent, isHardBounce: boolean = false) {
     super(message)
     this.name = 'MailFailure'
     this.permanent = permanent
     this.isAboutMail = isAboutMail
+    this.isHardBounce = isHardBounce
   }
 }
 
@@ -44,14 +54,20 @@ export class MailFailure extends Error {
 // break.
 const ONE_ADDRESS = /^[^\s\x00-\x1f\x7f@<>()[\]\\,;:"]+@[^\s\x00-\x1f\x7f@<>()[\]\\,;:"]+$/
 
+/** Matches the name and the value of a header that is one line. */
+const ONE_HEADER = /^[A-Za-z0-9-]+: [\x20-\x7e]*$/
+
 /**
- * Refuses a mail whose address or subject could add recipients or mail headers. Every mailer must call this function
- * before it sends a mail.
+ * Refuses a mail whose address, subject or headers could add recipients or mail headers. Every mailer must call this
+ * function before it sends a mail.
  * @throws MailFailure with `permanent: true` if the mail is unsafe
  */
-export function rejectUnsafeMail({ to, subject }: Mail): void {
+export function rejectUnsafeMail({ to, subject, headers = {} }: Mail): void {
   if (!ONE_ADDRESS.test(to)) throw new MailFailure('the recipient is not exactly one plain address', true)
   if (/[\x00-\x1f\x7f\u2028\u2029]/.test(subject)) {
     throw new MailFailure('the subject contains a control character', true)
+  }
+  if (Object.entries(headers).some(([name, value]) => !ONE_HEADER.test(`${name}: ${value}`))) {
+    throw new MailFailure('a header is not one line of ASCII', true)
   }
 }

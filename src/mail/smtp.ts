@@ -42,7 +42,7 @@ export function createSmtpMailer(url: string, { from, heloName }: Sender): Maile
   }
   async function deliver(mail: Mail, by: 'smtp' | 'composer'): Promise<void> {
     rejectUnsafeMail(mail)
-    const { to, subject, text, html } = mail
+    const { to, subject, text, html, headers } = mail
     try {
       transports ??= load()
       await (await transports)[by].sendMail({
@@ -54,7 +54,7 @@ export function createSmtpMailer(url: string, { from, heloName }: Sender): Maile
         text,
         html,
         // This mail header asks other mail servers not to send out-of-office replies (RFC 3834).
-        headers: { 'Auto-Submitted': 'auto-generated' },
+        headers: { 'Auto-Submitted': 'auto-generated', ...headers },
         signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
       })
     } catch (error) {
@@ -76,7 +76,13 @@ function toMailFailure({ code, command, responseCode, response }: NodemailerErro
   // The code 421 means that the server closes the connection. The statuses 4.3.x, 4.4.x and 4.7.x are about its system,
   // its network and its policy (RFC 3463).
   const isDeferred = isAnswer && responseCode < 500 && responseCode !== 421 && !/^4\.[347]\./.test(status ?? '')
-  return new MailFailure(message, isPermanent, isPermanent || isDeferred)
+  const isHardBounce = command === 'RCPT TO' && isUnknownAddress(responseCode, status)
+  return new MailFailure(message, isPermanent, isPermanent || isDeferred, isHardBounce)
+}
+
+/** Returns whether an answer at RCPT TO says that the address does not work: no such mailbox, or a disabled one. */
+function isUnknownAddress(code: number | undefined, status: string | undefined): boolean {
+  return (code === 550 || code === 553) && /^5\.(?:1\.(?:1|2|3|6|10)|2\.1)$/.test(status ?? '')
 }
 
 /**

@@ -1,8 +1,9 @@
 import { createRequire } from 'node:module'
-import type { Gauge, Registry } from 'prom-client'
+import type { Gauge } from 'prom-client'
 import type { PoolStats } from '../db/pipeline.ts'
 import type { Code } from '../errors.ts'
 import { registerCollected } from './collected.ts'
+import { register } from './register.ts'
 
 /**
  * The functions with which a process counts answers, codes, events and other things. These functions hide the metrics
@@ -31,6 +32,8 @@ export type Metrics = {
   countAttempt(channel: string, outcome: string, seconds: number): void
   /** Counts a request for a code that was refused because too many mails wait. */
   countRefusedMail(mailClass: 'account' | 'signUp'): void
+  /** Counts bounces that were taken back because too many addresses bounced. */
+  countWithdrawnBounces(count: number): void
   /** @param change 1 when a stream opens, -1 when a stream ends */
   countStream(change: 1 | -1): void
 }
@@ -48,8 +51,13 @@ export const NO_METRICS: Metrics = {
   countDueTime: ignore,
   countAttempt: ignore,
   countRefusedMail: ignore,
+  countWithdrawnBounces: ignore,
   countStream: ignore,
 }
+
+/** The kinds of deliveries of the outbox, except the mails with codes. A mail about unread notifications is a digest. */
+export const DELIVERY_CHANNELS = ['announcement', 'push', 'digest'] as const
+export type DeliveryChannel = (typeof DELIVERY_CHANNELS)[number]
 
 /** The number of waiting items, and the age of the oldest item. */
 export type Backlog = { waiting: number; oldestSeconds: number }
@@ -58,15 +66,12 @@ export type Backlog = { waiting: number; oldestSeconds: number }
 export type Gauges = {
   pools: { requests: PoolStats; reads: PoolStats; intake: PoolStats }
   /** `queues` is undefined while the database cannot be reached. `/metrics` then omits the samples of the queues. */
-  queues: { mails: Backlog; reminders: Backlog } | undefined
+  queues: { mails: Backlog; reminders: Backlog; deliveries: Record<DeliveryChannel, Backlog> } | undefined
   /** The spent share of the installation's budget of wrong guesses, undefined while the database cannot be reached. */
   guessBudgetUsed: number | undefined
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
-const DELIVERY_SECONDS = [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900]
-const LATE_SECONDS = [0.1, 0.5, 1, 2.5, 5, 15, 60, 300, 900, 3600, 21_600]
 
 /**
  * Creates the metrics of one process in a new registry.
@@ -84,7 +89,7 @@ export function createMetrics(countEmbeddedRestarts: () => number = () => 0) {
     client,
     registry,
   )
-  const { attempts, delivery, refusedMails, ...gauges } = others
+  const { attempts, delivery, refusedMails, withdrawnBounces, ...gauges } = others
 
   const metrics: Metrics = {
     countAnswer(method, route = 'unknown', status, elapsedSeconds) {
@@ -106,6 +111,7 @@ export function createMetrics(countEmbeddedRestarts: () => number = () => 0) {
       if (outcome === 'delivered') delivery.observe({ channel }, Math.max(0, elapsedSeconds))
     },
     countRefusedMail: mailClass => refusedMails.inc({ class: mailClass }),
+    countWithdrawnBounces: count => withdrawnBounces.inc(count),
     countStream: change => gauges.streams.inc(change),
   }
 
@@ -119,82 +125,26 @@ export function createMetrics(countEmbeddedRestarts: () => number = () => 0) {
     else gauges.guessBudget.set(guessBudgetUsed)
     setBacklog(gauges.mails, queues?.mails)
     setBacklog(gauges.reminders, queues?.reminders)
+    for (const channel of DELIVERY_CHANNELS) setBacklog(gauges.deliveries, queues?.deliveries[channel], { channel })
     return { type: registry.contentType, text: await registry.metrics() }
   }
 
   return { metrics, expose }
 }
 
-/** Registers all metrics of the service. */
-function register(client: typeof import('prom-client'), registry: Registry) {
-  const registers = [registry]
-  const counter = (name: string, help: string, labelNames: string[] = []) =>
-    new client.Counter({ name: `courtside_${name}`, help, labelNames, registers })
-  const gauge = (name: string, help: string, labelNames: string[] = []) =>
-    new client.Gauge({ name: `courtside_${name}`, help, labelNames, registers })
-  const histogram = (name: string, help: string, labelNames: string[], buckets: number[]) =>
-    new client.Histogram({ name: `courtside_${name}`, help, labelNames, buckets, registers })
-  return {
-    requests: counter('http_requests_total', 'Answers by route and status', ['method', 'route', 'status']),
-    seconds: histogram(
-      'http_request_duration_seconds',
-      'Time until the end of the answer',
-      ['method', 'route'],
-      REQUEST_SECONDS,
-    ),
-    refusals: counter('refusals_total', 'Answers with an error, by error code', ['route', 'code']),
-    codes: counter('codes_total', 'One-time codes by outcome', ['outcome']),
-    events: counter('events_total', 'Reported events by outcome', ['type', 'outcome']),
-    skipped: counter('recipients_skipped_total', 'Recipients in events who have no account and are no guests'),
-    undeclared: counter(
-      'undeclared_forwarded_total',
-      'Requests that look forwarded and whose peer is not in TRUST_PROXY',
-    ),
-    dueTimes: counter('reminders_total', 'Reminders and game starts that became due, by outcome', ['type', 'outcome']),
-    lateness: histogram(
-      'reminder_lateness_seconds',
-      'Time between the due time of a reminder or game start and its announcement',
-      ['type'],
-      LATE_SECONDS,
-    ),
-    attempts: counter('delivery_attempts_total', 'Attempts at deliveries of the outbox', ['channel', 'outcome']),
-    delivery: histogram(
-      'delivery_duration_seconds',
-      'Time from the request for a delivery until another server took it',
-      ['channel'],
-      DELIVERY_SECONDS,
-    ),
-    refusedMails: counter('mail_backlog_refusals_total', 'Requests refused because too many mails wait', ['class']),
-    guessBudget: gauge('guess_budget_used_ratio', 'Spent share of the wrong guesses of the installation, from 0 to 1'),
-    streams: gauge('streams_open', 'Open notification streams'),
-    pool: gauge('pool_connections', 'Database connections by state; the state `waiting` counts waiting statements', [
-      'pool',
-      'state',
-    ]),
-    up: gauge('database_up', 'Whether the database answered at this scrape'),
-    mails: {
-      waiting: gauge('mails_waiting', 'Mails in the outbox of all processes; absent while the database is down'),
-      oldest: gauge('mails_oldest_seconds', 'Age of the oldest waiting mail; 0 if no mail waits'),
-    },
-    reminders: {
-      waiting: gauge('reminders_overdue', 'Reminders and game starts that are due but not yet announced'),
-      oldest: gauge(
-        'reminders_overdue_oldest_seconds',
-        'Time since the due time of the oldest overdue reminder or game start; 0 if none is overdue',
-      ),
-    },
-  }
-}
-
-function setBacklog(gauges: { waiting: Gauge; oldest: Gauge }, now: Backlog | undefined): void {
+function setBacklog(
+  gauges: { waiting: Gauge; oldest: Gauge },
+  now: Backlog | undefined,
+  labels: Record<string, string> = {},
+): void {
   if (now) {
-    gauges.waiting.set(now.waiting)
-    gauges.oldest.set(now.oldestSeconds)
+    gauges.waiting.set(labels, now.waiting)
+    gauges.oldest.set(labels, now.oldestSeconds)
   } else {
     // The database cannot be reached. If the gauges kept their last values, these values would look like current
     // values. So we remove the last values.
-    gauges.waiting.remove()
-    gauges.oldest.remove()
+    gauges.waiting.remove(labels)
+    gauges.oldest.remove(labels)
   }
 }
 

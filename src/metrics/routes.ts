@@ -1,7 +1,8 @@
 import type { PoolStats } from '../db/pipeline.ts'
 import type { Database, Statements } from '../db/sql.ts'
 import type { App } from '../http/route.ts'
-import type { Backlog, Expose, Gauges } from './metrics.ts'
+import { MAIL_CLASSES } from '../limits/mail-backlog.ts'
+import { type Backlog, DELIVERY_CHANNELS, type DeliveryChannel, type Expose, type Gauges } from './metrics.ts'
 
 type Reads = {
   /** Counts the reminders and game starts that are past their due time. */
@@ -28,10 +29,10 @@ export function metricsRoutes(
     config: { access: 'operator' },
     schema: { hide: true },
     handler: async (request, reply) => {
-      const queues = await Promise.all([countWaitingMails(sql), countOverdue(), readBudget()]).catch(error => {
+      const queues = await Promise.all([countDeliveries(sql), countOverdue(), readBudget()]).catch(error => {
         request.log.warn(
           { err: error },
-          'could not count the waiting mails, the overdue reminders and the wrong guesses',
+          'could not count the waiting deliveries, the overdue reminders and the wrong guesses',
         )
         return undefined
       })
@@ -42,7 +43,7 @@ export function metricsRoutes(
           reads: addWaiting(readSql.pipeline.stats(), waiting.reads),
           intake: addWaiting(readPoolStats(intakeSql), waiting.intake),
         },
-        queues: queues && { mails: queues[0], reminders: queues[1] },
+        queues: queues && { ...queues[0], reminders: queues[1] },
         guessBudgetUsed: queues?.[2].share,
       })
       return reply.type(type).send(text)
@@ -62,10 +63,26 @@ function addWaiting(stats: PoolStats, waiting: number): PoolStats {
   return { ...stats, waiting: stats.waiting + waiting }
 }
 
-async function countWaitingMails(sql: Database): Promise<Backlog> {
-  const [row] = await sql<{ waiting: number; oldest_seconds: number }>`
-    select count(*) as waiting,
-      coalesce(greatest(0, extract(epoch from now() - min(created_at))), 0)::float8 as oldest_seconds
-    from outbox where channel = 'mail'`
-  return { waiting: row!.waiting, oldestSeconds: row!.oldest_seconds }
+type Waiting = { channel: DeliveryChannel | 'mail'; waiting: number; oldest_seconds: number }
+
+/**
+ * Counts the rows of the outbox by channel. A delivery that waits for the end of quiet hours does not count, so only
+ * deliveries count that could leave or have failed.
+ */
+async function countDeliveries(sql: Database) {
+  const rows = await sql<Waiting>`
+    select case when channel = 'mail' and class > ${MAIL_CLASSES.signUp} then 'digest' else channel end as channel,
+      count(*) as waiting,
+      greatest(0, extract(epoch from now() - min(
+        case when attempts > 0 or (channel = 'mail' and class <= ${MAIL_CLASSES.signUp}) then created_at else due end
+      )))::float8 as oldest_seconds
+    from outbox
+    where ready or attempts > 0 or code_id is not null
+    group by 1`
+  const find = (name: Waiting['channel']): Backlog => {
+    const row = rows.find(({ channel }) => channel === name)
+    return { waiting: row?.waiting ?? 0, oldestSeconds: row?.oldest_seconds ?? 0 }
+  }
+  const deliveries = Object.fromEntries(DELIVERY_CHANNELS.map(channel => [channel, find(channel)]))
+  return { mails: find('mail'), deliveries: deliveries as Record<DeliveryChannel, Backlog> }
 }

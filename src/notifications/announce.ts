@@ -1,11 +1,12 @@
 import { formatNameForText } from '../accounts/names.ts'
 import * as users from '../accounts/users.ts'
-import { type Hint, inboxHint } from '../db/hints.ts'
+import { type Hint, inboxHint, OUTBOX_HINT } from '../db/hints.ts'
 import type { Sql } from '../db/sql.ts'
 import type { Language } from '../language.ts'
 import type { NotificationType } from '../notification-types.ts'
 import { type RenderedText, render, type TextValues } from './catalogue.ts'
 import type { LocalTime } from './dates.ts'
+import { isUrgent, queueDeliveries } from './queue-deliveries.ts'
 import { type NewNotification, store } from './store.ts'
 
 /** An announcement. Each recipient gets one notification, in their own language. */
@@ -26,7 +27,7 @@ export type Announced = {
   counts: Map<string, number>
   /** The number of recipients without an account, not counting guests. */
   skipped: number
-  /** The hints about the inboxes of the recipients. The caller sends them after its commit. */
+  /** The hints about the inboxes of the recipients and the outbox. The caller sends them after its commit. */
   hints: readonly Hint[]
 }
 
@@ -37,8 +38,9 @@ export type Announced = {
 export type InsertCompanion = (counts: Announced['counts']) => Promise<unknown>
 
 /**
- * Locks the accounts of recipients and actors, renders the texts and stores the notifications. Skips guests and other
- * recipients without an account. No other function creates notifications.
+ * Locks the accounts of recipients and actors, renders the texts and stores the notifications. Adds a row to the outbox,
+ * from which a worker makes the pushes and mails. Skips guests and other recipients without an account. No other
+ * function creates notifications.
  * @param besideInsert runs one more statement together with the insert of the notifications
  */
 export async function announce(
@@ -54,8 +56,9 @@ export async function announce(
   const notifications = announcements.flatMap(announcement => renderAll(announcement, people, localTime))
   const counts = countByEvent(announcements, people)
   const [stored] = await Promise.all([store(tx, notifications, localTime.now), besideInsert(counts)])
+  await queueDeliveries(tx, stored, findUrgentKeys(announcements, localTime.now), localTime.now)
   const recipients = announcements.flatMap(({ recipientIds }) => recipientIds).filter(id => !isGuest(id))
-  const hints = stored.map(({ userId, id }) => inboxHint(userId, id))
+  const hints = stored.length > 0 ? [OUTBOX_HINT, ...stored.map(({ userId, id }) => inboxHint(userId, id))] : []
   return { counts, skipped: recipients.length - notifications.length, hints }
 }
 
@@ -78,9 +81,17 @@ function renderAll({ type, ...announcement }: Announcement, people: People, loca
       const { locale } = people.get(userId)!
       const text = texts.get(locale) ?? render(type, locale, values)
       texts.set(locale, text)
-      const dedupKey = `${type}:${eventKey}`
+      const dedupKey = toDedupKey({ type, eventKey })
       return { userId, type, ...text, data, dedupKey, actorId: actorId ?? null, locale }
     })
+}
+
+function toDedupKey({ type, eventKey }: Pick<Announcement, 'type' | 'eventKey'>): string {
+  return `${type}:${eventKey}`
+}
+
+function findUrgentKeys(announcements: readonly Announcement[], now: Date): Set<string> {
+  return new Set(announcements.filter(({ type, values }) => isUrgent(type, values.startsAt, now)).map(toDedupKey))
 }
 
 function countByEvent(announcements: readonly Announcement[], people: People): Map<string, number> {

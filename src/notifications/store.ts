@@ -12,7 +12,7 @@ export type NewNotification = RenderedText & {
   actorId: number | null
 }
 
-export type StoredNotification = { userId: number; id: number }
+export type StoredNotification = { userId: number; id: number; dedupKey: string }
 
 /**
  * Stores notifications with one insert. The ids of the stored rows ascend in the order of `notifications`. Skips
@@ -25,7 +25,7 @@ export async function store(sql: Sql, notifications: NewNotification[], now: Dat
   const column = <K extends keyof NewNotification>(name: K) => notifications.map(notification => notification[name])
   // `on conflict` names the columns instead of the constraint, because a later migration will rename the constraint
   // (see migration 0007).
-  const rows = await sql<{ user_id: number; id: number }>`
+  const rows = await sql<{ user_id: number; id: number; dedup_key: string }>`
     insert into notification (user_id, type, title, message, data, dedup_key, actor_id, locale, actor_name_length,
       created_at, updated_at)
     select user_id, type, title, message, data, dedup_key, actor_id, new.locale, actor_name_length, ${now}, ${now}
@@ -37,6 +37,6 @@ export async function store(sql: Sql, notifications: NewNotification[], now: Dat
       join app_user on app_user.id = new.user_id
     order by position
     on conflict (user_id, dedup_key) do nothing
-    returning user_id, id`
-  return rows.map(({ user_id, id }) => ({ userId: user_id, id }))
+    returning user_id, id, dedup_key`
+  return rows.map(({ user_id, id, dedup_key }) => ({ userId: user_id, id, dedupKey: dedup_key }))
 }

@@ -176,7 +176,11 @@ export async function wakeUser(tx: Sql, userId: number, now: Date): Promise<void
   await tx`
     update outbox set ready = true, due = ${now}
     where id in (select id from outbox where user_id = ${userId} and not ready order by id for update)`
-  await tx`update waiting_mail set look_at = ${now} where user_id = ${userId} and look_at > ${now}`
+  await tx`
+    update waiting_mail set look_at = ${now}
+    where user_id = ${userId} and notification_id in (
+      select notification_id from waiting_mail where user_id = ${userId} and look_at > ${now}
+      order by notification_id for update)`
 }
 
 /** Returns the choices of a user for the command `users export`. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import type { ParsedMail } from 'mailparser'
 import { createMailbox } from '../../src/mail/mailbox.ts'
 import { type Mail, type Mailer, MailFailure } from '../../src/mail/mailer.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
@@ -7,6 +8,15 @@ import { smtpServer } from '../support/smtp.ts'
 
 /** A mailer under test. `readArrived` returns the mails that the mailer delivered, oldest first. */
 type OpenMailer = { mailer: Mailer; readArrived(): Mail[]; close(): Promise<void> }
+
+/** Headers as a mail about unread notifications has them. The address is longer than a line of a mail may be. */
+const HEADERS = {
+  'List-Unsubscribe': `<https://courtside.example.com/${'long/'.repeat(40)}unsubscribe/42.abcdefghijklmnopqrstuv>`,
+  'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
+  'List-Id': '<notifications.example.com>',
+  'Message-ID': '<digest.42.abc@example.com>',
+  'Feedback-ID': 'urgent:digest:notifications:courtside',
+}
 
 const MAIL: Mail = {
   to: 'zoe@example.com',
@@ -21,12 +31,16 @@ const IMPLEMENTATIONS: Record<string, () => Promise<OpenMailer>> = {
     return {
       mailer: createSmtpMailer(server.url, { from: 'Courtside <no-reply@example.com>' }),
       readArrived: () =>
-        server.mails.map(({ to, parsed }) => ({
-          to: to.join(' and '),
-          subject: parsed.subject!,
-          text: parsed.text!,
-          html: parsed.html as string,
-        })),
+        server.mails.map(({ to, parsed }) => {
+          const headers = readHeaders(parsed)
+          return {
+            to: to.join(' and '),
+            subject: parsed.subject!,
+            text: parsed.text!,
+            html: parsed.html as string,
+            ...(Object.keys(headers).length > 0 && { headers }),
+          }
+        }),
       close: server.close,
     }
   },
@@ -44,12 +58,28 @@ const IMPLEMENTATIONS: Record<string, () => Promise<OpenMailer>> = {
   },
 }
 
+/** Returns the headers of a received mail that `HEADERS` names. Every mail has a Message-ID, so only ours counts. */
+function readHeaders({ headerLines }: ParsedMail): Record<string, string> {
+  return Object.fromEntries(
+    Object.keys(HEADERS).flatMap(name => {
+      const lines = headerLines.filter(({ key }) => key === name.toLowerCase())
+      assert.ok(lines.length <= 1, name)
+      const value = lines[0]?.line.replace(/^[^:]+:\s*/, '').replaceAll('\r\n', '')
+      return value === undefined || (name === 'Message-ID' && !value.includes('digest')) ? [] : [[name, value]]
+    }),
+  )
+}
+
 for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
   suite(`the ${name} mailer`, () => {
     const cases: Record<string, (opened: OpenMailer) => Promise<void>> = {
       'a mail arrives unchanged': async ({ mailer, readArrived: arrived }) => {
         await mailer.send(MAIL)
         assert.deepEqual(arrived(), [MAIL])
+      },
+      'the headers of a mail arrive unchanged, each once': async ({ mailer, readArrived: arrived }) => {
+        await mailer.send({ ...MAIL, headers: HEADERS })
+        assert.deepEqual(arrived(), [{ ...MAIL, headers: HEADERS }])
       },
       'mails arrive in the order in which they were sent': async ({ mailer, readArrived: arrived }) => {
         await mailer.send({ ...MAIL, subject: 'one' })
@@ -86,6 +116,9 @@ for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
       'no address': { to: '' },
       'a second line in the subject': { subject: 'Code\r\nBcc: eve@evil.example' },
       'a NUL in the subject': { subject: 'Code\0' },
+      'a second line in a header': { headers: { 'List-Id': '<a>\r\nBcc: eve@evil.example' } },
+      'a second header in the name of a header': { headers: { 'A: b\r\nBcc': 'eve@evil.example' } },
+      'a letter outside ASCII in a header': { headers: { 'List-Id': '<eve\u00e9>' } },
     }
     for (const [title, parts] of Object.entries(unsafeMails)) {
       test(`a mail with ${title} is rejected permanently, and the error contains no address`, async () => {

@@ -19,10 +19,13 @@ function toMarkup(value: string | number | Markup | Markup[]): string {
   return String(value).replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 }
 
-/** Returns the Content-Security-Policy for a page that has no scripts and whose only style sheet is `style`. */
-export function pagePolicy(style: string): string {
+/**
+ * Returns the Content-Security-Policy for a page that has no scripts and whose only style sheet is `style`.
+ * @param formAction where the forms of the page may send their values
+ */
+export function pagePolicy(style: string, formAction: "'none'" | "'self'" = "'none'"): string {
   const hash = createHash('sha256').update(style).digest('base64')
-  const otherDirectives = ["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
+  const otherDirectives = ["base-uri 'none'", `form-action ${formAction}`, "frame-ancestors 'none'"]
   return ["default-src 'none'", `style-src 'sha256-${hash}'`, ...otherDirectives].join('; ')
 }
 

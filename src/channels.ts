@@ -1,0 +1,63 @@
+import { sendCode } from './auth/send-code.ts'
+import type { Context } from './context.ts'
+import { findRetryClass, MAIL_CLASSES } from './limits/mail-backlog.ts'
+import type { Channel } from './outbox/channel.ts'
+import { createQueueMover } from './outbox/previous-queue.ts'
+import { createExpander } from './reach/expand.ts'
+import { sendDigest } from './reach/send-digest.ts'
+import { startSweeping } from './reach/waiting-mail.ts'
+
+const MAX_MAIL_DELAY_MS = 400
+
+/**
+ * Returns the channels of the outbox that a worker serves, and starts the search for people to whom a mail about unread
+ * notifications is due.
+ * @param address the address at which this process listens, for the links in the mails of a development service
+ */
+export function startChannels(ctx: Context, address: string): { channels: Channel[]; stop(): Promise<void> } {
+  const { sql, hints, now, log, config } = ctx
+  const publicUrl = config.links.public ?? (config.isDevelopment ? address : undefined)
+  const { preferenceDefaults, emailAfterMs, emailAfterUrgentMs } = config
+  const hashReceiver = (userId: number) => ctx.networks.hashText(`receiver:${userId}`)
+  const common = { sql, hints, now, preferenceDefaults, emailAfterMs, emailAfterUrgentMs, hashReceiver }
+  const expand = createExpander({ ...common, sendsPushes: false, sendsMails: publicUrl !== undefined })
+  const sweeping = publicUrl === undefined ? undefined : startSweeping(common, log)
+  return {
+    channels: [createMailChannel(ctx, publicUrl), createAnnouncementChannel(expand)],
+    stop: async () => sweeping?.stop(),
+  }
+}
+
+function createMailChannel(ctx: Context, publicUrl: string | undefined): Channel {
+  const { config, metrics } = ctx
+  const mailCode = sendCode({ ...ctx, texts: config })
+  const { preferenceDefaults, links, appName, mailFrom } = config
+  const mailDigest =
+    publicUrl === undefined
+      ? undefined
+      : sendDigest({
+          ...ctx,
+          preferenceDefaults,
+          publicUrl,
+          texts: { appName, links: { ...links, public: publicUrl } },
+          domain: /@([^@>\s]+)>?$/.exec(mailFrom)?.[1] ?? 'localhost',
+          countWithdrawnBounces: metrics.countWithdrawnBounces,
+        })
+  return {
+    name: 'mail',
+    classes: Object.values(MAIL_CLASSES),
+    findRetryClass,
+    places: config.mailConcurrency,
+    maxStartDelayMs: MAX_MAIL_DELAY_MS,
+    deliver: async delivery => {
+      if (delivery.user_id === null) return mailCode(delivery)
+      return mailDigest ? mailDigest(delivery) : { outcome: 'off' }
+    },
+    prepare: createQueueMover(),
+  }
+}
+
+/** Makes the pushes and mails of new notifications. One at a time is enough, and keeps their order. */
+function createAnnouncementChannel(deliver: Channel['deliver']): Channel {
+  return { name: 'announcement', classes: [1], findRetryClass: failed => failed, places: 1, deliver }
+}

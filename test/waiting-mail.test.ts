@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict'
+import { beforeEach, suite, test } from 'node:test'
+import type { NotificationType } from '../src/notification-types.ts'
+import { pauseEmail, update } from '../src/reach/preferences.ts'
+import { harness } from './support/app.ts'
+import { DAY_MS, deliveries, HOUR_MS, keepingMailer, MINUTE_MS, PRODUCTION } from './support/digests.ts'
+import { makeNotificationsSilently, makeUser } from './support/factories.ts'
+import { cloudEvent, newGameId, report } from './support/games.ts'
+
+const h = harness(PRODUCTION)
+const steps = deliveries(h)
+
+beforeEach(async () => {
+  // A Saturday at noon in Paris, outside quiet hours.
+  h.clock.set('2026-11-28T11:00:00.000Z')
+  await h.database.sql`delete from outbox`
+  await h.database.sql`delete from waiting_mail`
+})
+
+type Reader = { id: number; token: string }
+
+/** Stores notifications that wait for a mail, as the expansion does. @returns their ids */
+async function makeWaiting(
+  { id: userId }: Reader,
+  type: NotificationType = 'game_cancelled',
+  { count = 1, urgent = false, gameId = newGameId(), startsAt = '2026-12-05T10:00:00+00:00' } = {},
+): Promise<number[]> {
+  const data = { game_id: gameId, ...(startsAt !== '' && { starts_at: startsAt }) }
+  const ids = await makeNotificationsSilently(h, userId, count, { type, data })
+  const now = h.clock.now()
+  const lookAt = new Date(now.getTime() + (urgent ? 2 : 15) * MINUTE_MS)
+  await h.database.sql`insert into mail_state (user_id) values (${userId}) on conflict (user_id) do nothing`
+  await h.database.sql`
+    insert into waiting_mail (user_id, notification_id, game_id, urgent, created_at, look_at)
+    select ${userId}, id, ${gameId}, ${urgent}, ${now}, ${lookAt} from unnest(${ids}::bigint[]) as id`
+  return ids
+}
+
+async function sweepAfter(ms: number) {
+  h.clock.advance(ms)
+  while ((await steps.sweep()) > 0);
+}
+
+const readMails = async ({ id }: Reader) =>
+  (await steps.readMails(id)).map(({ class: mailClass, payload }) => ({ class: mailClass, ...payload }))
+
+const ordinary = (ids: number[], urgentIds: number[] = []) => ({
+  class: urgentIds.length > 0 ? 4 : 5,
+  notification_ids: ids,
+  urgent_ids: urgentIds,
+  urgent: false,
+})
+const urgentMail = (ids: number[]) => ({ class: 4, notification_ids: ids, urgent_ids: ids, urgent: true })
+
+suite('an unread notification', () => {
+  test('causes a mail after 15 minutes, which has 24 hours to leave', async () => {
+    const reader = await makeUser(h)
+    const ids = await makeWaiting(reader)
+    await sweepAfter(15 * MINUTE_MS - 1)
+    assert.deepEqual(await readMails(reader), [])
+    await sweepAfter(1)
+    assert.deepEqual(await readMails(reader), [ordinary(ids)])
+    assert.deepEqual(await steps.readWaiting(reader.id), [])
+    const [mail] = await steps.readMails(reader.id)
+    assert.equal(mail!.deadline.getTime(), h.clock.now().getTime() + DAY_MS)
+  })
+
+  test('causes a mail after 2 minutes if it is urgent', async () => {
+    const reader = await makeUser(h)
+    const ids = await makeWaiting(reader, 'game_cancelled', { urgent: true })
+    await sweepAfter(2 * MINUTE_MS - 1)
+    assert.deepEqual(await readMails(reader), [])
+    await sweepAfter(1)
+    assert.deepEqual(await readMails(reader), [urgentMail(ids)])
+  })
+
+  const reasons: Record<string, (reader: Reader, id: number) => Promise<unknown>> = {
+    'it was read': ({ token }, id) => h.call('POST', `/api/v1/notifications/${id}/read`, { token }),
+    'it was deleted': ({ token }, id) => h.call('DELETE', `/api/v1/notifications/${id}`, { token }),
+    'mails about its type are off': ({ id }) => pauseEmail(h.database.sql, id, 'game_cancelled', h.clock.now()),
+    'all mails are paused': ({ id }) => pauseEmail(h.database.sql, id, undefined, h.clock.now()),
+    'the address bounced after the last sign-in': ({ id }) =>
+      h.database.sql`update mail_state set bounced_at = ${h.clock.now()} where user_id = ${id}`,
+    'it is older than 72 hours': async ({ id }) => {
+      await h.database
+        .sql`update waiting_mail set look_at = ${new Date(h.clock.now().getTime() + 73 * HOUR_MS)} where user_id = ${id}`
+      h.clock.advance(73 * HOUR_MS)
+    },
+  }
+  for (const [reason, change] of Object.entries(reasons)) {
+    test(`causes no mail if ${reason}`, async () => {
+      const reader = await makeUser(h)
+      const [id] = await makeWaiting(reader)
+      await change(reader, id!)
+      await sweepAfter(15 * MINUTE_MS)
+      assert.deepEqual(await readMails(reader), [])
+      assert.deepEqual(await steps.readWaiting(reader.id), [])
+    })
+  }
+
+  test('causes no mail if it is stale', async () => {
+    const reader = await makeUser(h)
+    const gameId = newGameId()
+    const game = { game_id: gameId, creator_id: reader.id, player_ids: [reader.id], starts_at: '2026-12-05T10:00:00Z' }
+    await report(h, cloudEvent('game_created', game))
+    await makeWaiting(reader, 'game_reminder', { gameId })
+    await report(h, cloudEvent('game_updated', { ...game, starts_at: '2026-12-06T10:00:00Z' }))
+    await sweepAfter(15 * MINUTE_MS)
+    assert.deepEqual(await readMails(reader), [])
+    assert.deepEqual(await steps.readWaiting(reader.id), [])
+  })
+
+  test('causes a mail again after the next sign-in from an address that bounced', async () => {
+    const reader = await makeUser(h)
+    const ids = await makeWaiting(reader)
+    await h.database.sql`update mail_state set bounced_at = ${h.clock.now()} where user_id = ${reader.id}`
+    h.clock.advance(1000)
+    const now = h.clock.now()
+    await h.database.sql`
+      insert into session (user_id, created_at, expires_at, issued_at) values (${reader.id}, ${now}, ${now}, ${now})`
+    await sweepAfter(15 * MINUTE_MS)
+    assert.deepEqual(await readMails(reader), [ordinary(ids)])
+  })
+})
+
+suite('the limits of mails', () => {
+  test('a person gets one ordinary mail in 24 hours, and the next one lists all that became due meanwhile', async () => {
+    const reader = await makeUser(h)
+    const first = await makeWaiting(reader)
+    await sweepAfter(15 * MINUTE_MS)
+    const later: number[] = []
+    // 11:15 until 17:15 in UTC
+    for (let hour = 0; hour < 6; hour += 1) {
+      later.push(...(await makeWaiting(reader)))
+      await sweepAfter(HOUR_MS)
+    }
+    assert.deepEqual(await readMails(reader), [ordinary(first)])
+    await sweepAfter(18 * HOUR_MS - 1)
+    assert.deepEqual(await readMails(reader), [ordinary(first)])
+    await sweepAfter(1)
+    assert.deepEqual(await readMails(reader), [ordinary(first), ordinary(later)])
+  })
+
+  test('an urgent mail leaves beside the limit of ordinary mails, and takes only urgent notifications', async () => {
+    const reader = await makeUser(h)
+    const first = await makeWaiting(reader)
+    await sweepAfter(15 * MINUTE_MS)
+    const held = await makeWaiting(reader)
+    await sweepAfter(15 * MINUTE_MS)
+    const urgent = await makeWaiting(reader, 'game_cancelled', { urgent: true })
+    await sweepAfter(2 * MINUTE_MS)
+    assert.deepEqual(await readMails(reader), [ordinary(first), urgentMail(urgent)])
+    assert.deepEqual(
+      (await steps.readWaiting(reader.id)).map(row => row.notification_id),
+      held,
+    )
+  })
+
+  test('a person gets one urgent mail in 10 minutes', async () => {
+    const reader = await makeUser(h)
+    const [first, second, third] = [
+      await makeWaiting(reader, 'game_cancelled', { urgent: true }),
+      ...(await sweepAfter(2 * MINUTE_MS).then(async () => [
+        await makeWaiting(reader, 'game_cancelled', { urgent: true }),
+        await makeWaiting(reader, 'game_cancelled', { urgent: true }),
+      ])),
+    ]
+    await sweepAfter(10 * MINUTE_MS - 1)
+    assert.deepEqual(await readMails(reader), [urgentMail(first!)])
+    await sweepAfter(1)
+    assert.deepEqual(await readMails(reader), [urgentMail(first!), urgentMail([...second!, ...third!])])
+  })
+
+  test('an ordinary mail takes urgent notifications that are due too', async () => {
+    const reader = await makeUser(h)
+    const other = await makeWaiting(reader)
+    h.clock.advance(14 * MINUTE_MS)
+    const urgent = await makeWaiting(reader, 'game_cancelled', { urgent: true })
+    await sweepAfter(2 * MINUTE_MS)
+    assert.deepEqual(await readMails(reader), [ordinary([...other, ...urgent], urgent)])
+  })
+})
+
+suite('quiet hours', () => {
+  const night = '2026-11-28T22:00:00.000Z'
+  const morning = new Date('2026-11-29T07:00:00.000Z')
+
+  test('hold a mail until their end', async () => {
+    const reader = await makeUser(h)
+    h.clock.set(night)
+    const ids = await makeWaiting(reader)
+    await sweepAfter(15 * MINUTE_MS)
+    assert.deepEqual(await readMails(reader), [])
+    assert.deepEqual(
+      (await steps.readWaiting(reader.id)).map(row => row.look_at),
+      [morning],
+    )
+    h.clock.set(morning)
+    await sweepAfter(0)
+    assert.deepEqual(await readMails(reader), [ordinary(ids)])
+  })
+
+  test('hold a mail about a game at most until an hour before its start, also if the game moves meanwhile', async () => {
+    const reader = await makeUser(h)
+    h.clock.set(night)
+    const gameId = newGameId()
+    const game = { game_id: gameId, creator_id: reader.id, player_ids: [reader.id] }
+    await report(h, cloudEvent('game_created', { ...game, starts_at: '2026-11-29T12:00:00Z' }))
+    const ids = await makeWaiting(reader, 'game_cancelled', { gameId })
+    await sweepAfter(15 * MINUTE_MS)
+    await report(h, cloudEvent('game_updated', { ...game, starts_at: '2026-11-29T02:00:00Z' }))
+    await sweepAfter(0)
+    const [waiting] = await steps.readWaiting(reader.id)
+    assert.deepEqual(waiting!.look_at, new Date('2026-11-29T01:00:00Z'))
+    h.clock.set(waiting!.look_at)
+    await sweepAfter(0)
+    assert.deepEqual(await readMails(reader), [ordinary(ids)])
+  })
+
+  test('that are switched off let the waiting mail leave, but not before the 15 minutes', async () => {
+    const reader = await makeUser(h)
+    h.clock.set(night)
+    const early = await makeWaiting(reader)
+    await sweepAfter(15 * MINUTE_MS)
+    const late = await makeWaiting(reader, 'game_cancelled', { urgent: true })
+    const settings = { defaults: h.ctx.config.preferenceDefaults, now: h.clock.now() }
+    await update(h.database.sql, reader.id, { quietHours: { enabled: false } }, settings)
+    await sweepAfter(0)
+    assert.deepEqual(await readMails(reader), [ordinary(early)])
+    await sweepAfter(2 * MINUTE_MS)
+    assert.deepEqual(await readMails(reader), [ordinary(early), urgentMail(late)])
+  })
+
+  test('that begin before the mail leaves give its notifications back, and the mail does not count in the limits', async () => {
+    const reader = await makeUser(h)
+    h.clock.set('2026-11-28T20:44:59.000Z')
+    const ids = await makeWaiting(reader)
+    await sweepAfter(15 * MINUTE_MS)
+    assert.deepEqual(await readMails(reader), [ordinary(ids)])
+    h.clock.advance(1000)
+    const { mailer, mails } = keepingMailer()
+    assert.deepEqual(await steps.mail(mailer), ['deferred'])
+    assert.deepEqual(await readMails(reader), [])
+    await sweepAfter(0)
+    assert.deepEqual(
+      (await steps.readWaiting(reader.id)).map(row => row.look_at),
+      [morning],
+    )
+    h.clock.set(morning)
+    await sweepAfter(0)
+    assert.deepEqual(await steps.mail(mailer), ['delivered'])
+    assert.equal(mails.length, 1)
+  })
+})
+
+test('a notification is in at most one mail, and none is lost, while several workers look at the same time', async () => {
+  const rounds = 200
+  const readers = await Promise.all(Array.from({ length: 4 }, () => makeUser(h)))
+  for (let round = 0; round < rounds; round += 1) {
+    await h.database.sql`update mail_state set ordinary_at = null, urgent_at = null`
+    const ids = (
+      await Promise.all(readers.map(reader => makeWaiting(reader, 'game_cancelled', { urgent: round % 2 > 0 })))
+    ).flat()
+    h.clock.advance(15 * MINUTE_MS)
+    await Promise.all(Array.from({ length: 4 }, () => steps.sweep()))
+    while ((await steps.sweep()) > 0);
+    const mails = await h.database.sql<{ payload: { notification_ids: number[] } }>`
+      delete from outbox where channel = 'mail' returning payload`
+    const mailed = mails.flatMap(({ payload }) => payload.notification_ids)
+    assert.deepEqual(
+      mailed.sort((one, other) => one - other),
+      ids.sort((one, other) => one - other),
+      `round ${round}`,
+    )
+    assert.equal(mails.length, readers.length, `round ${round}`)
+    h.clock.set('2026-11-28T11:00:00.000Z')
+  }
+})
+
+test('a notification that waits for the end of quiet hours never sleeps on after a change of them', async () => {
+  const reader = await makeUser(h)
+  h.clock.set('2026-11-28T22:00:00.000Z')
+  for (let round = 0; round < 150; round += 1) {
+    await h.database.sql`delete from waiting_mail`
+    await h.database.sql`delete from outbox`
+    await h.database.sql`update mail_state set ordinary_at = null`
+    await makeWaiting(reader)
+    const settings = { defaults: h.ctx.config.preferenceDefaults, now: h.clock.now() }
+    await update(h.database.sql, reader.id, { quietHours: { enabled: true } }, settings)
+    h.clock.advance(15 * MINUTE_MS)
+    const now = h.clock.now()
+    await Promise.all([
+      steps.sweep(),
+      update(h.database.sql, reader.id, { quietHours: { enabled: false } }, { ...settings, now }),
+    ])
+    await steps.sweep()
+    assert.equal((await readMails(reader)).length, 1, `round ${round}`)
+    h.clock.set('2026-11-28T22:00:00.000Z')
+  }
+})
