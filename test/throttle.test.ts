@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { anotherApp, harness } from './support/app.ts'
 import { newEmail } from './support/scenario.ts'
+import { countStatements } from './support/statements.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const h = harness({ THROTTLE_REQUEST_OTP: '5', THROTTLE_VERIFY_OTP: '10', TRUST_PROXY: '10.0.0.0/8, fd00::/16' })
@@ -192,6 +193,32 @@ test('of many concurrent requests, the service accepts only as many as the limit
     const answers = await Promise.all(Array.from({ length: 15 }, () => requestCode(client)))
     assert.equal(answers.filter(answer => answer.status === 200).length, 5)
   }
+})
+
+test('of 200 requests at once at two processes, the service accepts exactly as many as the limit allows', async () => {
+  const other = await anotherApp(h, { THROTTLE_VERIFY_OTP: '10' })
+  for (let round = 0; round < 5; round += 1) {
+    const remoteAddress = newAddress()
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, index) =>
+        (index % 2 === 0 ? h : other).call('POST', '/api/v1/auth/verify-otp', { body: {}, remoteAddress }),
+      ),
+    )
+    const statuses = answers.map(({ status }) => status).toSorted()
+    assert.deepEqual(statuses, [...Array(10).fill(422), ...Array(190).fill(429)])
+  }
+  await other.close()
+})
+
+test('a request is counted in one statement, and a process refuses further requests without a statement', async () => {
+  const client = newAddress()
+  const count = (status: number) =>
+    countStatements(h.ctx, async () => assert.equal((await requestCode(client, {}, {})).status, status))
+  for (let sent = 0; sent < 5; sent += 1) assert.equal(await count(422), 1)
+  assert.equal(await count(429), 1)
+  for (let sent = 0; sent < 5; sent += 1) assert.equal(await count(429), 0)
+  h.clock.advance(60_000)
+  assert.equal(await count(422), 1)
 })
 
 test('a request that waits too long for the lock of its counter gets 503', async () => {

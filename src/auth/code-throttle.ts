@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Database } from '../db/sql.ts'
+import type { Query } from '../db/sql.ts'
 import { isCompressed, JSON_BODY, mediaType } from '../http/body.ts'
 import type { Networks } from '../limits/network-key.ts'
 import { createThrottle } from '../limits/throttle.ts'
@@ -9,7 +9,7 @@ import type { TokenOwner } from './known-clients.ts'
 import * as sessions from './sessions.ts'
 
 type Dependencies = {
-  sql: Database
+  sql: Query
   networks: Networks
   isSharedNetwork(request: FastifyRequest): boolean
   tokens: Tokens
@@ -32,7 +32,7 @@ export function createCodeThrottle(
   name: string,
   limit: number,
 ) {
-  const throttle = createThrottle({ sql, networks, isShared: isSharedNetwork, name, limit })
+  const throttle = createThrottle({ sql, now, networks, isShared: isSharedNetwork, name, limit })
   /** The requests that are not counted yet, and the claims of their tokens. */
   const pending = new WeakMap<FastifyRequest, Claims | undefined>()
   const readClaims = (request: FastifyRequest): Claims | undefined => tokens.read(bearer(request) ?? '', now())

@@ -26,7 +26,7 @@ export function sessionRoutes(app: App, dependencies: Dependencies): void {
 }
 
 function refreshRoute(app: App, { sql, now, networks, tokens, cache }: Dependencies): void {
-  const limit = createLimit(sql, 'refresh', MAX_REFRESHES)
+  const limit = createLimit(sql, now, 'refresh', MAX_REFRESHES)
   app.route({
     method: 'POST',
     url: '/api/v1/auth/refresh',

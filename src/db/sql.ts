@@ -28,10 +28,7 @@ export interface Sql extends Query {
 
 /** Runs single statements, each in its own transaction. */
 export interface Statements extends Query {
-  /**
-   * The rate limiter library of the throttle uses this pipeline. The library composes the SQL text of its statements,
-   * so it cannot use the template tag.
-   */
+  /** The connections. */
   pipeline: Pipeline
   close(): Promise<void>
 }

@@ -1,9 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { RateLimiterRes as State } from 'rate-limiter-flexible'
-import type { Statements } from '../db/sql.ts'
+import type { Query } from '../db/sql.ts'
 import { AppError } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
-import { type Counter, consume, createLimiter, type Outcome, peek, WINDOW_SECONDS } from './counter.ts'
+import { type Counter, createCounters, type Outcome, WINDOW_SECONDS } from './counter.ts'
 import { findNetwork } from './network.ts'
 import type { Networks } from './network-key.ts'
 
@@ -11,7 +10,8 @@ import type { Networks } from './network-key.ts'
 const NETWORK_FACTOR = 20
 
 type Options = {
-  sql: Statements
+  sql: Query
+  now: () => Date
   networks: Networks
   /** Returns whether a request comes from a network that many people share, such as the Wi-Fi of a club. */
   isShared(request: FastifyRequest): boolean
@@ -27,22 +27,29 @@ type Options = {
  * counters, and a restart does not reset them. The keys of the counters are keyed hashes, so the table
  * contains no network address.
  */
-export function createThrottle({ sql, networks, isShared, name, limit }: Options) {
-  const createLimiters = (factor: number) => ({
-    client: createLimiter(sql, `${name}:client`, limit * factor),
-    network: createLimiter(sql, `${name}:network`, limit * factor * NETWORK_FACTOR),
-  })
-  const [usual, shared] = [createLimiters(1), createLimiters(NETWORK_FACTOR)]
-  const perSession = createLimiter(sql, `${name}:session`, limit)
+export function createThrottle({ sql, now, networks, isShared, name, limit }: Options) {
+  const counters = createCounters(sql, now)
 
-  async function findCounters(request: FastifyRequest): Promise<Counter[]> {
+  async function findCounters(request: FastifyRequest): Promise<[client: Counter, network: Counter]> {
     const client = clientKey(request)
     const [hash, network] = await Promise.all([networks.hashText(`client ${client}`), networks.hashNetwork(client)])
-    const limiters = isShared(request) ? shared : usual
+    const clientLimit = isShared(request) ? limit * NETWORK_FACTOR : limit
     return [
-      { sql, limiter: limiters.client, key: hash.toString('base64url') },
-      { sql, limiter: limiters.network, key: network.toString('base64url') },
+      { key: `${name}:client:${hash.toString('base64url')}`, limit: clientLimit },
+      { key: `${name}:network:${network.toString('base64url')}`, limit: clientLimit * NETWORK_FACTOR },
     ]
+  }
+
+  /** Adds the rate-limit headers to an answer. @param limit the limit that the headers name. @throws AppError 429 */
+  function finish(reply: FastifyReply, { limit }: Counter, { isRefused, remaining, msUntilEnd }: Outcome): void {
+    const seconds = Math.ceil(msUntilEnd / 1000)
+    reply.headers({
+      'x-ratelimit-limit': limit,
+      'x-ratelimit-remaining': isRefused ? 0 : remaining,
+      ratelimit: `"otp";r=${isRefused ? 0 : remaining};t=${seconds}`,
+      'ratelimit-policy': `"otp";q=${limit};w=${WINDOW_SECONDS}`,
+    })
+    if (isRefused) throw tooManyRequests(msUntilEnd, now())
   }
 
   return {
@@ -52,8 +59,8 @@ export function createThrottle({ sql, networks, isShared, name, limit }: Options
      * @throws AppError 503 if the service cannot reach the database
      */
     async count(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-      const counters = await findCounters(request)
-      finish(reply, counters, await consumeAll(counters))
+      const [client, network] = await findCounters(request)
+      finish(reply, client, await counters.count(client, network))
     },
 
     /**
@@ -63,14 +70,14 @@ export function createThrottle({ sql, networks, isShared, name, limit }: Options
      */
     async countSession(request: FastifyRequest, reply: FastifyReply, sessionId: string): Promise<void> {
       const hash = await networks.hashText(`session ${sessionId} ${findNetwork(clientKey(request))}`)
-      const counters = [{ sql, limiter: perSession, key: hash.toString('base64url') }]
-      finish(reply, counters, await consumeAll(counters))
+      const session = { key: `${name}:session:${hash.toString('base64url')}`, limit }
+      finish(reply, session, await counters.count(session))
     },
 
     /** Refuses a request if its client or network is over the limit, like `count`, but does not count the request. */
     async check(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-      const counters = await findCounters(request)
-      finish(reply, counters, findStrictest(await Promise.all(counters.map(peek))))
+      const [client, network] = await findCounters(request)
+      finish(reply, client, await counters.peek(client, network))
     },
   }
 }
@@ -82,55 +89,23 @@ export function createThrottle({ sql, networks, isShared, name, limit }: Options
  * @returns the function. It throws AppError 429 if the key is over the limit, and AppError 503 if the service cannot
  *   reach the database
  */
-export function createLimit(sql: Statements, name: string, limit: number) {
-  const limiter = createLimiter(sql, name, limit)
+export function createLimit(sql: Query, now: () => Date, name: string, limit: number) {
+  const counters = createCounters(sql, now)
   return async (key: string): Promise<void> => {
-    const { isRefused, state } = await consume({ sql, limiter, key })
-    if (isRefused) throw tooManyRequests(state)
+    const { isRefused, msUntilEnd } = await counters.count({ key: `${name}:${key}`, limit })
+    if (isRefused) throw tooManyRequests(msUntilEnd, now())
   }
 }
 
-/**
- * Counts a request in each counter in turn. The first counter that is over its limit refuses the request. The counters
- * before it then do not count the request.
- */
-async function consumeAll(counters: readonly Counter[]): Promise<Outcome> {
-  const outcomes: Outcome[] = []
-  for (const [index, counter] of counters.entries()) {
-    const outcome = await consume(counter)
-    if (outcome.isRefused) {
-      await Promise.all(counters.slice(0, index).map(({ limiter, key }) => limiter.reward(key)))
-      return outcome
-    }
-    outcomes.push(outcome)
-  }
-  return findStrictest(outcomes)
-}
-
-function findStrictest(outcomes: readonly Outcome[]): Outcome {
-  return outcomes.reduce((one, other) => (other.state.remainingPoints < one.state.remainingPoints ? other : one))
-}
-
-/** Adds the rate-limit headers to an answer. They name the limit of the first counter. @throws AppError 429 */
-function finish(reply: FastifyReply, counters: readonly Counter[], { isRefused, state }: Outcome): void {
-  const limit = counters[0]!.limiter.points
-  const seconds = Math.ceil(state.msBeforeNext / 1000)
-  const remaining = isRefused ? 0 : state.remainingPoints
-  reply.headers({
-    'x-ratelimit-limit': limit,
-    'x-ratelimit-remaining': remaining,
-    ratelimit: `"otp";r=${remaining};t=${seconds}`,
-    'ratelimit-policy': `"otp";q=${limit};w=${WINDOW_SECONDS}`,
-  })
-  if (isRefused) throw tooManyRequests(state)
-}
-
-function tooManyRequests({ msBeforeNext }: State): AppError {
-  const seconds = Math.ceil(msBeforeNext / 1000)
-  const endsAtMs = Date.now() + msBeforeNext
+function tooManyRequests(msUntilEnd: number, now: Date): AppError {
   return new AppError(
     'throttled',
     { fr: 'Trop de tentatives. Réessayez dans un instant.', en: 'Too many attempts. Try again shortly.' },
-    { headers: { 'retry-after': String(seconds), 'x-ratelimit-reset': String(Math.ceil(endsAtMs / 1000)) } },
+    {
+      headers: {
+        'retry-after': String(Math.ceil(msUntilEnd / 1000)),
+        'x-ratelimit-reset': String(Math.ceil((now.getTime() + msUntilEnd) / 1000)),
+      },
+    },
   )
 }
