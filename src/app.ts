@@ -41,7 +41,7 @@ import { webRoutes } from './web/routes.ts'
  */
 export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promise<App> {
   const app = createServer({ config: ctx.config, log: ctx.log, observer: ctx.metrics, limits })
-  const slots = { reads: new Slots(), writes: new Slots() }
+  const slots = { reads: new Slots(), strangers: new Slots(), writes: new Slots() }
   const paths = createPathTable({ answersOptions: ctx.config.corsOrigins.length > 0 })
   const tokens = createTokens(ctx.keys)
   const cache = createSessionCache(ctx, tokens, ctx.listener)
@@ -96,7 +96,7 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
     metricsRoutes(app, ctx, ctx.exposeMetrics, {
       countOverdue: () => countOverdue(ctx.sql, ctx.now()),
       countWaiting: () => ({
-        requests: slots.writes.waiting,
+        requests: slots.writes.waiting + slots.strangers.waiting,
         reads: slots.reads.waiting,
         intake: events?.waiting ?? 0,
       }),
@@ -106,7 +106,7 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
   if (ctx.config.serves) {
     // If the database cannot be reached yet, the first request that needs the key loads it.
     app.addHook('onReady', () => ctx.networks.prepare().catch(error => ctx.log.warn({ err: error }, 'no network key')))
-    authRoutes(app, ctx, { tokens, cache, erase: userId => eraseUser(ctx.sql, userId) })
+    authRoutes(app, ctx, { tokens, cache, slots, erase: userId => eraseUser(ctx.sql, userId) })
     accountRoutes(app, ctx)
     events = intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
     notificationRoutes(app, ctx, openStreams(app, ctx, limits))

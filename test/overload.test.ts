@@ -3,11 +3,14 @@ import { describe, test } from 'node:test'
 import { Slots } from '../src/http/slots.ts'
 import { anotherApp, harness } from './support/app.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
+import { WITH_BUDGETS } from './support/strangers.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const h = harness()
 
 const SLOTS = 64
+/** The number of strangers' guesses that run at the same time. */
+const MAX_UNCOUNTED = 10
 
 test('while all slots for writes are taken, a further write gets a 503, and reads are answered', async () => {
   const user = await makeUser(h)
@@ -31,6 +34,37 @@ test('while all slots for writes are taken, a further write gets a 503, and read
   })
   assert.deepEqual(new Set((await Promise.all(waiting)).map(({ status }) => status)), new Set([200]))
   assert.equal((await markRead(other)).status, 200)
+})
+
+test('while guesses of strangers take all their slots, requests of known users are answered', async t => {
+  const other = await anotherApp(h, { ...WITH_BUDGETS, WRITE_CONNECTIONS: '16' })
+  t.after(other.close)
+  const [user, victim] = [await makeUser(h), await makeUser(h)]
+  const [id] = await makeNotifications(h, user.id, 1)
+  const markRead = () => other.call('POST', `/api/v1/notifications/${id}/read`, { token: user.token })
+  const guess = (email: string, token?: string) =>
+    other.call('POST', '/api/v1/auth/verify-otp', { body: { email, code: '0000' }, token })
+  await other.call('POST', '/api/v1/auth/request-otp', { body: { email: victim.email } })
+  // With all connections open, the guesses leave connections without a waiting statement.
+  await waitUntil(async () => {
+    await Promise.all(Array.from({ length: 40 }, markRead))
+    return other.ctx.sql.pipeline.stats().total === 16
+  })
+  const guesses = await h.database.sql.begin(async tx => {
+    await tx`select from sign_in_address where email = ${victim.email} for update`
+    const guesses = Array.from({ length: SLOTS }, () => guess(victim.email))
+    await waitUntil(() => {
+      const { waiting, total, idle } = other.ctx.sql.pipeline.stats()
+      return waiting + total - idle === MAX_UNCOUNTED
+    })
+    const refused = await guess(victim.email)
+    assert.deepEqual([refused.status, refused.headers['retry-after']], [503, '5'])
+    assert.equal((await markRead()).status, 200)
+    assert.equal((await guess(user.email, user.token)).body.code, 'otp_invalid')
+    assert.equal((await other.call('POST', '/api/v1/auth/refresh', { token: user.token })).status, 200)
+    return guesses
+  })
+  assert.deepEqual(new Set((await Promise.all(guesses)).map(({ status }) => status)), new Set([422]))
 })
 
 test('a refusal for lack of a slot is not logged as a fault of the database', () => {

@@ -5,8 +5,7 @@ import type { Networks } from '../limits/network-key.ts'
 import { createThrottle } from '../limits/throttle.ts'
 import { bearer } from './guard.ts'
 import type { Claims, Tokens } from './jwt.ts'
-import type { TokenOwner } from './known-clients.ts'
-import * as sessions from './sessions.ts'
+import { findTokenSession, type KnownClient } from './known-clients.ts'
 
 type Dependencies = {
   sql: Query
@@ -47,15 +46,15 @@ export function createCodeThrottle(
 
     /**
      * Counts a request that `onRequest` left pending. A route calls it when all fields of the body are valid.
-     * @returns the owner of the token if the token belongs to the account with the address `email`. The routes ignore
-     *   every other token instead of answering 401
+     * @returns the known client if the token is one of a known client of the account with the address `email`. The
+     *   routes ignore every other token instead of answering 401
      */
-    async countValid(request: FastifyRequest, reply: FastifyReply, email: string): Promise<TokenOwner | undefined> {
+    async countValid(request: FastifyRequest, reply: FastifyReply, email: string): Promise<KnownClient | undefined> {
       const claims = pending.get(request)
       if (!pending.delete(request)) return undefined
-      const isOwn = claims !== undefined && (await sessions.belongsTo(sql, claims, email))
-      await (isOwn ? throttle.countSession(request, reply, claims.sid) : throttle.count(request, reply))
-      return isOwn ? { userId: claims.sub, sessionId: claims.sid } : undefined
+      const session = claims && (await findTokenSession(sql, claims, email, now()))
+      await (session ? throttle.countSession(request, reply, session.sessionId) : throttle.count(request, reply))
+      return session?.isKnown ? session : undefined
     },
 
     /** Counts a request that was refused before `countValid`, and adds the rate-limit headers to its answer. */

@@ -5,6 +5,7 @@ import { type AppError, invalid } from '../errors.ts'
 import { clientKey } from '../http/client-address.ts'
 import { Message } from '../http/message.ts'
 import type { App } from '../http/route.ts'
+import type { RequestSlots } from '../http/slots.ts'
 import { Type } from '../http/type.ts'
 import { preferredLanguage, requestedLanguage, type Text } from '../language.ts'
 import { createBuckets } from './budgets.ts'
@@ -21,6 +22,7 @@ type Dependencies = Pick<Context, 'networks' | 'isSharedNetwork' | 'sql' | 'now'
   tokens: Tokens
   cache: SessionCache
   signIn: SignIn
+  slots: RequestSlots
   /** Deletes all data of a user in every feature. */
   erase: (userId: number) => Promise<unknown>
 }
@@ -32,16 +34,18 @@ type Dependencies = Pick<Context, 'networks' | 'isSharedNetwork' | 'sql' | 'now'
 export function authRoutes(
   app: App,
   ctx: Context,
-  { tokens, cache, erase }: Pick<Dependencies, 'tokens' | 'cache' | 'erase'>,
+  { tokens, cache, slots, erase }: Pick<Dependencies, 'tokens' | 'cache' | 'slots' | 'erase'>,
 ): void {
   const dependencies = {
     ...ctx,
     tokens,
     cache,
+    slots,
     erase,
     signIn: createSignIn({
       ...ctx,
       tokens,
+      slots,
       rules: createRules(ctx.config),
       sessionDays: ctx.config.sessionDays,
     }),
@@ -77,10 +81,10 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
     handler: async (request, reply) => {
       const language = requestedLanguage(request.headers['accept-language'])
       const { email, profile } = readCredentials(request.body, config.termsVersion)
-      const owner = await requestThrottle.countValid(request, reply, email)
+      const known = await requestThrottle.countValid(request, reply, email)
       const sent = await signIn.requestCode({
         email,
-        owner,
+        known,
         client: clientKey(request),
         profile,
         language,
@@ -97,7 +101,7 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
   app.route({
     method: 'POST',
     url: '/api/v1/auth/verify-otp',
-    config: { access: 'public', throttled: true },
+    config: { access: 'public', throttled: true, waitsForSlot: true },
     onRequest: verifyThrottle.onRequest,
     onSend: verifyThrottle.onSend,
     schema: {
@@ -112,9 +116,9 @@ function codeRoutes(app: App, dependencies: Dependencies): void {
     handler: async (request, reply) => {
       const language = requestedLanguage(request.headers['accept-language'])
       const email = readEmail(request.body.email)
-      const owner = await verifyThrottle.countValid(request, reply, email)
+      const known = await verifyThrottle.countValid(request, reply, email)
       const { code } = request.body
-      const verified = await signIn.verifyCode({ email, code, owner, client: clientKey(request), language })
+      const verified = await signIn.verifyCode({ email, code, known, client: clientKey(request), language })
       reportGuess(request, verified, metrics)
       if (verified.outcome !== 'signed-in') {
         if (verified.outcome === 'wrong') audit(request, 'sign_in_failed')
@@ -131,6 +135,7 @@ function deletionRoute(app: App, { metrics, cache, signIn, erase }: Dependencies
   app.route({
     method: 'DELETE',
     url: '/api/v1/auth/me',
+    config: { waitsForSlot: true },
     schema: {
       tags: ['Auth'],
       operationId: 'deleteMe',

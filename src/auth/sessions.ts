@@ -120,13 +120,3 @@ export async function exportUserData(sql: Sql, userId: number) {
     select id, created_at, expires_at, ended_at, end_reason, is_forgotten, issued_at, code_mails, code_sent_at
     from session where user_id = ${userId} order by created_at`
 }
-
-/**
- * Returns whether the session of a token exists and belongs to the account of an address, however the session ended.
- */
-export async function belongsTo(sql: Query, { sid, sub }: Claims, email: string): Promise<boolean> {
-  const found = await sql`
-    select from session join app_user on app_user.id = user_id
-    where session.id = ${sid} and user_id = ${sub} and email = ${email}`
-  return found.length > 0
-}

@@ -3,6 +3,7 @@ import { type Hints, OUTBOX_HINT } from '../db/hints.ts'
 import type { Sql } from '../db/sql.ts'
 import { AppError, invalid } from '../errors.ts'
 import type { Caller } from '../http/route.ts'
+import type { RequestSlots } from '../http/slots.ts'
 import type { Keys } from '../keys.ts'
 import type { Language } from '../language.ts'
 import type { MailBacklog } from '../limits/mail-backlog.ts'
@@ -10,7 +11,7 @@ import type { Networks } from '../limits/network-key.ts'
 import { createGuess } from './guess.ts'
 import { issueCode } from './issue-code.ts'
 import type { Tokens } from './jwt.ts'
-import { findKnownClient, type TokenOwner } from './known-clients.ts'
+import { findTokenSession, type KnownClient } from './known-clients.ts'
 import type { Requester, Rules } from './new-code.ts'
 import { openSession, spend } from './open-session.ts'
 import { signFirstToken } from './session-tokens.ts'
@@ -24,15 +25,15 @@ type Dependencies = {
   hints: Hints
   now: () => Date
   rules: Rules
+  slots: RequestSlots
   sessionDays: number
 }
 
 /**
- * A request to one of the two code routes. `owner` is the owner of the token. If the owner's session is a known client
- * of the account, the client is the requester, even if the token has expired. Otherwise the network of `client` is the
- * requester. `client` is the result of `clientKey`.
+ * A request to one of the two code routes. If its token is one of a known client of the account, `known` is the
+ * requester. Otherwise the network of `client` is the requester. `client` is the result of `clientKey`.
  */
-type CodeCall = { email: string; owner: TokenOwner | undefined; client: string }
+type CodeCall = { email: string; known: KnownClient | undefined; client: string }
 
 /** `waitSeconds` is the time that the caller must wait before it requests the next code. */
 export type SentCode = { outcome: 'sent' | 'decoy'; waitSeconds: number }
@@ -59,14 +60,20 @@ export type SignIn = ReturnType<typeof createSignIn>
 
 /** Creates the functions that request and verify sign-in codes. */
 export function createSignIn(dependencies: Dependencies) {
-  const { sql, keys, networks, tokens, mailBacklog, hints, now, rules, sessionDays } = dependencies
+  const { sql, keys, networks, tokens, mailBacklog, hints, now, rules, slots, sessionDays } = dependencies
   const { buckets } = rules
   const guess = createGuess({ sql, keys, buckets, now })
 
-  async function findRequester(email: string, owner: TokenOwner | undefined, client: string) {
-    const known = owner && (await findKnownClient(sql, owner, email, now()))
-    const requester: Requester = { email, sessionId: known?.sessionId, network: await networks.hashNetwork(client) }
-    return { requester, hasMails: known?.hasMails ?? false }
+  async function toRequester({ email, known, client }: CodeCall): Promise<Requester> {
+    return { email, sessionId: known?.sessionId, network: await networks.hashNetwork(client) }
+  }
+
+  /**
+   * Waits for a slot and guesses. Strangers' guesses wait for each other (see `createInstallationBudget`). So they have
+   * separate slots, and never take those of other requests.
+   */
+  function guessInSlot<T>({ sessionId }: Requester, work: () => Promise<T>): Promise<T> {
+    return (sessionId === undefined ? slots.strangers : slots.writes).run(work)
   }
 
   /**
@@ -82,10 +89,10 @@ export function createSignIn(dependencies: Dependencies) {
   async function requestCode(
     call: CodeCall & { profile: users.Profile | undefined; language: Language | undefined; isShared: boolean },
   ): Promise<SentCode> {
-    const { email, owner, client, profile, language, isShared } = call
-    const { requester, hasMails } = await findRequester(email, owner, client)
+    const { known, profile, language, isShared } = call
+    const requester = await toRequester(call)
     // This check comes before the check whether the address has an account, so it does not reveal this fact.
-    if (!hasMails) mailBacklog.check(profile ? 'signUp' : 'account')
+    if (!known?.hasMails) mailBacklog.check(profile ? 'signUp' : 'account')
     // People at a club sign up through one network, so a shared network has no limit.
     const signUpLimits = isShared ? undefined : rules.signUpLimits
     return hints.sendAfter(async changed => {
@@ -105,31 +112,37 @@ export function createSignIn(dependencies: Dependencies) {
    * The outcome is also `wrong` if the address is unknown.
    */
   async function verifyCode(call: CodeCall & { code: string; language: Language | undefined }): Promise<Verified> {
-    const { email, owner, client, code, language } = call
-    const { requester: caller } = await findRequester(email, owner, client)
-    const guessed = await guess(caller, code)
-    if (guessed.outcome !== 'right') return guessed
-    const { success, hasSpentBudget } = guessed
-    const instant = now()
-    const opened = await openSession(sql, buckets, { caller, success, language, sessionDays }, instant)
-    if (!opened) return { outcome: 'wrong', hasSpentBudget }
-    const signedIn = { ...opened, token: signFirstToken(tokens, opened.userId, opened.sessionId, instant) }
-    return { outcome: 'signed-in', signedIn, hasSpentBudget }
+    const { code, language } = call
+    const caller = await toRequester(call)
+    return guessInSlot(caller, async () => {
+      const guessed = await guess(caller, code)
+      if (guessed.outcome !== 'right') return guessed
+      const { success, hasSpentBudget } = guessed
+      const instant = now()
+      const opened = await openSession(sql, buckets, { caller, success, language, sessionDays }, instant)
+      if (!opened) return { outcome: 'wrong', hasSpentBudget }
+      const signedIn = { ...opened, token: signFirstToken(tokens, opened.userId, opened.sessionId, instant) }
+      return { outcome: 'signed-in', signedIn, hasSpentBudget }
+    })
   }
 
   /**
    * Compares `code` with the codes that `verifyCode` would accept from this caller. Uses up a right code.
    * @param client as in `CodeCall`
    */
-  async function verifyOwner(owner: Caller, client: string, code: string): Promise<OwnerCheck> {
-    const user = await users.find(sql, owner.userId)
+  async function verifyOwner({ userId, sessionId }: Caller, client: string, code: string): Promise<OwnerCheck> {
+    const user = await users.find(sql, userId)
     if (!user) return { outcome: 'wrong', hasSpentBudget: false }
-    const { requester: caller } = await findRequester(user.email, owner, client)
-    const guessed = await guess(caller, code)
-    if (guessed.outcome !== 'right') return guessed
-    const { success, hasSpentBudget } = guessed
-    const isSpent = await spend(sql, buckets, { caller, success }, now())
-    return { outcome: isSpent ? 'right' : 'wrong', hasSpentBudget }
+    const { email } = user
+    const session = await findTokenSession(sql, { sub: userId, sid: sessionId }, email, now())
+    const caller = await toRequester({ email, known: session?.isKnown ? session : undefined, client })
+    return guessInSlot(caller, async () => {
+      const guessed = await guess(caller, code)
+      if (guessed.outcome !== 'right') return guessed
+      const { success, hasSpentBudget } = guessed
+      const isSpent = await spend(sql, buckets, { caller, success }, now())
+      return { outcome: isSpent ? 'right' : 'wrong', hasSpentBudget }
+    })
   }
 
   return { requestCode, verifyCode, verifyOwner }

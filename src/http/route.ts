@@ -48,6 +48,8 @@ declare module 'fastify' {
      * value.
      */
     throttled?: boolean | 'session'
+    /** Whether the handler waits for a slot itself. Otherwise `limitHandler` makes the handler wait for a slot. */
+    waitsForSlot?: boolean
   }
   interface FastifyRequest {
     /** The user who sent the request. The guard for users sets this property on every route with the access `user`. */

@@ -28,7 +28,7 @@ export class Slots {
    * Runs `work` as soon as a slot is free.
    * @throws AppError `unavailable` if no slot becomes free in time
    */
-  async run<T>(work: () => T): Promise<Awaited<T>> {
+  async run<T>(work: () => T | Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1
     else await this.#wait()
     try {
@@ -60,15 +60,15 @@ export class Slots {
   }
 }
 
-/** The slots of requests that only read, and of all other requests. */
-export type RequestSlots = { reads: Slots; writes: Slots }
+/** The slots of requests that only read, of strangers' guesses at codes, and of all other requests. */
+export type RequestSlots = { reads: Slots; strangers: Slots; writes: Slots }
 
 /**
  * Makes the handler of an API route wait for a slot. The handler runs after the body was read and checked, and ends
- * before the answer is sent, so slow clients take no slots.
+ * before the answer is sent, so slow clients take no slots. A handler that waits for its slot itself is not changed.
  */
 export function limitHandler(route: RouteOptions, { reads, writes }: RequestSlots): void {
-  if (!route.url.startsWith('/api/v1/')) return
+  if (!route.url.startsWith('/api/v1/') || route.config?.waitsForSlot) return
   const slots = route.method === 'GET' || route.method === 'HEAD' ? reads : writes
   const { handler } = route
   route.handler = function (request, reply) {
