@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { suite, test } from 'node:test'
 import { createMetrics } from '../src/metrics/metrics.ts'
-import { harness } from './support/app.ts'
+import { anotherApp, harness } from './support/app.ts'
 import { cloudEvent, makeFourPlayers, newGameId, send } from './support/games.ts'
 import { METRICS_TOKEN, parseSamples, scrape, scrapeOther } from './support/metrics.ts'
+import { startProxy } from './support/proxy.ts'
 
 const h = harness({ METRICS_TOKEN })
 
@@ -48,6 +49,28 @@ suite('gauges of GET /metrics', () => {
     h.clock.advance(3_600_000 + 30_000)
     // No worker runs in this test, so nothing has announced the reminder that was due two hours before the game.
     assert.deepEqual(await readOverdue(), [1, 30])
+  })
+
+  test('while the database is silent, /metrics answers 200 and /readyz answers 503, each within seconds', async t => {
+    const proxy = await startProxy(new URL(h.database.url))
+    const other = await anotherApp(h, { METRICS_TOKEN }, { databaseUrl: proxy.url })
+    t.after(async () => {
+      await proxy.refuse()
+      await other.close()
+      await proxy.close()
+    })
+    assert.equal((await other.call('GET', '/readyz')).status, 200)
+    await other.call('GET', '/metrics', { token: METRICS_TOKEN })
+    proxy.setSilent(true)
+    const startedMs = performance.now()
+    const [metrics, ready] = await Promise.all([
+      other.call('GET', '/metrics', { token: METRICS_TOKEN }),
+      other.call('GET', '/readyz'),
+    ])
+    // Without the limit, each would wait until `maxSilenceMs`, which is 35 s.
+    assert.ok(performance.now() - startedMs < 20_000)
+    assert.deepEqual([metrics.status, ready.status], [200, 503])
+    assert.equal(parseSamples(metrics.text).get('courtside_database_up'), 0)
   })
 
   test('while the database is down, /metrics answers 200 without the metrics of mails, reminders and guesses', async () => {

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { isMigrated } from '../db/migrate.ts'
+import { requireReplyInTime } from '../db/reply-limit.ts'
 import type { Query } from '../db/sql.ts'
 import { unavailable } from '../errors.ts'
 import type { App } from './route.ts'
@@ -34,8 +35,11 @@ export function healthRoutes(
     handler: async request => {
       // Without a cause, the 503 is not logged. Load balancers request this path every second.
       if (stopping.aborted) throw unavailable(undefined)
-      if (!(await isMigrated(readSql))) throw unavailable('the database is not migrated')
-      const warnings = await findWarnings(request)
+      const check = async () => {
+        if (!(await isMigrated(readSql))) throw unavailable('the database is not migrated')
+        return findWarnings(request)
+      }
+      const warnings = await requireReplyInTime(check())
       return { status: 'ready' as const, ...(warnings.length > 0 && { warning: warnings.join('; ') }) }
     },
   })

@@ -1,4 +1,5 @@
 import type { PoolStats } from '../db/pipeline.ts'
+import { requireReplyInTime } from '../db/reply-limit.ts'
 import type { Database, Statements } from '../db/sql.ts'
 import type { App } from '../http/route.ts'
 import { MAIL_CLASSES } from '../limits/mail-backlog.ts'
@@ -14,8 +15,8 @@ type Reads = {
 }
 
 /**
- * Adds `/metrics`, which requires METRICS_TOKEN. The route answers even while the database is down, because an
- * operator needs the metrics in this situation too.
+ * Adds `/metrics`, which requires METRICS_TOKEN. The route answers even while the database is down or silent, because
+ * an operator needs the metrics in this situation too.
  */
 export function metricsRoutes(
   app: App,
@@ -29,7 +30,8 @@ export function metricsRoutes(
     config: { access: 'operator' },
     schema: { hide: true },
     handler: async (request, reply) => {
-      const queues = await Promise.all([countDeliveries(sql), countOverdue(), readBudget()]).catch(error => {
+      const reads = Promise.all([countDeliveries(sql), countOverdue(), readBudget()])
+      const queues = await requireReplyInTime(reads).catch(error => {
         request.log.warn(
           { err: error },
           'could not count the waiting deliveries, the overdue reminders and the wrong guesses',
