@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
+import { runProgram } from '../src/embedded/programs.ts'
 import { startEmbedded } from '../src/embedded/server.ts'
 import { query } from './support/database.ts'
 import { courtside, isAlive, readPostmasterPid, startService } from './support/service.ts'
@@ -282,4 +283,11 @@ test('a start works with a /dev/shm that is tiny or read-only, also on an existi
       assert.equal(started.status, 0, started.stderr)
     }
   }
+})
+
+test('a program that another process stops with SIGSTOP is ended when its time is over', async () => {
+  await assert.rejects(
+    runProgram({ wrapper: [] }, '/bin/sh', ['-c', 'kill -STOP $$'], { timeout: 300 }),
+    /sh failed: it did not end within 0.3 s/,
+  )
 })

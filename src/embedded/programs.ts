@@ -6,6 +6,9 @@ import { linkLibraries } from './library-links.ts'
 
 const execute = promisify(execFile)
 
+/** On a slow disk, initdb takes up to a minute. */
+const TIMEOUT_MS = 120_000
+
 /** How a program is started. */
 export type Account = {
   /** A command that runs the program, or an empty array. */
@@ -58,9 +61,9 @@ export async function readMajor(bin: string): Promise<number> {
 }
 
 /**
- * Runs a program until it ends.
+ * Runs a program until it ends, at most for two minutes.
  * @returns the program's standard output
- * @throws an error that contains the program's standard error
+ * @throws an error that contains the program's standard error, or says that the program did not end in time
  */
 export async function runProgram(
   account: Account,
@@ -69,8 +72,11 @@ export async function runProgram(
   more: ExecFileOptions = {},
 ): Promise<string> {
   const { command, options } = prepare(account, [path, ...args])
-  const { stdout } = await execute(...command, { ...options, ...more, encoding: 'utf8' }).catch(error => {
-    throw new Error(`${path} failed: ${error.stderr?.trim() || error.signal || error.message}`, { cause: error })
+  // Another process of the same user can stop the program with SIGSTOP. SIGKILL ends a stopped program too.
+  const limits = { timeout: TIMEOUT_MS, killSignal: 'SIGKILL', ...more } as const
+  const { stdout } = await execute(...command, { ...options, ...limits, encoding: 'utf8' }).catch(error => {
+    const reason = error.killed ? `it did not end within ${limits.timeout / 1000} s` : error.stderr?.trim()
+    throw new Error(`${path} failed: ${reason || error.signal || error.message}`, { cause: error })
   })
   return stdout
 }
