@@ -14,6 +14,7 @@ export const AUDIT_EVENTS = {
   deletion_failed: 'info',
   guess_budget_spent: 'warn',
   key_refused: 'warn',
+  preferences_changed: 'info',
   unsubscribe: 'info',
   operator_command: 'info',
 } as const

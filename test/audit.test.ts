@@ -57,6 +57,16 @@ suite('the audit trail', () => {
     }
   })
 
+  test('the audit line of a change of preferences names the user and the session, and a refused change has none', async () => {
+    const { token } = await signUp(h)
+    const lines = await auditTrail(async () => {
+      for (const body of [{ email_paused: true }, { types: { sms: { push: true } } }]) {
+        await h.call('PATCH', '/api/v1/notification-preferences', { token, body })
+      }
+    })
+    assert.deepEqual(lines, [line('preferences_changed', token)])
+  })
+
   test('an audit line contains the request id of the answer and the /64 network of an IPv6 client', async () => {
     const before = h.logged.length
     const answer = await h.call('POST', '/api/v1/auth/verify-otp', {

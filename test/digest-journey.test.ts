@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
 import { insertUser } from './support/factories.ts'
 import { BATCH, cloudEvent, newGameId } from './support/games.ts'
-import { startService } from './support/service.ts'
+import { type Service, startService } from './support/service.ts'
 import { smtpServer } from './support/smtp.ts'
 import { waitUntil } from './support/wait-until.ts'
 
@@ -16,39 +16,52 @@ function readHeader(mail: { parsed: { headerLines: readonly { key: string; line:
   return line.replace(/^[^:]+:\s*/, '').replaceAll('\r\n', '')
 }
 
-test('a cancellation that stays unread arrives as one mail, and the unsubscribe link in its header stops further mails', async t => {
+/** Starts the service with a mail server, and creates Anna and Zoé, whose quiet hours are off. */
+async function setUp(t: TestContext) {
   const database = await testDatabase()
   const smtp = await smtpServer()
-  const service = await startService({
-    ...settingsFor(database.url, smtp.url),
-    MAIL_FROM: 'Padel Club <hello@club.example>',
-    PUBLIC_URL,
-    EMAIL_AFTER: '1s',
-    EMAIL_AFTER_URGENT: '1s',
-  })
+  const services: Service[] = []
   t.after(async () => {
-    await service.stop()
+    smtp.release()
+    for (const service of services) await service.stop()
     await smtp.close()
     await database.drop()
   })
-  const person = { lastName: 'Martin', locale: 'fr', now: new Date() } as const
+  async function start() {
+    const service = await startService({
+      ...settingsFor(database.url, smtp.url),
+      MAIL_FROM: 'Padel Club <hello@club.example>',
+      PUBLIC_URL,
+      EMAIL_AFTER: '1s',
+      EMAIL_AFTER_URGENT: '1s',
+    })
+    services.push(service)
+    return service
+  }
   const { sql } = database
+  const service = await start()
+  const person = { lastName: 'Martin', locale: 'fr', now: new Date() } as const
   const anna = await insertUser(sql, { ...person, email: 'anna@example.com', firstName: 'Anna' })
   const zoe = await insertUser(sql, { ...person, email: 'zoe@example.com', firstName: 'Zoé' })
   // The test may run at night.
   await sql`
     insert into notification_preference (user_id, quiet_enabled, updated_at) values (${zoe}, false, now())`
-  const cancelGame = async () => {
+  /** Reports that Anna cancels a game with Zoé. */
+  async function cancelGame() {
     const starts_at = new Date(Date.now() + 3 * 3_600_000).toISOString()
     const data = { game_id: newGameId(), creator_id: anna, player_ids: [anna, zoe], actor_id: anna, starts_at }
-    const time = new Date().toISOString()
     const answer = await fetch(`${service.address}/internal/v1/events`, {
       method: 'POST',
       headers: { authorization: `Bearer ${INTAKE_KEY}`, 'content-type': BATCH },
-      body: JSON.stringify([cloudEvent('game_cancelled', data, { time })]),
+      body: JSON.stringify([cloudEvent('game_cancelled', data, { time: new Date().toISOString() })]),
     })
     assert.equal(answer.status, 200)
   }
+  return { sql, smtp, service, start, cancelGame }
+}
+
+test('a cancellation that stays unread arrives as one mail, and the unsubscribe link in its header stops further mails', async t => {
+  const { sql, smtp, service, cancelGame } = await setUp(t)
   await cancelGame()
   await smtp.until(() => smtp.mails.length > 0)
   const [mail] = smtp.mails
@@ -75,4 +88,22 @@ test('a cancellation that stays unread arrives as one mail, and the unsubscribe 
   const log = service.lines.join('\n')
   assert.ok(!log.includes(path!.split('/').at(-1)!))
   assert.doesNotMatch(log, /zoe@|anna@/)
+})
+
+test('if a worker is killed while it sends a mail, another worker sends the mail again, with the same Message-ID', async t => {
+  const { sql, smtp, service, start, cancelGame } = await setUp(t)
+  smtp.mode = 'hold'
+  await cancelGame()
+  await smtp.until(() => smtp.held.length === 1)
+  await service.stop('SIGKILL')
+  // The mail server takes the mail although the worker is dead.
+  smtp.release()
+  await smtp.until(() => smtp.mails.length === 1)
+  smtp.mode = 'accept'
+  await start()
+  await smtp.until(() => smtp.mails.length === 2)
+  await waitUntil(async () => (await sql`select id from outbox`).length === 0)
+  assert.equal(smtp.mails.length, 2)
+  const [first, second] = smtp.mails.map(mail => readHeader(mail, 'message-id'))
+  assert.equal(second, first)
 })

@@ -1,3 +1,4 @@
+import { audit } from '../audit.ts'
 import type { Context } from '../context.ts'
 import { OUTBOX_HINT } from '../db/hints.ts'
 import { unauthenticated } from '../errors.ts'
@@ -52,6 +53,7 @@ export function preferenceRoutes(app: App, { config, sql, readSql, hints, now }:
         return result
       })
       if (!updated) throw unauthenticated(true)
+      audit(request, 'preferences_changed')
       return { data: toJson(updated.preferences, preferredLanguage(request.headers['accept-language'])) }
     },
   })

@@ -48,6 +48,7 @@ before(async () => {
   settings = {
     ...settingsFor(citus.url, smtp.url),
     ...{ THROTTLE_REQUEST_OTP: '1000000', THROTTLE_VERIFY_OTP: '1000000' },
+    ...{ PUBLIC_URL: 'https://club.example', EMAIL_AFTER: '1s', EMAIL_AFTER_URGENT: '1s' },
   }
 })
 after(async () => {
@@ -137,6 +138,21 @@ test(
 
 test('the journey works', options, async () => {
   await runJourney(services[0]!, INTAKE_KEY, readCodeFrom(smtp))
+})
+
+test('a notification that stays unread causes a mail, and no delivery stays in the outbox', options, async () => {
+  const [anna, bob] = [await signUp('late-anna@example.com'), await signUp('late-bob@example.com')]
+  // The test may run at night.
+  await sql`insert into notification_preference (user_id, quiet_enabled, updated_at) values (${bob.id}, false, now())`
+  const starts_at = new Date(Date.now() + 3 * 3_600_000).toISOString()
+  const players = { creator_id: anna.id, player_ids: [anna.id, bob.id], actor_id: anna.id, starts_at }
+  const event = cloudEvent('game_cancelled', { game_id: newGameId(), ...players }, { time: new Date().toISOString() })
+  assert.equal((await post(services, '/internal/v1/events', event, INTAKE_KEY))!.status, 202)
+  const findMail = () =>
+    smtp.mails.find(({ to, parsed }) => to[0] === bob.email && /^Partie annulée/.test(parsed.subject!))
+  await waitUntil(() => findMail() !== undefined)
+  assert.match(findMail()!.parsed.text!, /A a annulé la partie/)
+  await waitUntil(async () => (await sql`select id from outbox`).length === 0)
 })
 
 test('a stream receives what another process stores, and every route of the inbox works', options, async () => {
