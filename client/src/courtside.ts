@@ -3,6 +3,9 @@ import { type Entered, enterCode, type NextPart } from './code-parts.ts'
 import { CourtsideError } from './error.ts'
 import { createTransport } from './http.ts'
 import { Notifications } from './notifications.ts'
+import { createPreferences, type Preferences } from './preferences.ts'
+import { createPush, type Push } from './push.ts'
+import { confirmSubscription, dropSubscription } from './push-subscription.ts'
 import { Session } from './session.ts'
 import { memoryStorage, type TokenStorage } from './storage.ts'
 
@@ -35,13 +38,18 @@ function canStream(): boolean {
  * The client for an app. At most one user is signed in at a time. If a request fails, the method throws CourtsideError.
  */
 export class Courtside {
-  readonly notifications: Notifications
+  declare readonly notifications: Notifications
+  declare readonly preferences: Preferences
+  declare readonly push: Push
   readonly #session: Session
   #lastRequest: CredentialsRequest | undefined
 
   constructor({ url = '', storage = memoryStorage(), language, fetch, stream = canStream() }: CourtsideOptions = {}) {
     this.#session = new Session(createTransport({ url, language, fetch }), storage)
     this.notifications = new Notifications(this.#session, stream)
+    this.preferences = createPreferences(this.#session)
+    this.push = createPush(this.#session)
+    void confirmSubscription(this.#session)
   }
 
   /**
@@ -78,6 +86,8 @@ export class Courtside {
     if (result.next_part) return result
     this.#lastRequest = undefined
     await this.#session.begin(result.access_token)
+    // On a shared browser, the subscription of the previous user becomes one of this user.
+    void confirmSubscription(this.#session)
     return result
   }
 
@@ -107,22 +117,27 @@ export class Courtside {
    */
   async deleteAccount(code: string): Promise<Entered<Message> | NextPart> {
     const result = await enterCode(code, part => this.#session.call('DELETE /api/v1/auth/me', { body: { code: part } }))
-    if (!result.next_part) await this.#session.end({ remember: false })
+    if (result.next_part) return result
+    await dropSubscription()
+    await this.#session.end({ remember: false })
     return result
   }
 
   /**
-   * Ends the session. If the service cannot be reached, this method signs the user out in the client and then throws.
+   * Ends the session and the pushes to this device. If the service cannot be reached, this method signs the user out
+   * in the client and then throws.
    * @param forget whether the client becomes a stranger for the service and deletes its last token, as on a shared
    * computer. Otherwise, the client keeps its last token (see `TokenKey`).
    */
   async logout({ forget = false }: { forget?: boolean } = {}): Promise<void> {
+    const dropping = dropSubscription()
     try {
       if (await this.signedIn())
         await this.#session.call('POST /api/v1/auth/logout', { body: forget ? { forget } : {} })
     } catch (error) {
       if (!(error instanceof CourtsideError && error.status === 401)) throw error
     } finally {
+      await dropping
       await this.#session.end({ remember: !forget })
     }
   }

@@ -10,6 +10,8 @@ export type Request = {
   /** The path and the query of the request. `send` appends them to the `url` of the `Transport`. */
   path: string
   token?: string | null
+  /** The language of this answer. The default is the language of the `Transport`. */
+  language?: string | undefined
   body?: unknown
   contentType?: string
   signal?: AbortSignal | undefined
@@ -43,9 +45,10 @@ export function createTransport({ url, language, fetch: customFetch }: Transport
  */
 export async function send(transport: Transport, request: Request): Promise<Response> {
   const { method, path, token, body, contentType = 'application/json', signal } = request
+  const language = request.language ?? transport.language
   const headers: Record<string, string> = {}
   if (token) headers.authorization = `Bearer ${token}`
-  if (transport.language) headers['accept-language'] = transport.language
+  if (language) headers['accept-language'] = language
   if (body !== undefined) headers['content-type'] = contentType
   const init: RequestInit = { method, headers }
   if (body !== undefined) init.body = typeof body === 'string' ? body : JSON.stringify(body)
@@ -89,7 +92,7 @@ function createNetworkError(transport: Transport, cause: unknown): CourtsideErro
   return createClientError('network', 0, findLanguage(transport), { cause })
 }
 
-function findLanguage({ language }: Transport): string | undefined {
+export function findLanguage({ language }: Transport): string | undefined {
   return language ?? globalThis.navigator?.language
 }
 

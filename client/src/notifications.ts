@@ -20,7 +20,7 @@ export class Notifications {
       signedIn: async () => (await session.token()) !== null,
       onSignedOut: listener => session.onSignedOut(listener),
       openStream: signal => session.open('/api/v1/notifications/stream', signal),
-      fetchNewest: signal => session.call('GET /api/v1/notifications', { query: {} }, signal),
+      fetchNewest: signal => session.call('GET /api/v1/notifications', { query: {} }, { signal }),
       sharedName: () => session.sharedName(),
     })
   }

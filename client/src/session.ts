@@ -1,8 +1,9 @@
 import type { RefreshResult } from './api.ts'
 import { wait } from './backoff.ts'
+import { isSameUser, readClaims } from './claims.ts'
 import type { Answer, Endpoint, Input } from './endpoints.ts'
-import { CourtsideError } from './error.ts'
-import { type JsonAnswer, type Request, send, sendForJson, type Transport } from './http.ts'
+import { type ClientErrorCode, CourtsideError, createClientError } from './error.ts'
+import { findLanguage, type JsonAnswer, type Request, send, sendForJson, type Transport } from './http.ts'
 import { callListener } from './listener.ts'
 import { withLock } from './lock.ts'
 import { type TokenStorage, toReliable } from './storage.ts'
@@ -64,12 +65,17 @@ export class Session {
   /**
    * Calls an endpoint that requires a signed-in user.
    * @param signal if this signal is aborted, the call fails with the error code `network`
+   * @param language the language of the answer. The default is the language of the client
    * @returns the body of the answer
    * @throws CourtsideError
    */
-  call<E extends Endpoint>(endpoint: E, input: Input<E>, signal?: AbortSignal): Promise<Answer<E>> {
+  call<E extends Endpoint>(
+    endpoint: E,
+    input: Input<E>,
+    options: { signal?: AbortSignal; language?: string } = {},
+  ): Promise<Answer<E>> {
     return this.#withToken(async token => {
-      const request = { ...createRequest(endpoint, input), token, signal }
+      const request = { ...createRequest(endpoint, input), ...options, token }
       return (await sendForJson<Answer<E>>(this.#transport, request)).body
     })
   }
@@ -128,6 +134,11 @@ export class Session {
     return this.#pendingRefresh
   }
 
+  /** Creates an error for a failure that the client itself detected. Its message is in the language of the client. */
+  createError(code: ClientErrorCode, cause: unknown): CourtsideError {
+    return createClientError(code, 0, findLanguage(this.#transport), { cause })
+  }
+
   /** Returns a name that identifies the service and the session, or undefined if the token contains no session. */
   async sharedName(): Promise<string | undefined> {
     const token = await this.token()
@@ -173,19 +184,4 @@ function createRequest(endpoint: Endpoint, input: { path?: object; query?: objec
  */
 function isUnauthenticated(error: unknown): boolean {
   return error instanceof CourtsideError && error.code === 'unauthenticated'
-}
-
-/** Returns whether two tokens belong to the same user. Returns true if one of the tokens is unreadable. */
-function isSameUser(token: string, other: string): boolean {
-  const [subject, otherSubject] = [readClaims(token).sub, readClaims(other).sub]
-  return subject === undefined || otherSubject === undefined || subject === otherSubject
-}
-
-/** Returns the claims of a token, or an empty object if the token is unreadable. */
-function readClaims(token: string): { sub?: unknown; sid?: unknown } {
-  try {
-    return JSON.parse(atob(token.split('.')[1]!.replaceAll('-', '+').replaceAll('_', '/'))) ?? {}
-  } catch {
-    return {}
-  }
 }
