@@ -5,20 +5,24 @@
 import { createElement, useEffect, useRef } from 'react'
 import '../dist/inbox.js'
 
-export function CourtsideInbox({ client, onNotificationOpen, ...attributes }) {
+export function CourtsideInbox({ client, settings, onNotificationOpen, onSignInRequest, ...attributes }) {
   const element = useRef(null)
-  const listener = useRef(onNotificationOpen)
+  const listeners = useRef({})
   useEffect(() => {
-    listener.current = onNotificationOpen
+    listeners.current = { 'notification-open': onNotificationOpen, 'sign-in-request': onSignInRequest }
   })
   useEffect(() => {
     element.current.client = client
   }, [client])
   useEffect(() => {
     const inbox = element.current
-    const onOpen = event => listener.current?.(event)
-    inbox.addEventListener('notification-open', onOpen)
-    return () => inbox.removeEventListener('notification-open', onOpen)
+    const onEvent = event => listeners.current[event.type]?.(event)
+    const names = ['notification-open', 'sign-in-request']
+    for (const name of names) inbox.addEventListener(name, onEvent)
+    return () => {
+      for (const name of names) inbox.removeEventListener(name, onEvent)
+    }
   }, [])
-  return createElement('courtside-inbox', { ...attributes, ref: element })
+  // React 18 would write `false` as the text "false", which an attribute of HTML does not mean.
+  return createElement('courtside-inbox', { ...attributes, ...(settings && { settings: '' }), ref: element })
 }

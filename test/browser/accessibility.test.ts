@@ -67,6 +67,18 @@ suite('the page on a narrow phone, light and dark', { skip, timeout: 180_000 }, 
     await inspect(page, 'inbox')
     const box = (await page.locator('courtside-inbox .panel').boundingBox())!
     assert.ok(box.x >= 0 && box.x + box.width <= 320 && box.y >= 0 && box.y + box.height <= 640, JSON.stringify(box))
+    await page.getByRole('button', { name: 'Réglages des notifications' }).tap()
+    await page.getByLabel('Fuseau horaire').waitFor()
+    await page
+      .getByText(/navigateur/)
+      .first()
+      .waitFor()
+    await inspect(page, 'settings')
+    await page.getByLabel('Fuseau horaire').fill('Europe/Nowhere')
+    await page.getByLabel('À', { exact: true }).tap()
+    await page.locator('courtside-inbox').getByRole('alert').filter({ hasText: 'fuseau' }).waitFor()
+    await inspect(page, 'settings with an error')
+    s.complaints.length = 0
     await bell.tap()
 
     await letTimePass(s, email)

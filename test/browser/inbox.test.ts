@@ -75,6 +75,8 @@ suite('<courtside-inbox>', { skip, timeout: 180_000 }, () => {
     await page.keyboard.press('Tab')
     await waitForFocus(/^Tout marquer comme lu$/)
     await page.keyboard.press('Tab')
+    await waitForFocus(/^Réglages des notifications$/)
+    await page.keyboard.press('Tab')
     await waitForFocus(/^Non lue\.Un joueur a rejoint/)
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: 'Notifications, 5 non lues' }).waitFor()

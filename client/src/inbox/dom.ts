@@ -24,4 +24,6 @@ export function icon(path: string): SVGSVGElement {
 }
 
 export const BELL = 'M6 10a6 6 0 0 1 12 0c0 5 2 6.5 2 6.5H4S6 15 6 10M10 20a2.2 2.2 0 0 0 4 0'
+export const BACK = 'M15 5l-7 7 7 7'
+export const GEAR = 'M4 7h8M16 7h4M4 17h4M12 17h8M12 7a2 2 0 1 0 4 0 2 2 0 1 0-4 0M8 17a2 2 0 1 0 4 0 2 2 0 1 0-4 0'
 export const CROSS = 'M7 7l10 10M17 7 7 17'

@@ -4,6 +4,7 @@ import { InboxBase } from './events.ts'
 import { InboxList } from './inbox-list.ts'
 import { Panel } from './panel.ts'
 import { Rows } from './rows.ts'
+import { SettingsView } from './settings-view.ts'
 import { TEXTS, toLanguage } from './texts.ts'
 import { createView, showArrival, updateView, type View } from './view.ts'
 import { warnWithoutClient } from './warning.ts'
@@ -13,19 +14,22 @@ export type { CourtsideInboxEventMap } from './events.ts'
 
 /**
  * The element `<courtside-inbox>` consists of a bell, the number of unread notifications and a list of all
- * notifications. The element shows the notifications of the user who is signed in with `client`. It updates the
- * notifications live until the session ends. After each new sign-in, the app must set `client` again. If the element
- * already shows the notifications of this client, setting `client` changes nothing. `lang` is `fr` or `en`. The default
- * is the browser's language. A click on a notification marks it as read and dispatches the event
- * `notification-open`, whose `detail` is the notification.
+ * notifications of the user who is signed in with `client`. It updates the notifications live until the session ends.
+ * After each new sign-in, the app must set `client` again. If the element already shows the notifications of this
+ * client, setting `client` changes nothing. `lang` is `fr` or `en`. The default is the browser's language. A click on a
+ * notification marks it as read and dispatches the event `notification-open`, whose `detail` is the notification. With
+ * the attribute `settings`, there is a settings panel. Its switch for pushes to this device needs the attribute
+ * `service-worker`, the address of the service worker. After the end of the session, the panel has a button that
+ * dispatches `sign-in-request`.
  */
 export class CourtsideInbox extends InboxBase {
-  static observedAttributes = ['lang']
+  static observedAttributes = ['lang', 'settings']
   #view: View | undefined
   #client: Courtside | undefined
   #list: InboxList | undefined
   #rows: Rows | undefined
   #panel: Panel | undefined
+  #settings: SettingsView | undefined
   #disconnect = () => {}
 
   get client(): Courtside | undefined {
@@ -54,6 +58,7 @@ export class CourtsideInbox extends InboxBase {
   }
 
   attributeChangedCallback(): void {
+    this.#settings?.close()
     this.#render()
   }
 
@@ -72,6 +77,7 @@ export class CourtsideInbox extends InboxBase {
   #build(): View {
     const view = createView(this)
     this.#panel = new Panel(view.bell, view.panel)
+    this.#settings = new SettingsView(this, view, () => this.#panel?.place())
     this.#rows = new Rows(
       view.list,
       id => void this.#open(this.#list!.items.find(item => item.id === id)!),
@@ -79,6 +85,7 @@ export class CourtsideInbox extends InboxBase {
     )
     view.bell.addEventListener('click', () => this.#toggle(!this.#isOpen))
     view.markAll.addEventListener('click', () => void this.#markAll())
+    view.settings.addEventListener('click', () => void this.#settings!.open(this.#client!, this.#language))
     view.more.addEventListener('click', () => void this.#more())
     view.retry.addEventListener('click', () => {
       view.heading.focus()
@@ -117,14 +124,10 @@ export class CourtsideInbox extends InboxBase {
     if (!view) return
     if (open) this.#panel?.open(this, () => this.#toggle(false))
     else this.#panel?.close()
+    this.#settings?.close()
     view.problem.textContent = ''
     if (open) void this.#list?.load()
     this.#render()
-  }
-
-  /** Makes screen readers speak the text. */
-  #announce(text: string): void {
-    if (this.#view) this.#view.live.textContent = text
   }
 
   async #open(notification: Notification): Promise<void> {
@@ -135,7 +138,7 @@ export class CourtsideInbox extends InboxBase {
   async #markAll(): Promise<void> {
     if (await this.#attempt(list => list.readShown())) {
       this.#view!.heading.focus()
-      this.#announce(this.#texts.allRead)
+      this.#view!.live.textContent = this.#texts.allRead
     }
   }
 
@@ -156,7 +159,7 @@ export class CourtsideInbox extends InboxBase {
     const next = items[Math.min(index, items.length - 1)]
     const target = next ? this.#rows?.get(next.id)?.remove : this.#view!.heading
     target?.focus()
-    this.#announce(this.#texts.removed)
+    this.#view!.live.textContent = this.#texts.removed
   }
 
   /**
@@ -180,6 +183,7 @@ export class CourtsideInbox extends InboxBase {
   #render(): void {
     if (!this.#view) return
     updateView(this.#view, this.#list, this.#language)
+    this.#settings!.render(this.#language, this.#list !== undefined)
     if (!this.#isOpen) return
     this.#rows?.show(this.#list?.items ?? [], this.#language)
     this.#panel?.place()

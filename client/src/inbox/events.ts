@@ -1,7 +1,10 @@
 import type { Notification } from '../api.ts'
 
 /** The events of the element and their types, for `addEventListener`. */
-export type CourtsideInboxEventMap = { 'notification-open': CustomEvent<Notification> }
+export type CourtsideInboxEventMap = {
+  'notification-open': CustomEvent<Notification>
+  'sign-in-request': CustomEvent<null>
+}
 
 type Listener<K extends keyof CourtsideInboxEventMap> = (event: CourtsideInboxEventMap[K]) => unknown
 

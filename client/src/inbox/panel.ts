@@ -50,7 +50,7 @@ export class Panel {
   place(): void {
     if (!this.isOpen) return
     const { style } = this.#panel
-    const body = this.#panel.querySelector('.body')!
+    const body = this.#panel.querySelector('.body:not([hidden])')!
     const scrolled = body.scrollTop
     for (const name of ['width', 'height', 'left', 'top']) style.removeProperty(name)
     const needed = this.#panel.getBoundingClientRect()

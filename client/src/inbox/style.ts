@@ -49,6 +49,8 @@ header { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; pad
   border-bottom: 1px solid var(--_line) }
 h2 { font-size: 1.0625rem; font-weight: 650; margin: 0; flex: 1; letter-spacing: -.01em }
 .quiet { color: var(--_accent); font-size: .875rem; font-weight: 550; padding: 6px 8px; margin-inline: -8px }
+.icon { display: grid; place-items: center; width: 44px; height: 44px; margin: -10px; color: var(--_muted) }
+.icon:hover { color: var(--_text) }
 .quiet:hover { text-decoration: underline }
 .body { overflow-y: auto; overscroll-behavior: contain }
 ul { list-style: none; margin: 0; padding: 0 }

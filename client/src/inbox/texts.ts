@@ -24,6 +24,8 @@ export const TEXTS = {
     removed: 'Notification supprimée.',
     allRead: 'Notifications marquées comme lues.',
     now: 'à l’instant',
+    settings: 'Réglages des notifications',
+    settingsFailed: 'Les réglages n’ont pas pu être chargés.',
   },
   en: {
     title: 'Notifications',
@@ -42,5 +44,7 @@ export const TEXTS = {
     removed: 'Notification deleted.',
     allRead: 'Notifications marked as read.',
     now: 'just now',
+    settings: 'Notification settings',
+    settingsFailed: 'The settings could not be loaded.',
   },
 }

@@ -1,5 +1,5 @@
 import type { Notification } from '../api.ts'
-import { BELL, h, icon } from './dom.ts'
+import { BELL, GEAR, h, icon } from './dom.ts'
 import type { InboxList } from './inbox-list.ts'
 import { findStoredLanguage } from './stored-language.ts'
 import { STYLE } from './style.ts'
@@ -15,6 +15,7 @@ export function createView(host: HTMLElement) {
   bell.append(icon(BELL), count)
   const heading = h('h2', { id: 'heading', tabindex: '-1' })
   const markAll = h('button', { type: 'button', class: 'quiet' })
+  const settings = h('button', { type: 'button', class: 'icon', hidden: '' }, icon(GEAR))
   const problem = h('p', { class: 'problem', role: 'alert' })
   const stale = h('p', { class: 'stale', role: 'status' })
   const list = h('ul', { 'aria-labelledby': 'heading', role: 'list' })
@@ -23,26 +24,32 @@ export function createView(host: HTMLElement) {
   const more = h('button', { type: 'button', class: 'more' })
   const body = h('div', { class: 'body' }, list, note, retry, more)
   const panel = h('section', { class: 'panel', part: 'panel', id: 'panel', 'aria-labelledby': 'heading', hidden: '' })
-  panel.append(h('header', {}, heading, markAll), problem, stale, body)
+  panel.append(h('header', {}, heading, markAll, settings), problem, stale, body)
   // Screen readers announce a new text only in a region that is already visible. The panel may be hidden, so the region
   // `live` is outside the panel.
   const live = h('div', { class: 'hidden', role: 'status', 'aria-live': 'polite' })
 
   const shadow = host.attachShadow({ mode: 'open' })
-  addStyle(shadow)
+  addStyle(shadow, STYLE)
   shadow.append(bell, panel, live)
-  return { bell, count, panel, heading, markAll, problem, stale, list, note, retry, more, live }
+  return { bell, count, panel, heading, markAll, settings, problem, stale, list, note, retry, more, live }
 }
 
-function addStyle(shadow: ShadowRoot): void {
+/** The style sheets by their text. The inbox elements of a page share them. */
+const sheets = new Map<string, CSSStyleSheet>()
+
+/** Adds a style, unless the root has it already. */
+export function addStyle(shadow: ShadowRoot, style: string): void {
   try {
     // A Content-Security-Policy without unsafe-inline would refuse a <style> element, so we use a CSSStyleSheet object.
-    const sheet = new CSSStyleSheet()
-    sheet.replaceSync(STYLE)
-    shadow.adoptedStyleSheets = [sheet]
+    const sheet = sheets.get(style) ?? new CSSStyleSheet()
+    if (shadow.adoptedStyleSheets.includes(sheet)) return
+    sheet.replaceSync(style)
+    sheets.set(style, sheet)
+    shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet]
   } catch {
     // Browsers that were released before 2023 may not be able to create a CSSStyleSheet.
-    shadow.append(h('style', {}, STYLE))
+    shadow.append(h('style', {}, style))
   }
 }
 
