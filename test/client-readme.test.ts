@@ -115,7 +115,8 @@ describe('client/README.md', { timeout: 60_000 }, () => {
     const { Courtside } = await import('courtside-client')
     const client = new Courtside()
     const prototypes = [Courtside.prototype, client.notifications.constructor.prototype]
-    const methods = prototypes.flatMap(Object.getOwnPropertyNames).filter(name => name !== 'constructor')
+    const parts = [...prototypes, client.preferences, client.push]
+    const methods = parts.flatMap(Object.getOwnPropertyNames).filter(name => name !== 'constructor')
     assert.ok(methods.length >= 15)
     for (const name of methods) assert.match(readme, new RegExp(`[\`.]${name}\\(`), name)
   })

@@ -52,7 +52,7 @@ describe('the page', { timeout: 60_000 }, () => {
       const { status, headers, text } = await h.call('GET', path)
       assert.equal(status, 200, path)
       if (path.endsWith('.js')) assert.equal(headers['content-type'], 'text/javascript; charset=utf-8')
-      const links = path.endsWith('.js') ? /(?:from|import) '([./][^']*)'/g : /(?:src|href)="([^"]*)"/g
+      const links = path.endsWith('.js') ? /(?:from |import |import\()'([./][^']*)'/g : /(?:src|href)="([^"]*)"/g
       for (const [, link] of text.matchAll(links)) await look(new URL(link!, `http://h${path}`).pathname)
     }
     await look('/')
@@ -61,10 +61,41 @@ describe('the page', { timeout: 60_000 }, () => {
       '/web/page.css',
       '/client/index.js',
       '/client/inbox/element.js',
+      '/client/inbox/settings.js',
+      '/manifest.webmanifest',
+      '/web/apple-touch-icon.png',
       '/web/texts.js',
     ]) {
       assert.ok(seen.has(path), path)
     }
+  })
+
+  test('the manifest has the name of the app, and every icon is a PNG of the stated size', async () => {
+    await withSettings({ APP_NAME: 'Club "Été" <b>' }, async other => {
+      const { headers, text } = await other.call('GET', '/manifest.webmanifest')
+      assert.equal(headers['content-type'], 'application/manifest+json')
+      const manifest = JSON.parse(text)
+      assert.deepEqual([manifest.name, manifest.short_name], ['Club "Été" <b>', 'Club "Été" <b>'])
+      assert.deepEqual([manifest.start_url, manifest.scope, manifest.display], ['./', './', 'standalone'])
+      assert.deepEqual(
+        manifest.icons.map(({ sizes, purpose }: Record<string, string>) => `${sizes} ${purpose}`),
+        ['192x192 any', '512x512 any', '512x512 maskable'],
+      )
+      for (const { src, sizes, type } of manifest.icons) {
+        const { rawPayload, headers } = await other.app.inject({ url: `/${src}` })
+        assert.deepEqual([headers['content-type'], type], ['image/png', 'image/png'])
+        assert.equal(`${rawPayload.readUInt32BE(16)}x${rawPayload.readUInt32BE(20)}`, sizes)
+        assert.ok(rawPayload.length < 20_000, `${src} has ${rawPayload.length} bytes`)
+      }
+    })
+  })
+
+  test('the service worker is a classic script at the root, so that it controls the whole page', async () => {
+    const { status, headers, text } = await h.call('GET', '/service-worker.js')
+    assert.deepEqual([status, headers['content-type']], [200, 'text/javascript; charset=utf-8'])
+    assert.equal(headers['cache-control'], 'no-cache')
+    assert.match(headers['content-security-policy']!, /worker-src 'self'/)
+    assert.doesNotMatch(text, /^(import|export) /m)
   })
 
   test('a request with the ETag of an unchanged file gets a 304', async () => {
@@ -91,7 +122,7 @@ describe('the page', { timeout: 60_000 }, () => {
 
   test('WEB=off removes the page but not the API', async () => {
     await withSettings({ WEB: 'off' }, async other => {
-      for (const path of ['/', '/web/app.js', '/client/index.js']) {
+      for (const path of ['/', '/web/app.js', '/client/index.js', '/service-worker.js', '/manifest.webmanifest']) {
         assert.equal((await other.call('GET', path)).status, 404, path)
       }
       assert.equal((await other.call('GET', '/api/v1/game-levels')).status, 200)

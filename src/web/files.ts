@@ -9,6 +9,7 @@ const TYPES: Record<string, string> = {
   css: 'text/css; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
   svg: 'image/svg+xml',
+  png: 'image/png',
 }
 
 const PAGE = new URL('page/', import.meta.url)
@@ -18,8 +19,8 @@ const CLIENT = new URL('../../client/dist/', import.meta.url)
 export type PageValues = { appName: string; termsUrl: string | undefined }
 
 /**
- * Reads every file of the page and of the built client, and puts the values into the page. The service serves only these files, so a request cannot reach
- * any other file on the disk.
+ * Reads every file of the page and of the built client, puts the values into the page, and creates the manifest. The
+ * service serves only these files, so a request cannot reach any other file on the disk.
  */
 export async function readFiles({ appName, termsUrl = '' }: PageValues): Promise<File[]> {
   const [page, client, inbox] = await Promise.all([
@@ -27,11 +28,37 @@ export async function readFiles({ appName, termsUrl = '' }: PageValues): Promise
     readFolder(CLIENT, '/client/'),
     readFolder(new URL('inbox/', CLIENT), '/client/inbox/'),
   ])
-  return [...page, ...client, ...inbox].map(file => {
+  const files = [...page, ...client, ...inbox].map(file => {
+    // A service worker controls only the pages below its own path.
+    if (file.path === '/client/service-worker.js') return { ...file, path: '/service-worker.js' }
     if (file.path !== '/web/index.html') return file
     const content = fillPage(file.content, { app_name: appName, terms_url: termsUrl })
     return { ...file, path: '/', content, etag: computeEtag(content) }
   })
+  return [...files, createManifest(appName)]
+}
+
+/** Creates the manifest, with which a phone adds the page to its home screen. */
+function createManifest(name: string): File {
+  const icon = (file: string, size: number, purpose = 'any') => ({
+    src: `web/${file}`,
+    sizes: `${size}x${size}`,
+    type: TYPES.png,
+    purpose,
+  })
+  const manifest = {
+    name,
+    short_name: name,
+    id: './',
+    start_url: './',
+    scope: './',
+    display: 'standalone',
+    background_color: '#f5f7f4',
+    theme_color: '#0b6b4f',
+    icons: [icon('icon-192.png', 192), icon('icon-512.png', 512), icon('icon-maskable.png', 512, 'maskable')],
+  }
+  const content = Buffer.from(JSON.stringify(manifest))
+  return { path: '/manifest.webmanifest', type: 'application/manifest+json', content, etag: computeEtag(content) }
 }
 
 async function readFolder(folder: URL, prefix: string): Promise<File[]> {

@@ -16,6 +16,11 @@ const [main, tools] = [document.querySelector('#screen'), document.querySelector
 const storage = localStorageStorage()
 // A proxy may serve the page below a path, such as /courtside/.
 const url = new URL('.', location.href).href.replace(/\/$/, '')
+// The policy of this page demands Trusted Types. Only the address of the service worker becomes the address of a script.
+const serviceWorker = new URL('service-worker.js', location.href).href
+window.trustedTypes?.createPolicy('default', {
+  createScriptURL: text => (new URL(text, location.href).href === serviceWorker ? text : null),
+})
 const courtside = new Courtside({ url, storage, language })
 let current
 /** The functions to call before another screen is shown. */
@@ -63,12 +68,27 @@ function showProblem(error, retry) {
 /** Shows the bell on the screens of a signed-in user, and removes it from all other screens. */
 function showBell(name) {
   const isSignedIn = name === 'home' || name === 'level'
-  if (!isSignedIn) return tools.replaceChildren()
+  if (!isSignedIn) {
+    showBadge(0)
+    return tools.replaceChildren()
+  }
   if (tools.childElementCount > 0) return
-  const inbox = document.createElement('courtside-inbox')
-  inbox.lang = language
+  courtside.notifications.watch({ onUnreadCount: showBadge })
+  const inbox = h('courtside-inbox', { lang: language, settings: true, 'service-worker': serviceWorker })
+  inbox.addEventListener('sign-in-request', () => go('sign-in'))
   inbox.client = courtside
   tools.append(inbox)
+}
+
+/** Shows the number of unread notifications on the icon of the installed page. */
+function showBadge(count) {
+  navigator.setAppBadge?.(count).catch(() => {})
+}
+
+/** Returns the text that explains why the pushes to this device carry no text, or undefined if there are none. */
+async function explainPushes() {
+  const state = globalThis.Notification?.permission === 'granted' && (await courtside.push.state().catch(() => 'off'))
+  return state === 'on' ? texts.signedOutPush : undefined
 }
 
 /**
@@ -99,7 +119,7 @@ async function showUser() {
 async function start() {
   if (!(await courtside.signedIn())) {
     const request = readPendingRequest()
-    return request ? go('code', { request, wait: 0 }) : go('sign-in')
+    return request ? go('code', { request, wait: 0 }) : go('sign-in', { notice: await explainPushes() })
   }
   try {
     await showUser()
@@ -126,7 +146,8 @@ courtside.onSignedOut(async () => {
   if (await courtside.signedIn()) return start()
   // After the deletion of an account, the sign-in screen already shows a notice about the deletion. This notice
   // must stay.
-  if (current?.name !== 'sign-in') go('sign-in', { notice: texts.signedOut })
+  const notice = [texts.signedOut, await explainPushes()].filter(Boolean).join(' ')
+  if (current?.name !== 'sign-in') go('sign-in', { notice })
 })
 storage.onChange?.(async () => {
   // The stored token has changed, possibly because the user has signed in in another tab.

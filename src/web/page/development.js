@@ -1,9 +1,9 @@
+import { showMails } from './development-mails.js'
 import { button, h } from './dom.js'
 import { describeError, language, texts } from './texts.js'
 
-const MAILS_POLL_MS = 1500
+const POLL_MS = 1500
 const STORY_PAUSE_MS = 1200
-const MAX_MAILS = 3
 
 const KEY = 'courtside.mailbox_key'
 
@@ -19,6 +19,7 @@ export async function showDevelopment(panel, { courtside, readToken }) {
   if (!key) return
   const mails = h('ul', { class: 'mails' })
   if (!(await showMails(mails, key))) return
+  const callAsUser = createCall({ courtside, readToken })
   panel.setAttribute('aria-label', texts.development)
   panel.replaceChildren(
     h(
@@ -29,11 +30,11 @@ export async function showDevelopment(panel, { courtside, readToken }) {
       h('h3', {}, texts.mails),
       mails,
       h('h3', {}, texts.game),
-      createGame({ courtside, readToken, key }),
+      createGame({ callAsUser, readToken, key }),
     ),
   )
   panel.hidden = false
-  setInterval(() => document.hidden || showMails(mails, key), MAILS_POLL_MS)
+  setInterval(() => document.hidden || showMails(mails, key), POLL_MS)
 }
 
 /**
@@ -51,39 +52,27 @@ function readKey() {
   }
 }
 
-/** Shows the latest mails. @returns whether the service has a development mailbox with this key */
-async function showMails(list, key) {
-  const answer = await fetch(`dev/mailbox.json?key=${encodeURIComponent(key)}`).catch(() => undefined)
-  if (!answer?.ok) return false
-  const text = await answer.text()
-  // If the mails have not changed, we keep their elements. New elements would lose the focus and a click in progress.
-  if (list.content === text) return true
-  list.content = text
-  const latest = JSON.parse(text).slice(0, MAX_MAILS)
-  list.replaceChildren(
-    ...(latest.length > 0 ? latest.map(createMailItem) : [h('li', { class: 'muted' }, texts.noMail)]),
-  )
-  return true
+/** Creates a function that sends a request with the token of the signed-in user. */
+function createCall({ courtside, readToken }) {
+  return async function callAsUser(path, method, body) {
+    const answer = await send(path, method, body)
+    if (answer.status !== 401) return answer
+    // The token has expired. The Courtside client renews the token during this call.
+    await courtside.me().catch(() => {})
+    return send(path, method, body)
+  }
+
+  async function send(path, method, body) {
+    const headers = {
+      authorization: `Bearer ${await readToken()}`,
+      'content-type': 'application/json',
+      'accept-language': language,
+    }
+    return fetch(path, { method, headers, body: JSON.stringify(body) })
+  }
 }
 
-function createMailItem({ to, text }) {
-  // A code may have several parts, in the order in which the user must enter them.
-  const code = /^\d{4}(?:[^\d\n]+\d{4}){0,2}$/m.exec(text)?.[0]
-  const useButton = code && button('secondary', code, () => enterCode(code))
-  useButton?.setAttribute('aria-label', texts.useCode(code))
-  return h('li', {}, h('span', { class: 'to' }, to), useButton)
-}
-
-/** Enters the code into the code field, if the current screen has a code field. */
-function enterCode(code) {
-  const input = document.querySelector('input.code')
-  if (!input) return
-  input.value = code
-  input.focus()
-  input.dispatchEvent(new Event('input', { bubbles: true }))
-}
-
-function createGame({ courtside, readToken, key }) {
+function createGame({ callAsUser, readToken, key }) {
   const status = h('p', { class: 'muted', role: 'status' })
   let [round, step, steps] = [createRound(), 0, 1]
   let playing = false
@@ -93,7 +82,7 @@ function createGame({ courtside, readToken, key }) {
       status.textContent = texts.gameLocked
       return false
     }
-    const answer = await play({ round, step })
+    const answer = await callAsUser(`dev/play?key=${encodeURIComponent(key)}`, 'POST', { round, step })
     if (!answer.ok) {
       status.textContent = (await answer.json()).message
       ;[round, step] = [createRound(), 0]
@@ -106,23 +95,6 @@ function createGame({ courtside, readToken, key }) {
     const hasNext = step < steps
     if (!hasNext) [round, step] = [createRound(), 0]
     return hasNext
-  }
-
-  async function play(body) {
-    const answer = await post(body)
-    if (answer.status !== 401) return answer
-    // The token has expired. The Courtside client renews the token during this call.
-    await courtside.me().catch(() => {})
-    return post(body)
-  }
-
-  async function post(body) {
-    const headers = {
-      authorization: `Bearer ${await readToken()}`,
-      'content-type': 'application/json',
-      'accept-language': language,
-    }
-    return fetch(`dev/play?key=${encodeURIComponent(key)}`, { method: 'POST', headers, body: JSON.stringify(body) })
   }
 
   /** Creates a click handler that ignores clicks until the action of an earlier click has ended. */

@@ -15,6 +15,8 @@ const FR = {
   required: 'Ce champ est obligatoire.',
   termsRequired: 'Il faut accepter les conditions pour créer un compte.',
   signedOut: 'Votre session est terminée.',
+  signedOutPush:
+    'Les notifications push de cet appareil n’affichent plus que leur titre. Connectez-vous pour en revoir le texte.',
   deleted: 'Votre compte et tout ce qu’il contenait ont été supprimés.',
   codeTitle: 'Votre code',
   codeLead: email =>
@@ -81,6 +83,7 @@ const EN = {
   required: 'This field is required.',
   termsRequired: 'To create an account, accept the terms of use.',
   signedOut: 'Your session has ended.',
+  signedOutPush: 'The pushes to this device show only their title. Sign in to see their text again.',
   deleted: 'Your account and everything in it have been deleted.',
   codeTitle: 'Your code',
   codeLead: email =>
