@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ConnectionLimits } from '../src/http/connections.ts'
+import { openEventStream } from '../src/http/event-stream.ts'
 import { type AnotherApp, anotherApp, harness, INTAKE_KEY } from './support/app.ts'
 import { listen, openStream } from './support/event-stream.ts'
 import { makeUser } from './support/factories.ts'
@@ -72,6 +74,56 @@ describe('slow readers', { timeout: 180_000 }, () => {
       }
       socket.destroy()
     })
+  })
+
+  test('a client that pipelines requests must read all answers within the time for one answer', async () => {
+    await withLimits({ answerMs: 2_000, checkMs: 50 }, async (_address, port, other) => {
+      const { socket } = await openRaw(port)
+      socket.removeAllListeners('data')
+      socket.pause()
+      socket.write(LARGE.repeat(20))
+      let received = 0
+      const start = performance.now()
+      // The client reads each answer within half a second.
+      while ((await countOpen(other)) > 0) {
+        assert.ok(performance.now() - start < 60_000)
+        for (let part = 0; part < 16; part += 1) received += socket.read(4_096)?.length ?? 0
+        await delay(20)
+      }
+      const { text } = await other.call('GET', '/docs/swagger-ui-bundle.js')
+      assert.ok(received < 15 * text.length, `${received} bytes`)
+      socket.destroy()
+    })
+  })
+
+  test('a client that does not close its side after the last answer loses its connection within seconds', async () => {
+    await withLimits({}, async (_address, port, other) => {
+      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+      socket.resume()
+      socket.write(LAST)
+      await once(socket, 'end')
+      // An idle connection would stay open for 28 s.
+      await waitUntil(async () => (await countOpen(other)) === 0, 15_000)
+      socket.destroy()
+    })
+  })
+
+  test('a stream that the service has ended closes within seconds if its client does not read', async () => {
+    const other = await anotherApp(h)
+    other.app.get('/ended', { config: { access: 'public' }, schema: { hide: true } }, async (_request, reply) => {
+      const until = new Date(h.clock.now().getTime() + 3_600_000)
+      const stream = openEventStream(reply, { until, now: h.clock.now, ended: () => {} })
+      stream.write(`:${'x'.repeat(50_000_000)}\n`)
+      stream.end()
+    })
+    const { socket } = await openRaw(Number(new URL(await listen(other.app)).port))
+    socket.pause()
+    socket.write('GET /ended HTTP/1.1\r\nHost: x\r\n\r\n')
+    await waitUntil(async () => (await countOpen(other)) === 1)
+    // A client has 30 s to read an answer that is no stream.
+    await waitUntil(async () => (await countOpen(other)) === 0, 20_000)
+    socket.destroy()
+    await other.close()
   })
 
   test('a client may wait for its answer longer than an idle connection stays open', async () => {
@@ -165,6 +217,22 @@ describe('bodies that the service does not read', { timeout: 60_000 }, () => {
       })
     })
   }
+
+  test('a connection closes after a MiB of a body that nobody reads, without waiting for the client', async () => {
+    await withLimits({}, async (_address, port, other) => {
+      const sockets: Socket[] = []
+      other.app.server.on('connection', socket => sockets.push(socket))
+      const connection = await openRaw(port, post('/nowhere', 'Content-Length: 10000000000'))
+      await connection.seen(/ 404 /)
+      const chunk = Buffer.alloc(64 * 1024, 'x')
+      while (connection.socket.writable) {
+        if (!connection.socket.write(chunk)) {
+          await Promise.race([once(connection.socket, 'drain'), once(connection.socket, 'close')]).catch(() => {})
+        }
+      }
+      assert.ok(sockets[0]!.bytesRead < 4_000_000, `${sockets[0]!.bytesRead} bytes`)
+    })
+  })
 
   test('a client that sends its whole body before it reads still gets the answer', async () => {
     await withLimits({}, async (_address, port) => {

@@ -12,11 +12,13 @@ import pg from 'pg'
 import { pino } from 'pino'
 import { migrate } from '../src/db/migrate.ts'
 import { connect } from '../src/db/sql.ts'
+import { asSuperuser, writeAccessRules } from '../src/embedded/access.ts'
 import { findEmbeddedPrograms } from '../src/embedded/programs.ts'
 import { findRunningEmbedded, startEmbedded } from '../src/embedded/server.ts'
 import { query } from './support/database.ts'
 import { findFreePort } from './support/reverse-proxies.ts'
-import { courtside, startService } from './support/service.ts'
+import { courtside, readPostmasterPid, startService } from './support/service.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const log = pino({ level: 'silent' })
 
@@ -129,6 +131,23 @@ test('the data folder of an earlier version is converted at the start: the new r
   assert.ok(!existsSync(join(dataDir, 'postgres/courtside-password')))
   const earlier = url.replace(/\/\/[^@]+@/, `//courtside:${'p'.repeat(43)}@`)
   await assert.rejects(query(earlier, 'select'), { code: '28000' })
+  // The superuser of the earlier version had a password. It no longer works, whatever the access rules allow.
+  const cluster = join(dataDir, 'postgres')
+  await writeAccessRules(cluster, { superuser: true })
+  process.kill(await readPostmasterPid(dataDir), 'SIGHUP')
+  const readPassword = async () => {
+    let stored: unknown[] = []
+    await asSuperuser(cluster, 'postgres', async client => {
+      stored = (await client.query(`select rolpassword from pg_authid where rolname = 'courtside'`)).rows
+    })
+    return stored
+  }
+  let stored: unknown[] | undefined
+  await waitUntil(async () => {
+    stored = await readPassword().catch(() => undefined)
+    return stored !== undefined
+  })
+  assert.deepEqual(stored, [{ rolpassword: null }])
 })
 
 test('while a service of an earlier version runs, a start fails and does not change its database', async () => {

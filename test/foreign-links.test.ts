@@ -9,6 +9,7 @@ import {
   lstat,
   mkdir,
   mkdtemp,
+  open,
   readdir,
   readFile,
   rm,
@@ -19,6 +20,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, beforeEach, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { pino } from 'pino'
 import { prepareDataFolder } from '../src/data-folder.ts'
@@ -79,6 +81,45 @@ describe('files of another user in the data folder', {
       await requireUntouched()
     })
   }
+
+  test('root changes no owner behind a link that takes the place of an open folder', async () => {
+    const [cluster, folder, toVictim] = [join(data, 'postgres'), join(data, 'postgres/base'), join(data, 'link')]
+    await mkdir(join(folder, 'inner'), { recursive: true })
+    for (let count = 0; count < 50; count += 1) await writeFile(join(folder, `${count}`), '')
+    await symlink(victim, toVictim)
+    const worker = new Worker(SWAP_FOLDER_AND_LINK, { eval: true, workerData: { folder, link: toVictim } })
+    worker.unref()
+    for (let round = 0; round < 500; round += 1) {
+      await chown(cluster, ROOT, ROOT)
+      await giveFolder(STRANGER_ACCOUNT, cluster)
+    }
+    await worker.terminate()
+    await requireUntouched()
+  })
+
+  test('a named pipe in the cluster does not stop root', async t => {
+    const [cluster, pipe] = [join(data, 'postgres'), join(data, 'postgres/pipe')]
+    await mkdir(cluster)
+    execFileSync('mkfifo', [pipe])
+    // A thread that waits for the other side of the pipe continues when this side is opened.
+    t.after(async () => (await open(pipe, 'r+')).close())
+    await Promise.race([giveFolder(STRANGER_ACCOUNT, cluster), delay(10_000, undefined, { ref: false })])
+    assert.equal((await stat(cluster)).uid, STRANGER)
+  })
+
+  test('a link that initdb leaves in the place of the cluster is refused and removed', async () => {
+    const initdb = join(data, 'initdb')
+    await writeFile(initdb, `#!/bin/sh\nln -s ${victim} "$2"\n`, { mode: 0o755 })
+    const cluster = join(data, 'postgres')
+    const programs = { bin: data, major: 18, account: { wrapper: [] } }
+    const log = pino({ level: 'silent' })
+    await assert.rejects(
+      createCluster(programs, cluster, log, () => {}),
+      /initdb has created no folder/,
+    )
+    assert.deepEqual(await readdir(data), ['initdb'])
+    await requireUntouched()
+  })
 
   test('root refuses a data folder that another user can change, and a link of another user to it or in it', async () => {
     const inside = join(data, 'postgres')
@@ -211,6 +252,17 @@ describe('files of another user in the data folder', {
     }
   })
 })
+
+/** Puts a folder and a link at the same path in turns, without pause. */
+const SWAP_FOLDER_AND_LINK = `
+  const { renameSync } = require('node:fs')
+  const { folder, link } = require('node:worker_threads').workerData
+  for (;;) {
+    renameSync(folder, folder + '-away')
+    renameSync(link, folder)
+    renameSync(folder, link)
+    renameSync(folder + '-away', folder)
+  }`
 
 /** Puts a file and a folder at the same path in turns, without pause. */
 const SWAP_FILE_AND_FOLDER = `

@@ -289,7 +289,9 @@ describe('framing', { timeout: 120_000 }, () => {
       ['POST /healthz#x', 2, 400],
     ] as const) {
       test(`with Expect: 100-continue, ${start} gets its ${status} without a 100 and closes`, async () => {
-        assert.deepEqual((await exchangeRaw(port, expecting(start, length))).statuses, [status])
+        const { statuses, text } = await exchangeRaw(port, expecting(start, length))
+        assert.deepEqual(statuses, [status])
+        assert.match(text, /\r\nconnection: close\r\n/i)
       })
     }
 

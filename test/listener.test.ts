@@ -69,6 +69,26 @@ describe('the listener', { timeout: 60_000 }, () => {
     await close()
   })
 
+  test('if its server becomes a standby, the listener closes the connection and reconnects to a primary', async () => {
+    let isStandby = false
+    // The row with the only column `standby` of the type boolean.
+    const setStandby = (reply: string) =>
+      isStandby ? reply.replace(/(standby.*D\0\0\0\x0b\0\x01\0\0\0\x01)f/s, '$1t') : reply
+    const { url, close } = await startProxy(new URL(database.url), setStandby)
+    const listener = createListener(url, log)
+    let up = waitForNext(listener, 'onUp')
+    listener.start()
+    await up
+    up = waitForNext(listener, 'onUp')
+    const down = waitForNext(listener, 'onDown')
+    isStandby = true
+    await down
+    isStandby = false
+    await up
+    await listener.close()
+    await close()
+  })
+
   test('the listener closes within 2 s, even if it cannot connect, has just started or was never started', async () => {
     const { url, setSilent, close } = await startProxy(new URL(database.url))
     setSilent(true)

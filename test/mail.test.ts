@@ -243,6 +243,11 @@ test('only a reply that is about the recipient or the content refuses a mail per
     [450, '4.1.2 '],
   ]
   for (const reply of permanent) assert.deepEqual(await judge(reply), [true, true], reply.join())
+  server.mode = 'content'
+  for (const reply of [[554, '5.6.0 '], ...permanent] as typeof permanent) {
+    assert.deepEqual(await judge(reply), [true, true], reply.join())
+  }
+  server.mode = 'reply'
   for (const reply of aboutUs) assert.deepEqual(await judge(reply), [false, false], reply.join())
   for (const reply of deferred) assert.deepEqual(await judge(reply), [false, true], reply.join())
 })

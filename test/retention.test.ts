@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { prune } from '../src/retention.ts'
 import { harness } from './support/app.ts'
+import { waitsForLock } from './support/database.ts'
 import { makeNotifications, makeUser } from './support/factories.ts'
 import { newEmail, profile, signUp } from './support/scenario.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const h = harness()
 
@@ -37,6 +39,22 @@ describe('notifications', () => {
 })
 
 describe('codes', () => {
+  test('prune does not delete an address to which a concurrent request sends a code', async () => {
+    const email = newEmail()
+    await h.call('POST', '/api/v1/auth/request-otp', { body: { email } })
+    h.clock.advance(7 * DAY_MS)
+    await h.database.sql`delete from sign_in_code where email = ${email}`
+    const pruned = await h.database.sql.begin(async tx => {
+      await tx`update sign_in_address set sent_at = ${h.clock.now()} where email = ${email}`
+      // The statement that waits must not delay those of the test.
+      const pruned = prune(h.ctx.sql, DEFAULTS, h.clock.now())
+      await waitUntil(() => waitsForLock(h.database.sql, 'delete from sign_in_address'))
+      return { pruned }
+    })
+    await pruned.pruned
+    assert.deepEqual(await listAddresses([email]), [email])
+  })
+
   const listAddresses = async (emails: string[]) =>
     (
       await h.database.sql<{ email: string }>`

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, before, describe, mock, test } from 'node:test'
 import { createTokens } from '../src/auth/jwt.ts'
 import { createSessionCache } from '../src/auth/session-cache.ts'
 import * as sessions from '../src/auth/sessions.ts'
@@ -7,7 +7,7 @@ import type { Query } from '../src/db/sql.ts'
 import { eraseUser } from '../src/personal-data.ts'
 import { type AnotherApp, anotherApp, harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
-import { readPayload } from './support/scenario.ts'
+import { queuedCode, readPayload } from './support/scenario.ts'
 import { countStatements } from './support/statements.ts'
 import { waitUntil } from './support/wait-until.ts'
 
@@ -142,6 +142,46 @@ describe('the session cache', { timeout: 60_000 }, () => {
     assert.equal(await getStatus(other, next), 200)
     const [row] = await h.database.sql`select presented from session where id = ${readPayload(token).sid}`
     assert.equal(row!.presented, 2)
+  })
+
+  test('the process that answers a deletion refuses the token in the next request', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const { email, token } = await makeUser(h)
+      await h.call('POST', '/api/v1/auth/request-otp', { body: { email }, token })
+      const code = await queuedCode(h, email, readPayload(token).sid)
+      assert.equal(await getStatus(h, token), 200)
+      assert.equal((await h.call('DELETE', '/api/v1/auth/me', { body: { code }, token })).status, 200)
+      assert.equal(await getStatus(h, token), 401)
+    }
+  })
+
+  test('a full cache drops its oldest token', async () => {
+    const { id, token } = await makeUser(h)
+    const tokens = createTokens(h.ctx.keys)
+    const { exp, iat } = readPayload(token)
+    const sids = await h.database.sql<{ sid: string }>`
+      insert into session (user_id, created_at, expires_at, issued_at, presented)
+      select user_id, created_at, expires_at, issued_at, 1
+      from session, generate_series(1, 10001) where id = ${readPayload(token).sid}
+      returning id as sid`
+    let lookUps = 0
+    const counting = ((strings: TemplateStringsArray, ...values: unknown[]) => {
+      lookUps += 1
+      return h.database.sql(strings, ...values)
+    }) as Query
+    const listener = { ...other.ctx.listener!, isUp: () => true, onUp: () => 0, onDown: () => 0, on: () => {} }
+    const cache = createSessionCache({ sql: h.database.sql, readSql: counting }, tokens, listener)
+    const signed = sids.map(({ sid }) => tokens.sign({ sub: id, sid, generation: 1, iat, nbf: iat, exp }))
+    // An entry lasts for 5 s by the monotonic clock.
+    const stopped = performance.now()
+    mock.method(performance, 'now', () => stopped)
+    for (const each of signed) assert.equal((await cache.authenticate(each, h.clock.now()))?.userId, id)
+    assert.equal(lookUps, 10_001)
+    for (const each of [signed[1]!, signed.at(-1)!]) await cache.authenticate(each, h.clock.now())
+    assert.equal(lookUps, 10_001)
+    await cache.authenticate(signed[0]!, h.clock.now())
+    assert.equal(lookUps, 10_002)
+    mock.restoreAll()
   })
 
   test('a session row that was read before the session ended is not cached afterwards', async () => {

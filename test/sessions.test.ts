@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { createTokens } from '../src/auth/jwt.ts'
+import { endAll } from '../src/auth/sessions.ts'
 import { anotherApp, harness } from './support/app.ts'
 import { otherThan, queuedCode, readPayload, signUp } from './support/scenario.ts'
 
@@ -41,6 +43,17 @@ describe('the access token', () => {
 })
 
 describe('refresh', () => {
+  test('a token that is newer than the session is refused, and does not make the present token count as stolen', async () => {
+    const { token } = await signUp(h)
+    const { sub, sid, iat, exp } = readPayload(token)
+    const newer = createTokens(h.ctx.keys).sign({ sub: Number(sub), sid, generation: 5, iat, nbf: iat, exp })
+    assert.equal((await refresh(newer)).status, 401)
+    const next = await renew(token)
+    h.clock.advance(31 * SECONDS)
+    // Nobody has used the new token, so the client has not received it.
+    assert.equal(readPayload(await renew(token)).jti, readPayload(next).jti)
+  })
+
   test('a refresh of a valid token returns access_token, token_type and expires_in', async () => {
     const { token } = await signUp(h)
     h.clock.advance(10 * MINUTES)
@@ -180,6 +193,17 @@ describe('refresh', () => {
 })
 
 describe('logout', () => {
+  test('a sign-out by an operator does not change the time at which a session ended before', async () => {
+    const { token } = await signUp(h)
+    const id = Number(readPayload(token).sub)
+    await h.call('POST', '/api/v1/auth/logout', { token })
+    const loggedOutAt = h.clock.now()
+    h.clock.advance(10 * MINUTES)
+    assert.equal(await endAll(h.database.sql, id, h.clock.now()), 1)
+    const rows = await h.database.sql`select ended_at, end_reason from session where user_id = ${id}`
+    assert.deepEqual(rows, [{ ended_at: loggedOutAt, end_reason: 'operator' }])
+  })
+
   test('after a logout no token of the session is accepted, even for a refresh, and other sessions continue', async () => {
     const { token } = await signUp(h)
     const other = await signUp(h)

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import dns from 'node:dns'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { SMTPServer } from 'smtp-server'
 import { readConfig } from '../src/config.ts'
 import { MailFailure } from '../src/mail/mailer.ts'
+import { openSocket } from '../src/mail/open-socket.ts'
 import { createSmtpMailer } from '../src/mail/smtp.ts'
 import { smtpServer } from './support/smtp.ts'
 
@@ -31,6 +33,24 @@ test('a mail to a server that the hosts file names does not wait for a silent DN
   await createSmtpMailer(url, { from: 'Courtside <no-reply@example.com>' }).send(MAIL)
   assert.equal(smtp.mails.length, 1)
   assert.equal(queries, 0)
+})
+
+test('a connection that the mail server does not accept fails after its limit', async t => {
+  // The process does not accept connections, so connections beyond its queue of two are never established.
+  const script = `require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () {
+    console.log(this.address().port)
+    process.kill(process.pid, 'SIGSTOP')
+  })`
+  const stopped = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [line] = await once(stopped.stdout, 'data')
+  const sockets: Socket[] = []
+  t.after(() => {
+    stopped.kill('SIGKILL')
+    for (const socket of sockets) socket.destroy()
+  })
+  const open = () => openSocket('127.0.0.1', Number(line), 500).then(socket => sockets.push(socket))
+  for (let count = 0; count < 2; count += 1) await open()
+  await assert.rejects(open(), { code: 'ETIMEDOUT' })
 })
 
 test('the name of the sender arrives as MAIL_FROM states it', async t => {

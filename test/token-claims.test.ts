@@ -118,6 +118,16 @@ describe('a token with a valid signature and any claims', () => {
     })
   }
 
+  test('a token of more than 1024 characters gets 401, although its claims and its signature are right', async () => {
+    const { token } = await makeUser(h)
+    const statuses = []
+    for (const length of [100, 1024]) {
+      const payload = { ...readPayload(token), note: 'x'.repeat(length) }
+      statuses.push((await h.call('GET', '/api/v1/auth/me', { token: sign(token, payload) })).status)
+    }
+    assert.deepEqual(statuses, [200, 401])
+  })
+
   test('any JSON value as the payload gets 401', async () => {
     const { token } = await makeUser(h)
     await fc.assert(

@@ -119,6 +119,9 @@ for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
       'a second line in a header': { headers: { 'List-Id': '<a>\r\nBcc: eve@evil.example' } },
       'a second header in the name of a header': { headers: { 'A: b\r\nBcc': 'eve@evil.example' } },
       'a letter outside ASCII in a header': { headers: { 'List-Id': '<eve\u00e9>' } },
+      'a DEL in the subject': { subject: 'Code\x7f' },
+      'a line separator in the subject': { subject: 'Code\u2028Bcc: eve@evil.example' },
+      'a paragraph separator in the subject': { subject: 'Code\u2029Bcc: eve@evil.example' },
     }
     for (const [title, parts] of Object.entries(unsafeMails)) {
       test(`a mail with ${title} is rejected permanently, and the error contains no address`, async () => {

@@ -9,9 +9,10 @@ import { waitUntil } from './wait-until.ts'
  * `refuse` rejects connections. `silent` accepts connections and never replies. `hold` receives a mail, and confirms
  * the mail when `release` is called. `defer` answers every recipient with 451, and `reject` with 550. `block` answers
  * with 554 5.7.1, as servers do that have blocklisted the sender. `reply` answers with the code and the status in
- * `reply`. These replies quote the recipient, as real servers do. `slow` takes 250 ms for each mail.
+ * `reply`, and `content` does the same after the content. These replies quote the recipient, as real servers do. `slow`
+ * takes 250 ms for each mail.
  */
-export type Mode = 'accept' | 'refuse' | 'silent' | 'hold' | 'defer' | 'reject' | 'block' | 'reply' | 'slow'
+export type Mode = 'accept' | 'refuse' | 'silent' | 'hold' | 'defer' | 'reject' | 'block' | 'reply' | 'content' | 'slow'
 
 export type Received = { from: string; to: string[]; parsed: ParsedMail }
 
@@ -59,7 +60,9 @@ export async function smtpServer(mode: Mode = 'accept') {
       done(responseCode ? Object.assign(new Error(reply), { responseCode }) : null)
     },
     onData(stream, session, done) {
-      receive(stream, session).then(() => done(), done)
+      const [responseCode, status] = server.reply
+      const refusal = Object.assign(new Error(`${status}the content is unwelcome`), { responseCode })
+      receive(stream, session).then(() => done(server.mode === 'content' ? refusal : null), done)
     },
   })
   // A client that closes its connection early is not an error of the server.
