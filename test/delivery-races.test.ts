@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import * as outbox from '../src/outbox/outbox.ts'
+import { eraseUser } from '../src/personal-data.ts'
 import { defer, type Seen } from '../src/reach/defer.ts'
 import { readAll, update } from '../src/reach/preferences.ts'
 import { harness } from './support/app.ts'
 import { deliveries, HOUR_MS } from './support/digests.ts'
 import { makeUser } from './support/factories.ts'
 import { cloudEvent, newGameId, report } from './support/games.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const h = harness()
 const ROUNDS = 200
@@ -132,4 +134,54 @@ test('if a game moves, its waiting pushes and mails are looked at again, and tho
     select game_id from waiting_mail where look_at <= ${h.clock.now()} and user_id = ${userId}`
   assert.deepEqual(due, [{ game_id: moved }])
   assert.equal((await deliveries(h).readPushes(userId)).length, 2)
+})
+
+suite('operations that lock the waiting deliveries of a user never deadlock', () => {
+  const change = { quietHours: { enabled: true, from: '01:02' } }
+  const options = () => ({ defaults: h.ctx.config.preferenceDefaults, now: h.clock.now() })
+  const others: Record<string, (userId: number) => Promise<unknown>> = {
+    'a change of the quiet hours': userId => update(h.database.sql, userId, change, options()),
+    'the deletion of the account': userId => eraseUser(h.database.sql, userId),
+  }
+  for (const table of ['outbox', 'waiting_mail'] as const) {
+    for (const [title, operation] of Object.entries(others)) {
+      test(`${title} beside an event that moves the game, in ${table}`, async () => {
+        const { sql } = h.database
+        const { id: userId } = await makeUser(h)
+        const { id: creator_id } = await makeUser(h)
+        const gameId = newGameId()
+        // The user is no player any more, so the deletion of the account does not lock the game.
+        const data = { game_id: gameId, creator_id, player_ids: [creator_id] }
+        await report(h, cloudEvent('game_created', data))
+        const until = later()
+        for (let id = 1; id <= 9; id += 1) {
+          if (table === 'outbox') {
+            await sql`
+              insert into outbox (channel, class, created_at, due, ready, user_id, game_id, payload)
+              values ('push', ${id}, ${until}, ${until}, false, ${userId}, ${gameId}, '{}')`
+          } else {
+            await sql`
+              insert into waiting_mail (user_id, notification_id, game_id, urgent, created_at, look_at)
+              values (${userId}, ${id}, ${gameId}, false, ${until}, ${until})`
+          }
+        }
+        const starts_at = '2027-04-01T10:00:00Z'
+        let done: Promise<unknown> = Promise.resolve()
+        await sql.begin(async tx => {
+          // Both operations lock rows until they reach this one in the middle. If their orders differed, each would then
+          // wait for rows of the other.
+          if (table === 'outbox') await tx`select from outbox where user_id = ${userId} and class = 5 for update`
+          else await tx`select from waiting_mail where user_id = ${userId} and notification_id = 5 for update`
+          done = Promise.all([operation(userId), report(h, cloudEvent('game_updated', { ...data, starts_at }))])
+          await waitUntil(async () => {
+            const [row] = await sql<{ count: number }>`
+              select count(*) from pg_stat_activity
+              where datname = current_database() and wait_event_type = 'Lock'`
+            return row!.count === 2
+          })
+        })
+        await done
+      })
+    }
+  }
 })
