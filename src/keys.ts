@@ -10,10 +10,18 @@ import {
 } from 'node:crypto'
 
 /**
- * The keys from one secret. `mac`, `seal`, `digest` and `link` are derived from the secret. `signing` is the secret itself, so
+ * The keys from one secret. All keys except `signing` are derived from the secret. `signing` is the secret itself, so
  * a games service that has the secret can check tokens.
  */
-type Key = { id: string; signing: string; mac: KeyObject; seal: KeyObject; digest: KeyObject; link: KeyObject }
+type Key = {
+  id: string
+  signing: string
+  mac: KeyObject
+  seal: KeyObject
+  digest: KeyObject
+  link: KeyObject
+  topic: KeyObject
+}
 
 export type Keys = {
   /**
@@ -41,7 +49,15 @@ export type Keys = {
   matchesLink(signature: string, text: string): boolean
   /** Returns whether the newest secret decrypts a sealed text. If not, an older secret sealed the text. */
   isNewest(codeId: string, sealed: string): boolean
+  /**
+   * Returns the topic of the pushes to a user with a tag (RFC 8030): 32 characters that reveal neither of the two to the
+   * push service. A new push replaces an undelivered push with the same topic.
+   */
+  topic(userId: number, tag: string): string
 }
+
+/** The longest topic that RFC 8030 allows. */
+const TOPIC_LENGTH = 32
 
 /** Derives all keys from the secrets. @param secrets at least one secret, the newest first (`JWT_SECRET`) */
 export function deriveKeys(secrets: readonly string[]): Keys {
@@ -74,6 +90,8 @@ export function deriveKeys(secrets: readonly string[]): Keys {
       return isExact && keys.map(key => timingSafeEqual(linkUnder(key, text), bytes)).some(isEqual => isEqual)
     },
     isNewest: (codeId, sealed) => openUnder(first, codeId, sealed) !== undefined,
+    topic: (userId, tag) =>
+      createHmac('sha256', first.topic).update(`${userId}:${tag}`).digest('base64url').slice(0, TOPIC_LENGTH),
   }
 }
 
@@ -89,6 +107,7 @@ function derive(secret: string): Key {
     seal: createSecretKey(deriveBytes('code seal', 32)),
     digest: createSecretKey(deriveBytes('digest', 32)),
     link: createSecretKey(deriveBytes('link', 32)),
+    topic: createSecretKey(deriveBytes('push topic', 32)),
   }
 }
 
