@@ -3,7 +3,7 @@ import { accountRoutes } from './accounts/routes.ts'
 import { createBuckets } from './auth/budgets.ts'
 import { createGuards } from './auth/guard.ts'
 import { FULL_BUDGET, readInstallation } from './auth/installation-budget.ts'
-import { createTokens } from './auth/jwt.ts'
+import { createTokens, type Tokens } from './auth/jwt.ts'
 import { authRoutes } from './auth/routes.ts'
 import { createSessionCache } from './auth/session-cache.ts'
 import { onEnded } from './auth/session-ended.ts'
@@ -31,8 +31,13 @@ import { metricsRoutes } from './metrics/routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
 import { Streams } from './notifications/stream.ts'
 import { eraseUser } from './personal-data.ts'
+import { createDevPush } from './reach/dev-push.ts'
+import { devPushRoutes } from './reach/dev-push-routes.ts'
 import { preferenceRoutes } from './reach/preference-routes.ts'
+import { createFindEndpoint } from './reach/push-hosts.ts'
+import { pushRoutes } from './reach/push-routes.ts'
 import { unsubscribeRoutes } from './reach/unsubscribe-routes.ts'
+import { createVapid } from './reach/vapid.ts'
 import { webRoutes } from './web/routes.ts'
 
 /**
@@ -110,16 +115,38 @@ export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promi
     accountRoutes(app, ctx)
     events = intakeRoutes(app, { ...ctx, sql: ctx.intakeSql })
     notificationRoutes(app, ctx, openStreams(app, ctx, limits))
-    preferenceRoutes(app, ctx)
-    unsubscribeRoutes(app, ctx)
+    reachRoutes(app, ctx, tokens)
     referenceRoutes(app, ctx.config.appName)
-    if (ctx.mailbox) {
-      await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
-      await app.register(demoRoutes, { ...ctx, mailboxKey: ctx.mailbox.key })
-    }
+    await addDevelopmentRoutes(app, ctx)
     if (ctx.config.web) await webRoutes(app, ctx.log, ctx.config)
   }
   return app
+}
+
+/** Adds the routes of preferences, push subscriptions and unsubscribing. */
+function reachRoutes(app: App, ctx: Context, tokens: Tokens): void {
+  preferenceRoutes(app, ctx)
+  unsubscribeRoutes(app, ctx)
+  pushRoutes(app, ctx, {
+    publicKeys: createVapid(ctx.vapidKeys, ctx.config.vapidSubject).publicKeys,
+    findEndpoint: createFindEndpoint(ctx.config.pushHosts, () => findOwnPort(app, ctx)),
+    tokens,
+  })
+}
+
+/** Returns the port of the development push service. */
+function findOwnPort(app: App, { mailbox }: Context): number | undefined {
+  const address = app.server.address()
+  return mailbox && typeof address === 'object' ? address?.port : undefined
+}
+
+/** Adds the development mailbox, the development push service and the demo, if this process has the mailbox. */
+async function addDevelopmentRoutes(app: App, ctx: Context): Promise<void> {
+  if (!ctx.mailbox) return
+  const mailboxKey = ctx.mailbox.key
+  await app.register(mailboxRoutes, { mailbox: ctx.mailbox })
+  await app.register(devPushRoutes, { devPush: createDevPush(ctx.now), mailboxKey })
+  await app.register(demoRoutes, { ...ctx, mailboxKey })
 }
 
 function openStreams(app: App, { readSql, log, now, metrics, listener }: Context, limits: ConnectionLimits) {

@@ -39,6 +39,8 @@ export type Context = {
   hints: Hints
   mailBacklog: MailBacklog
   keys: Keys
+  /** The private keys with which pushes are signed, the newest first. Empty if the service sends no pushes. */
+  vapidKeys: readonly string[]
   /** The keyed hashes of the networks of clients. */
   networks: Networks
   /** Returns whether a request comes from one of the networks in SHARED_NETWORKS. */
@@ -60,6 +62,8 @@ export type Bootstrap = {
   databaseUrl: string
   jwtSecrets: readonly string[]
   intakeKeys: readonly string[]
+  /** The private keys for pushes. By default, those of the settings. */
+  vapidKeys?: readonly string[]
   /** The key of the development mailbox. By default, the mailbox makes a new key. */
   mailboxKey?: string | undefined
   /** Counts how often the embedded PostgreSQL was started again. Undefined if DATABASE_URL is set. */
@@ -110,6 +114,8 @@ export function createContext(
       MAILERS[mailServer!.setting](mailServer!.value, { from: mailFrom, heloName: smtpHeloName }),
   )
   const keys = deriveKeys(bootstrap.jwtSecrets)
+  // A push needs a link. In development, it leads to this process.
+  const canLink = config.isDevelopment || Object.values(config.links).some(link => link !== undefined)
   return {
     config,
     log,
@@ -130,6 +136,7 @@ export function createContext(
       isServing: config.serves,
     }),
     keys,
+    vapidKeys: canLink ? (bootstrap.vapidKeys ?? config.vapidPrivateKeys) : [],
     networks: createNetworks(sql, keys, () => log.error(UNOPENED_NETWORK_KEY)),
     isSharedNetwork: createNetworkMatch(config.sharedNetworks),
     intakeKeys: bootstrap.intakeKeys,

@@ -8,6 +8,7 @@ import { harness, INTAKE_KEY } from './support/app.ts'
 import { type ListedOperation, listOperations } from './support/documented.ts'
 import { makeUser } from './support/factories.ts'
 import { cloudEvent, newGameId } from './support/games.ts'
+import { newSubscription, PUBLIC_KEY } from './support/push.ts'
 import { newEmail, profile } from './support/scenario.ts'
 
 const h = harness()
@@ -59,6 +60,11 @@ const DIFFERENCES: { reason: string; matches(mutation: Mutation): boolean; examp
     reason: 'only the service knows which time zones exist',
     matches: ({ path, value }) => path === 'time_zone' && typeof value === 'string',
     example: { operation: 'updateNotificationPreferences', path: 'time_zone', value: 'Mars/Olympus' },
+  },
+  {
+    reason: 'only the service knows its keys and the push services that it calls',
+    matches: ({ operation, path }) => operation === 'putPushSubscription' && ['endpoint', 'public_key'].includes(path),
+    example: { operation: 'putPushSubscription', path: 'endpoint', value: 'https://push.example/x' },
   },
   {
     reason: 'a query is text: numbers have one spelling, and an empty value counts as absent',
@@ -151,6 +157,8 @@ const GOOD_BODIES: Record<string, (() => unknown)[]> = {
       time_zone: 'Asia/Tokyo',
     }),
   ],
+  putPushSubscription: [() => ({ ...newSubscription(), public_key: PUBLIC_KEY, time_zone: 'Europe/Paris' })],
+  deletePushSubscription: [() => ({ endpoint: newSubscription().endpoint })],
   reportEvents: EVENT_TYPES.map(type => () => {
     // The service ignores the score of a game event, and the document describes it.
     const score = type.startsWith('score_') && { score: { id: 3, sets: '6-4 6-3' } }

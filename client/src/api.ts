@@ -273,6 +273,41 @@ export interface paths {
         patch: operations["updateNotificationPreferences"];
         trace?: never;
     };
+    "/api/v1/push/key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the key with which a browser subscribes to pushes; 404 if this service sends no pushes */
+        get: operations["getPushKey"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/push/subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Store or confirm this browser's push subscription; 404 if this service sends no pushes */
+        put: operations["putPushSubscription"];
+        post?: never;
+        /** Delete this browser's push subscription, also with a token that has expired */
+        delete: operations["deletePushSubscription"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -725,6 +760,43 @@ export interface components {
              */
             time_zone?: string | null;
         };
+        /** PushKey */
+        PushKey: {
+            /** @description The `applicationServerKey` for `pushManager.subscribe`, in base64url. */
+            public_key: string;
+        };
+        /** PushSubscriptionRequest */
+        PushSubscriptionRequest: {
+            /** @example https://updates.push.services.mozilla.com/wpush/v2/gAAAAABk */
+            endpoint: string;
+            keys: {
+                /** @example BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4 */
+                p256dh: string;
+                /** @example BTBZMqHH6r4Tts7J_aSIgg */
+                auth: string;
+            };
+            /** @description The `applicationServerKey` with which the browser subscribed, in base64url. Without it, the service assumes the key of an earlier request for the same subscription, or the newest key. */
+            public_key?: string;
+            /**
+             * @description The time zone of the device.
+             * @example Europe/Paris
+             */
+            time_zone?: string;
+        };
+        /** PushSubscription */
+        PushSubscription: {
+            id: number;
+            /**
+             * Format: date-time
+             * @example 2026-01-17T14:30:00+00:00
+             */
+            created_at: string;
+        };
+        /** PushEndpoint */
+        PushEndpoint: {
+            /** @example https://updates.push.services.mozilla.com/wpush/v2/gAAAAABk */
+            endpoint: string;
+        };
     };
     responses: {
         /** @description Unprocessable Entity: `validation_failed`, `otp_invalid`, `event_mismatch`, `otp_continue` */
@@ -856,6 +928,10 @@ export type TypePreference = components['schemas']['TypePreference'];
 export type NotificationPreferences = components['schemas']['NotificationPreferences'];
 export type TypePreferencePatch = components['schemas']['TypePreferencePatch'];
 export type NotificationPreferencesPatch = components['schemas']['NotificationPreferencesPatch'];
+export type PushKey = components['schemas']['PushKey'];
+export type PushSubscriptionRequest = components['schemas']['PushSubscriptionRequest'];
+export type PushSubscription = components['schemas']['PushSubscription'];
+export type PushEndpoint = components['schemas']['PushEndpoint'];
 export type ResponseUnprocessableEntity = components['responses']['UnprocessableEntity'];
 export type ResponseUnauthorized = components['responses']['Unauthorized'];
 export type ResponseForbidden = components['responses']['Forbidden'];
@@ -2097,6 +2173,128 @@ export interface operations {
                     "application/json": {
                         data: components["schemas"]["NotificationPreferences"];
                     };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["UnprocessableEntity"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getPushKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "public_key": "text"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: components["schemas"]["PushKey"];
+                    };
+                };
+            };
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    putPushSubscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "endpoint": "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABk",
+                 *       "keys": {
+                 *         "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+                 *         "auth": "BTBZMqHH6r4Tts7J_aSIgg"
+                 *       },
+                 *       "public_key": "text",
+                 *       "time_zone": "Europe/Paris"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PushSubscriptionRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": 1,
+                     *         "created_at": "2026-01-17T14:30:00+00:00"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: components["schemas"]["PushSubscription"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["UnprocessableEntity"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    deletePushSubscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "endpoint": "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABk"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PushEndpoint"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": "C’est fait."
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Message"];
                 };
             };
             401: components["responses"]["Unauthorized"];

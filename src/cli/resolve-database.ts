@@ -9,6 +9,7 @@ import { isUndefinedTable } from '../db/errors.ts'
 import { findSchema } from '../db/own-schema.ts'
 import { connect, type Database } from '../db/sql.ts'
 import { openEmbedded, startEmbedded } from '../embedded/server.ts'
+import { vapidKey } from '../reach-settings.ts'
 import { loadOrCreateSecret, newSecret, type StoredSecret } from '../secrets.ts'
 import { watchStopSignals } from './stop-signals.ts'
 
@@ -92,11 +93,24 @@ export async function withDatabase<T>(work: (sql: Database, config: Config) => P
  * data folder does not contain this secret, creates it.
  * @returns the secrets, and the path of the intake key if it is in the data folder
  */
-async function resolveSecrets({ jwtSecrets, intakeKeys }: Config, load: Load) {
+async function resolveSecrets(config: Config, load: Load) {
+  const { jwtSecrets, intakeKeys } = config
+  const vapidKeys = await resolveVapidKeys(config, load)
   const jwt = jwtSecrets.length > 0 ? jwtSecrets : [(await load('jwt-secret')).secret]
-  if (intakeKeys.length > 0) return { secrets: { jwtSecrets: jwt, intakeKeys }, intakeKeyPath: undefined }
+  if (intakeKeys.length > 0) return { secrets: { jwtSecrets: jwt, intakeKeys, vapidKeys }, intakeKeyPath: undefined }
   const stored = await load('intake-key')
-  return { secrets: { jwtSecrets: jwt, intakeKeys: [stored.secret] }, intakeKeyPath: stored.path }
+  return { secrets: { jwtSecrets: jwt, intakeKeys: [stored.secret], vapidKeys }, intakeKeyPath: stored.path }
+}
+
+/** Returns no key for an external database without VAPID_PRIVATE_KEY, because all nodes need the same key. */
+async function resolveVapidKeys({ vapidPrivateKeys, databaseUrl }: Config, load: Load): Promise<readonly string[]> {
+  if (vapidPrivateKeys.length > 0 || databaseUrl) return vapidPrivateKeys
+  const { secret, path } = await load('vapid-key')
+  try {
+    return [vapidKey(secret)]
+  } catch (error) {
+    throw new Error(`${path} ${(error as Error).message}. Delete the file. The next startup creates a new key.`)
+  }
 }
 
 /**

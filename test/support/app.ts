@@ -13,6 +13,8 @@ import { type TestDatabase, testDatabase } from './database.ts'
 import { type AnswerCheck, checkAnswers } from './declared-answers.ts'
 
 export const JWT_SECRET = 'kuC4vBnmNwzIEYxX0mVQJ1y7s2dGgqLh'
+/** A private key for pushes, from RFC 8291. */
+export const VAPID_KEY = 'q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94'
 export const INTAKE_KEY = 'Zt8RkPp3aWvYxq1LmN7oBc5dEf9gHiJk'
 
 export type Harness = {
@@ -132,6 +134,8 @@ function testConfig(databaseUrl: string, env: Record<string, string> = {}): Conf
     ...settingsFor(databaseUrl),
     THROTTLE_REQUEST_OTP: '1000000',
     THROTTLE_VERIFY_OTP: '1000000',
+    VAPID_PRIVATE_KEY: VAPID_KEY,
+    VAPID_SUBJECT: 'mailto:admin@club.example',
     ...env,
   })
 }

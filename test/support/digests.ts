@@ -32,7 +32,7 @@ export function keepingMailer() {
 }
 
 /** The deliveries of an app, each step on its own. The functions do what the workers of the service do. */
-export function deliveries(h: Harness, { sendsPushes = true }: { sendsPushes?: boolean } = {}) {
+export function deliveries(h: Harness) {
   const common = () => {
     const { hints, config } = h.ctx
     const { preferenceDefaults, emailAfterMs, emailAfterUrgentMs } = config
@@ -64,7 +64,7 @@ export function deliveries(h: Harness, { sendsPushes = true }: { sendsPushes?: b
   return {
     /** Makes the deliveries of all new notifications. @returns the outcomes */
     expand: async (sql = h.database.sql) =>
-      run(await claim('announcement', [1]), createExpander({ ...common(), sql, sendsPushes, sendsMails: true })),
+      run(await claim('announcement', [1]), createExpander({ ...common(), sql, sendsMails: true })),
     /** Looks for people to whom a mail is due. @returns their number */
     sweep: () => sweep(common()),
     claimMails: () => claim('mail', [4, 5]),

@@ -19,7 +19,6 @@ const expand = createExpander({
   emailAfterMs: 0,
   emailAfterUrgentMs: 0,
   hashReceiver: async () => Buffer.from('receiver'),
-  sendsPushes: true,
   sendsMails: true,
 })
 const lastNetworks = new Map([[1, Buffer.alloc(0)]])

@@ -6,6 +6,7 @@ import type { Answer, ListedOperation } from './documented.ts'
 import { listen, openStream } from './event-stream.ts'
 import { makeNotifications, makeUser } from './factories.ts'
 import { cloudEvent, newGameId, sendBatch } from './games.ts'
+import { newSubscription } from './push.ts'
 import { newEmail, profile, queuedCode, readPayload } from './scenario.ts'
 
 /** Sends a request to an operation. `id` replaces the placeholder `{id}` in the operation's path. */
@@ -52,6 +53,13 @@ export const GOOD_REQUESTS: Record<string, (h: Harness, send: Send) => Promise<A
   'GET /api/v1/notification-preferences': async (h, send) => send({ token: (await makeUser(h)).token }),
   'PATCH /api/v1/notification-preferences': async (h, send) => {
     return send({ token: (await makeUser(h)).token, body: { types: { game_joined: { push: false } } } })
+  },
+  'GET /api/v1/push/key': (_h, send) => send(),
+  'PUT /api/v1/push/subscriptions': async (h, send) =>
+    send({ token: (await makeUser(h)).token, body: { ...newSubscription(), time_zone: 'Europe/Paris' } }),
+  'DELETE /api/v1/push/subscriptions': async (h, send) => {
+    const { endpoint } = newSubscription()
+    return send({ token: (await makeUser(h)).token, body: { endpoint } })
   },
   'POST /internal/v1/events': async (h, send) => {
     const { id } = await makeUser(h)

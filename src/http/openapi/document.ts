@@ -51,6 +51,7 @@ const TAGS = [
   { name: 'Levels', description: 'The levels that a user can choose from.' },
   { name: 'Events', description: 'Reports of a games service.' },
   { name: 'Notifications', description: 'The inbox of the signed-in user.' },
+  { name: 'Push', description: 'The browsers to which the service sends pushes.' },
 ]
 
 const SECURITY = { public: [], user: [{ bearer: [] }], producer: [{ intakeKey: [] }], operator: [] }
