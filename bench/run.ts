@@ -16,6 +16,7 @@ import { intake } from './work/intake.ts'
 import { oneUser } from './work/one-user.ts'
 import { overload } from './work/overload.ts'
 import { processes } from './work/processes.ts'
+import { pushes } from './work/pushes.ts'
 import { reads } from './work/reads.ts'
 import { sessionCheck } from './work/session-check.ts'
 import { signUp } from './work/sign-up.ts'
@@ -33,6 +34,7 @@ const PARTS: Record<string, (bench: Bench) => Promise<Part>> = {
   intake,
   announcements,
   overload,
+  pushes,
   'one-user': oneUser,
   start,
   processes,

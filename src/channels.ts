@@ -4,7 +4,13 @@ import { findRetryClass, MAIL_CLASSES } from './limits/mail-backlog.ts'
 import type { Channel } from './outbox/channel.ts'
 import { createQueueMover } from './outbox/previous-queue.ts'
 import { createExpander } from './reach/expand.ts'
+import { sendPush } from './reach/push-channel.ts'
+import { createPushClient, type PushClient } from './reach/push-client.ts'
+import { createFindEndpoint } from './reach/push-hosts.ts'
+import { PUSH_CLASSES } from './reach/push-look.ts'
+import { createReport } from './reach/push-report.ts'
 import { sendDigest } from './reach/send-digest.ts'
+import { createVapid } from './reach/vapid.ts'
 import { startSweeping } from './reach/waiting-mail.ts'
 
 const MAX_MAIL_DELAY_MS = 400
@@ -20,11 +26,19 @@ export function startChannels(ctx: Context, address: string): { channels: Channe
   const { preferenceDefaults, emailAfterMs, emailAfterUrgentMs } = config
   const hashReceiver = (userId: number) => ctx.networks.hashText(`receiver:${userId}`)
   const common = { sql, hints, now, preferenceDefaults, emailAfterMs, emailAfterUrgentMs, hashReceiver }
-  const expand = createExpander({ ...common, sendsPushes: false, sendsMails: publicUrl !== undefined })
+  const expand = createExpander({ ...common, sendsMails: publicUrl !== undefined })
   const sweeping = publicUrl === undefined ? undefined : startSweeping(common, log)
+  const pushClient = createPushClient()
   return {
-    channels: [createMailChannel(ctx, publicUrl), createAnnouncementChannel(expand)],
-    stop: async () => sweeping?.stop(),
+    channels: [
+      createMailChannel(ctx, publicUrl),
+      createAnnouncementChannel(expand),
+      createPushChannel(ctx, pushClient, address),
+    ],
+    async stop() {
+      pushClient.close()
+      await sweeping?.stop()
+    },
   }
 }
 
@@ -60,4 +74,27 @@ function createMailChannel(ctx: Context, publicUrl: string | undefined): Channel
 /** Makes the pushes and mails of new notifications. One at a time is enough, and keeps their order. */
 function createAnnouncementChannel(deliver: Channel['deliver']): Channel {
   return { name: 'announcement', classes: [1], findRetryClass: failed => failed, places: 1, deliver }
+}
+
+/** A process without a key takes part too: it leaves the pushes to the processes that have their keys. */
+function createPushChannel(ctx: Context, client: PushClient, address: string): Channel {
+  const { config, vapidKeys, log } = ctx
+  const { isDevelopment, links } = config
+  return {
+    name: 'push',
+    classes: Object.values(PUSH_CLASSES),
+    findRetryClass: failed => failed,
+    places: config.pushConcurrency,
+    deliver: sendPush({
+      ...ctx,
+      defaults: config.preferenceDefaults,
+      links: { ...links, public: links.public ?? (isDevelopment ? address : undefined) },
+      vapid: createVapid(vapidKeys, config.vapidSubject),
+      findEndpoint: createFindEndpoint(config.pushHosts, () =>
+        isDevelopment ? Number(new URL(address).port) : undefined,
+      ),
+      client,
+      report: createReport(log),
+    }),
+  }
 }

@@ -87,7 +87,8 @@ function startWork(ctx: Context, databaseUrl: string, address: string) {
     metrics.countDueTime(type, outcome, lateSeconds),
   )
   const pruning = startPruning(sql, config, now, log)
-  return { wake: workers.wake, stopFunctions: [workers.stop, stop, schedule.stop, pruning.stop] }
+  const stopChannels = () => workers.stop().finally(stop)
+  return { wake: workers.wake, stopFunctions: [stopChannels, schedule.stop, pruning.stop] }
 }
 
 const OTHER_COLLATION =

@@ -149,13 +149,6 @@ suite('the deliveries of a notification', () => {
     assert.deepEqual(await steps.readWaiting(reader.id), [])
   })
 
-  test('leave out pushes if the installation sends none', async () => {
-    const { reader } = await makeEvent('game_joined')
-    await makeSubscription(h, reader.id)
-    await deliveries(h, { sendsPushes: false }).expand()
-    assert.deepEqual(await steps.readPushes(reader.id), [])
-  })
-
   test('leave out a reader whose account was deleted, and notifications that were read', async () => {
     const [actor, gone, fast, slow] = [await makeUser(h), await makeUser(h), await makeUser(h), await makeUser(h)]
     const players = [actor, gone, fast, slow].map(({ id }) => id)

@@ -6,19 +6,16 @@ import type { Announced } from '../notifications/queue-deliveries.ts'
 import { readUnread, type UnreadNotification } from '../notifications/unread.ts'
 import { type MailDelays, wantsMail } from './plan-mail.ts'
 import { type PreferenceDefaults, readAll } from './preferences.ts'
+import { PUSH_CLASSES } from './push-look.ts'
 import { computeDeadline, findGameId, type GameState, toTimed } from './timing.ts'
 import { addWaiting } from './waiting-mail.ts'
-
-/** The classes of pushes in the outbox. Pushes of a lower class go first. */
-export const PUSH_CLASSES = { urgent: 1, other: 2 } as const
 
 export type ExpandDeps = MailDelays & {
   sql: Database
   hints: Hints
   now: () => Date
   preferenceDefaults: PreferenceDefaults
-  /** Whether this installation sends pushes, and mails about unread notifications. */
-  sendsPushes: boolean
+  /** Whether this installation sends mails about unread notifications. */
   sendsMails: boolean
   /** Returns the keyed hash by which receivers take turns in the outbox. */
   hashReceiver: (userId: number) => Promise<Buffer>
@@ -69,10 +66,8 @@ async function makeDeliveries(tx: Sql, announced: readonly Announced[], deps: Ex
     return { notification, game, isUrgent: urgentIds.has(notification.id) }
   })
   const find = ({ notification: { userId } }: Item) => preferences.get(userId)!
-  if (deps.sendsPushes) {
-    const pushed = items.filter(item => find(item).types[item.notification.type].push)
-    await addPushes(tx, pushed, deps)
-  }
+  const pushed = items.filter(item => find(item).types[item.notification.type].push)
+  await addPushes(tx, pushed, deps)
   if (deps.sendsMails) {
     const mailed = items.filter(item => wantsMail(find(item), item.notification.type))
     await addWaiting(
