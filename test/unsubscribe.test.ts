@@ -29,7 +29,7 @@ suite('GET /unsubscribe/{token}', () => {
     assert.equal(answer.text.match(/<button>/g)?.length, 1)
     assert.match(answer.text, /<form method="post">/)
     assert.doesNotMatch(answer.text, /<script|<a /)
-    assert.match(answer.text, /Courtside will send you no more emails about unread notifications\./)
+    assert.match(answer.text, /Stop all emails of Courtside about unread notifications\?/)
     assert.deepEqual(await readEmail(id), ON)
   })
 
@@ -44,8 +44,8 @@ suite('GET /unsubscribe/{token}', () => {
   test('follows Accept-Language, and names the type', async () => {
     const page = async (language: string) =>
       (await h.call('GET', makePath(1, 'game_cancelled'), { headers: { 'accept-language': language } })).text
-    assert.match(await page('fr'), /<html lang="fr">.*pour «\u00a0Votre partie est annulée\u00a0»\./s)
-    assert.match(await page('en'), /<html lang="en">.*about “Your game is cancelled”\./s)
+    assert.match(await page('fr'), /<html lang="fr">.*pour «\u00a0Votre partie est annulée\u00a0»\u00a0\?/s)
+    assert.match(await page('en'), /<html lang="en">.*about “Your game is cancelled”\?/s)
   })
 })
 
@@ -54,7 +54,7 @@ suite('POST /unsubscribe/{token}', () => {
     const { id } = await makeUser(h)
     const answer = await h.call('POST', makePath(id), { headers: { 'accept-language': 'en' } })
     assert.equal(answer.status, 200)
-    assert.match(answer.text, /Done\./)
+    assert.match(answer.text, /Done\..*Courtside will send you no more emails about unread notifications\./)
     assert.doesNotMatch(answer.text, /<form/)
     assert.deepEqual(await readEmail(id), { ...ON, isPaused: true })
     const line = h.logged.findLast(each => each.audit === 'unsubscribe')

@@ -28,17 +28,22 @@ const SCHEMA = {
 const TEXTS = {
   fr: {
     title: 'Ne plus recevoir d’e-mails',
-    all: (appName: string) => `Vous ne recevrez plus d’e-mail de ${appName} sur vos notifications non lues.`,
-    one: (appName: string, title: string) =>
-      `Vous ne recevrez plus d’e-mail de ${appName} pour «\u00a0${title}\u00a0».`,
+    askAll: (appName: string) => `Ne plus recevoir d’e-mail de ${appName} sur vos notifications non lues\u00a0?`,
+    askOne: (appName: string, label: string) =>
+      `Ne plus recevoir d’e-mail de ${appName} pour «\u00a0${label}\u00a0»\u00a0?`,
+    doneAll: (appName: string) => `Vous ne recevrez plus d’e-mail de ${appName} sur vos notifications non lues.`,
+    doneOne: (appName: string, label: string) =>
+      `Vous ne recevrez plus d’e-mail de ${appName} pour «\u00a0${label}\u00a0».`,
     confirm: 'Confirmer',
     done: 'C’est fait.',
     codes: 'Les codes de connexion arrivent toujours.',
   },
   en: {
     title: 'Stop these emails',
-    all: (appName: string) => `${appName} will send you no more emails about unread notifications.`,
-    one: (appName: string, title: string) => `${appName} will send you no more emails about “${title}”.`,
+    askAll: (appName: string) => `Stop all emails of ${appName} about unread notifications?`,
+    askOne: (appName: string, label: string) => `Stop the emails of ${appName} about “${label}”?`,
+    doneAll: (appName: string) => `${appName} will send you no more emails about unread notifications.`,
+    doneOne: (appName: string, label: string) => `${appName} will send you no more emails about “${label}”.`,
     confirm: 'Confirm',
     done: 'Done.',
     codes: 'Sign-in codes still arrive.',
@@ -84,7 +89,8 @@ function sendPage(request: FastifyRequest, reply: FastifyReply, page: Page): str
 /** The form has no address, so the browser sends it to the address of the page. */
 function composePage({ appName, type, isDone }: Page, language: Language): Markup {
   const texts = TEXTS[language]
-  const effect = type ? texts.one(appName, LABELS[type][language]) : texts.all(appName)
+  const [one, all] = isDone ? [texts.doneOne, texts.doneAll] : [texts.askOne, texts.askAll]
+  const effect = type ? one(appName, LABELS[type][language]) : all(appName)
   const form = html`<form method="post"><button>${texts.confirm}</button></form>`
   return html`<!doctype html>
 <html lang="${language}">
