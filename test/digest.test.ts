@@ -123,6 +123,35 @@ suite('a mail about unread notifications', () => {
     assert.ok(mails[0]!.html.includes('&#60;img src=x onerror=alert(1)&#62; &#38; &#34;co&#34;'))
   })
 
+  test('shows only the first letter of an actor whose name is not all letters, so no name becomes a link', async () => {
+    const reader = await makeUser(h, { locale: 'en' })
+    const named = (name: string, length: number) => ({
+      ...cancelled(1),
+      message: `${name} has left.`,
+      actorName: { start: 0 as const, length },
+    })
+    await queueDigest(reader, [
+      named('evil.example call 0899', 22),
+      named('Léa', 3),
+      named('\u2068מרים\u2069', 6),
+      named('\u20681.מרים\u2069', 8),
+      named('123', 3),
+      { ...cancelled(1), message: 'evil.example has no actor.' },
+    ])
+    const { mailer, mails } = keepingMailer()
+    await steps.mail(mailer)
+    for (const part of [mails[0]!.text, mails[0]!.html]) {
+      assert.deepEqual(part.match(/[^\s>]+(?: player)? has [a-z ]+\./g), [
+        'evil.example has no actor.',
+        'A player has left.',
+        '\u2068מ\u2069 has left.',
+        '\u2068מרים\u2069 has left.',
+        'Léa has left.',
+        'e has left.',
+      ])
+    }
+  })
+
   test('has the headers that mail programs need for an unsubscribe button', async () => {
     const reader = await makeUser(h)
     await queueDigest(reader, [cancelled(1)])

@@ -8,12 +8,15 @@ export type UnreadNotification = {
   type: NotificationType
   title: string
   message: string
+  /** The number of code points of the actor's name, with which the message begins. 0 if it begins with no name. */
+  actorNameLength: number
   data: Record<string, unknown>
   createdAt: Date
 }
 
-type Row = Omit<UnreadNotification, 'userId' | 'createdAt' | 'data'> & {
+type Row = Omit<UnreadNotification, 'userId' | 'createdAt' | 'data' | 'actorNameLength'> & {
   user_id: number
+  actor_name_length: number
   data: Record<string, unknown> | null
   created_at: Date
 }
@@ -27,13 +30,14 @@ export async function readUnread(
   wanted: readonly { userId: number; id: number }[],
 ): Promise<UnreadNotification[]> {
   const rows = await sql<Row>`
-    select id, user_id, type, title, message, data, created_at from notification
+    select id, user_id, type, title, message, actor_name_length, data, created_at from notification
     where user_id = any(${[...new Set(wanted.map(({ userId }) => userId))]}::bigint[])
       and id = any(${wanted.map(({ id }) => id)}::bigint[]) and id > 0 and read_at is null
     order by id`
-  return rows.map(({ user_id, created_at, data, ...row }) => ({
+  return rows.map(({ user_id, created_at, actor_name_length, data, ...row }) => ({
     ...row,
     userId: user_id,
+    actorNameLength: actor_name_length,
     data: data ?? {},
     createdAt: created_at,
   }))

@@ -1,7 +1,9 @@
 import { formatNameForMail } from '../accounts/names.ts'
 import { html, type Markup } from '../http/format/html.ts'
+import { isolate, removeFormatControls } from '../http/format/plain-text.ts'
 import type { Language } from '../language.ts'
 import type { NotificationType } from '../notification-types.ts'
+import { UNKNOWN_ACTOR } from '../notifications/catalogue.ts'
 import type { UnreadNotification } from '../notifications/unread.ts'
 import { LABELS } from './labels.ts'
 import { buildLink, type Links } from './links.ts'
@@ -63,7 +65,11 @@ export function composeDigestEmail(digest: Digest, { appName, links }: DigestTex
   const parts = {
     greeting: texts.greeting(formatNameForMail(digest.firstName)),
     intro: texts.intro(appName),
-    items: listed.map(({ title, message, data }) => ({ title, message, url: buildLink(links, data) })),
+    items: listed.map(notification => ({
+      title: notification.title,
+      message: formatMessage(notification, language),
+      url: buildLink(links, notification.data),
+    })),
     others: notifications.length > listed.length ? [texts.others(notifications.length - listed.length)] : [],
     stops,
   }
@@ -75,6 +81,15 @@ export function composeDigestEmail(digest: Digest, { appName, links }: DigestTex
     ['-- ', ...stops.map(({ text: label, url }) => `${label}${texts.colon} ${url}`)].join('\n'),
   ]
   return { subject, text: `${text.join('\n\n')}\n`, html: composeHtml(subject, language, parts).text }
+}
+
+/** Returns the message of a notification, with the actor's name as `formatNameForMail` allows it. */
+function formatMessage({ message, actorNameLength }: UnreadNotification, language: Language): string {
+  if (actorNameLength === 0) return message
+  const codePoints = [...message]
+  // The message isolates a name with a right-to-left letter.
+  const name = formatNameForMail(removeFormatControls(codePoints.slice(0, actorNameLength).join('')))
+  return (name === undefined ? UNKNOWN_ACTOR[language] : isolate(name)) + codePoints.slice(actorNameLength).join('')
 }
 
 type Parts = {
