@@ -1,6 +1,7 @@
 import { sendCode } from './auth/send-code.ts'
 import type { Context } from './context.ts'
 import { findRetryClass, MAIL_CLASSES } from './limits/mail-backlog.ts'
+import { findSenderDomain } from './mail/mailer.ts'
 import type { Channel } from './outbox/channel.ts'
 import { createQueueMover } from './outbox/previous-queue.ts'
 import { createExpander } from './reach/expand.ts'
@@ -54,7 +55,7 @@ function createMailChannel(ctx: Context, publicUrl: string | undefined): Channel
           preferenceDefaults,
           publicUrl,
           texts: { appName, links: { ...links, public: publicUrl } },
-          domain: /@([^@>\s]+)>?$/.exec(mailFrom)?.[1] ?? 'localhost',
+          domain: findSenderDomain(mailFrom),
           countWithdrawnBounces: metrics.countWithdrawnBounces,
         })
   return {

@@ -22,14 +22,23 @@ export function appName(value: string): string {
 
 /**
  * Accepts a URL to which other code appends paths.
- * @returns the URL without a slash at its end
+ * @returns the URL in ASCII, because mail headers contain it, and without a slash at its end
  */
 export function baseUrl(value: string): string {
   const url = parseWebUrl(value)
-  if (!url || url.search || url.hash) {
-    throw new Error('must be an http:// or https:// URL without a user, a query and a fragment')
+  if (!url || url.search || url.hash || !isRoutable(url.pathname)) {
+    throw new Error('must be an http:// or https:// URL without a user, a query, a fragment, `*` and invalid escapes')
   }
-  return value.replace(/\/+$/, '')
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+}
+
+/** Returns whether the router of HTTP requests can have a route below a path. */
+function isRoutable(path: string): boolean {
+  try {
+    return !decodeURI(path).includes('*')
+  } catch {
+    return false
+  }
 }
 
 /** Accepts placeholders only after the host, because a value must not decide to which server a link leads. */

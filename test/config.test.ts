@@ -205,6 +205,8 @@ describe('faults', () => {
     ['APP_URL', 'https://user:pass@app.example'],
     ['PUBLIC_URL', 'https://courtside.example/?a=1'],
     ['PUBLIC_URL', 'http://courtside.example'],
+    ['PUBLIC_URL', 'https://courtside.example/a*'],
+    ['PUBLIC_URL', 'https://courtside.example/%E9'],
     ['LINK_TEMPLATE', '/games/{game_id}'],
     ['LINK_TEMPLATE', 'http://app.example/games/{game_id}'],
     ['LINK_TEMPLATE', 'https://app.example/games/{title}'],
@@ -378,6 +380,13 @@ describe('names, links, pushes and mails about unread notifications', () => {
     ])
     assert.deepEqual(config.vapidPrivateKeys, [VAPID_KEY, VAPID_KEY.replace('y', 'x')])
     assert.equal(config.vapidSubject, 'mailto:club@club.example')
+  })
+
+  test('PUBLIC_URL becomes ASCII, because mail headers contain it', () => {
+    const read = (url: string) => readConfig({ ...PRODUCTION, PUBLIC_URL: url }).links.public
+    assert.equal(read('https://clüb.example/é>/'), 'https://xn--clb-ioa.example/%C3%A9%3E')
+    assert.equal(read('https://club.example?'), 'https://club.example')
+    assert.equal(read('https://club.example/#'), 'https://club.example')
   })
 
   test('EMAIL_TYPES=none turns the default off for all types', () => {

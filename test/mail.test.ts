@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { composeCodeEmail } from '../src/auth/code-email.ts'
 import { sendCode } from '../src/auth/send-code.ts'
 import { deriveKeys } from '../src/keys.ts'
-import type { Mail, MailFailure } from '../src/mail/mailer.ts'
+import { findSenderDomain, type Mail, type MailFailure } from '../src/mail/mailer.ts'
 import { createSmtpMailer } from '../src/mail/smtp.ts'
 import { FROM, KEYS, NOW, outbox, TEXTS } from './support/outbox.ts'
 import { type Received, smtpServer } from './support/smtp.ts'
@@ -297,4 +297,10 @@ test('a decoy is composed but opens no connection to the mail server', async t =
     composed.map(({ to, subject }) => [to, subject.replace(/\d{4}/, '0000')]),
     [['nobody@example.com', 'Votre code Courtside\u00a0: 0000']],
   )
+})
+
+test('the domain of a sender is in ASCII, so headers may contain it', () => {
+  assert.equal(findSenderDomain('Club <no-reply@clüb.example>'), 'xn--clb-ioa.example')
+  assert.equal(findSenderDomain('no-reply@club.example'), 'club.example')
+  assert.equal(findSenderDomain('no-reply@[127.0.0.1]'), 'localhost')
 })

@@ -136,6 +136,17 @@ test('the page is below the path of PUBLIC_URL too, because a proxy may pass thi
   assert.equal((await readEmail(id)).isPaused, true)
 })
 
+test('the page is below any path of PUBLIC_URL', async () => {
+  for (const path of ['/caf%C3%A9', '/a:b', '/a%20b', '/(x)', '/a%25b']) {
+    const other = await anotherApp(h, { PUBLIC_URL: `https://example.com${path}` })
+    try {
+      assert.equal((await other.call('GET', `${path}${makePath(1)}`)).status, 200, path)
+    } finally {
+      await other.close()
+    }
+  }
+})
+
 test('a link stays valid while its secret is among the secrets, and only then', async () => {
   const token = buildUnsubscribeUrl(deriveKeys([JWT_SECRET]), '', 7)
     .split('/')

@@ -1,3 +1,5 @@
+import { domainToASCII } from 'node:url'
+
 /** One mail to one address. `text` and `html` have the same content. */
 export type Mail = {
   to: string
@@ -48,6 +50,11 @@ export class MailFailure extends Error {
     this.isAboutMail = isAboutMail
     this.isHardBounce = isHardBounce
   }
+}
+
+/** Returns the domain of a sender in ASCII, because headers contain it. Returns `localhost` if it is not a host name. */
+export function findSenderDomain(from: string): string {
+  return domainToASCII(/@([^@>\s]+)>?$/.exec(from)?.[1] ?? '') || 'localhost'
 }
 
 // Matches exactly one plain address. Does not match a list of addresses, a display name, quotes, a comment or a line

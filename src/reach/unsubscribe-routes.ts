@@ -59,7 +59,7 @@ const TEXTS = {
  */
 export function unsubscribeRoutes(app: App, { sql, keys, now, config }: Context): void {
   const { appName, links } = config
-  const prefixes = new Set(['', links.public === undefined ? '' : new URL(links.public).pathname.replace(/\/+$/, '')])
+  const prefixes = new Set(['', links.public === undefined ? '' : toPattern(new URL(links.public).pathname)])
   for (const prefix of prefixes) {
     const url = `${prefix}${UNSUBSCRIBE_PATH}/:token`
     app.get(url, { config: CONFIG, schema: SCHEMA }, async (request, reply) =>
@@ -75,6 +75,11 @@ export function unsubscribeRoutes(app: App, { sql, keys, now, config }: Context)
       return sendPage(request, reply, { appName, type, isDone: true })
     })
   }
+}
+
+/** Returns the pattern of a route for a path. The router compares decoded paths, and a double colon means a colon. */
+function toPattern(path: string): string {
+  return decodeURI(path).replace(/\/+$/, '').replaceAll(':', '::')
 }
 
 type Page = { appName: string; type: NotificationType | undefined; isDone: boolean }
