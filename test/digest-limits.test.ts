@@ -76,7 +76,7 @@ function makeRow(id: number, now: Date, random: () => number): Row {
     isUrgent: urgent,
     createdAt: now,
     lookAt: new Date(now.getTime() + (urgent ? DELAYS.emailAfterUrgentMs : DELAYS.emailAfterMs)),
-    notification: { id, userId: 1, type, title: 't', message: 'm', data, createdAt: now },
+    notification: { id, userId: 1, type, title: 't', message: 'm', actorNameLength: 0, data, createdAt: now },
     game: { startsAt, cancelled: type === 'game_cancelled' },
     startsAt,
   }
