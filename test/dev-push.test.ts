@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { request } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { sendPush } from '../src/reach/push-channel.ts'
 import { createPushClient } from '../src/reach/push-client.ts'
@@ -10,7 +7,6 @@ import { createFindEndpoint } from '../src/reach/push-hosts.ts'
 import { anotherApp, harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
 import { claimPush, makePushable, pushDependencies, queuePush } from './support/push.ts'
-import { startService } from './support/service.ts'
 
 describe('the development push service', () => {
   const h = harness()
@@ -126,29 +122,4 @@ describe('the development push service', () => {
         .end()
     })
   }
-})
-
-describe('a service without settings', { timeout: 120_000 }, () => {
-  let folder: string
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'courtside-push-'))
-  })
-  after(() => rm(folder, { recursive: true, force: true }))
-
-  test('makes its key for pushes, and keeps it in DATA_DIR over a restart', async () => {
-    const read = async () => {
-      const service = await startService({ DATA_DIR: folder })
-      try {
-        return (await (await fetch(`${service.address}/api/v1/push/key`)).json()) as { data: { public_key: string } }
-      } finally {
-        await service.stop()
-      }
-    }
-    const first = await read()
-    assert.match(first.data.public_key, /^B[\w-]{86}$/)
-    const path = join(folder, 'vapid-key')
-    assert.equal((await stat(path)).mode & 0o777, 0o600)
-    assert.equal(Buffer.from((await readFile(path, 'utf8')).trim(), 'base64url').length, 32)
-    assert.deepEqual(await read(), first)
-  })
 })
