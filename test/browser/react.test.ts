@@ -24,6 +24,9 @@ const APP = `
       client: courtside,
       lang: 'fr',
       className: 'bell',
+      settings: true,
+      'service-worker': '/service-worker.js',
+      onSignInRequest: () => setOpened('sign-in'),
       onNotificationOpen: event => setOpened(event.detail.message),
     })
     return createElement(StrictMode, null, createElement('p', null, 'Opened: ' + opened), inbox)
@@ -64,7 +67,8 @@ async function renderOnServer(): Promise<string> {
 suite('courtside-client/react', { skip, timeout: 180_000 }, () => {
   test('a page that a server has rendered with React has a live inbox, and its listener is called', async () => {
     const html = await renderOnServer()
-    assert.match(html, /<courtside-inbox lang="fr" class="bell"><\/courtside-inbox>/)
+    const attributes = 'lang="fr" class="bell" service-worker="/service-worker.js" settings=""'
+    assert.ok(html.includes(`<courtside-inbox ${attributes}></courtside-inbox>`), html)
     const script = await bundle(
       `import { hydrateRoot } from 'react-dom/client'
        hydrateRoot(document.querySelector('#root'), createElement(App))`,
@@ -95,6 +99,15 @@ suite('courtside-client/react', { skip, timeout: 180_000 }, () => {
     await page.getByText('Opened: Numéro 2').waitFor()
     assert.equal(await countStreams(s), 1)
     assert.deepEqual(s.complaints, [])
+
+    // The session ends, for example because it has expired.
+    await page.evaluate(`localStorage.setItem('courtside.token', 'a.b.c')`)
+    await page.getByRole('button', { name: 'Réglages des notifications' }).click()
+    await page.getByRole('button', { name: /^Notifications, / }).click()
+    await page.getByRole('button', { name: 'Réglages des notifications' }).click()
+    await page.getByRole('button', { name: 'Se connecter' }).click()
+    await page.getByText('Opened: sign-in').waitFor()
+    s.complaints.length = 0
     await page.context().close()
   })
 })
@@ -120,6 +133,8 @@ suite('the types of the element', { timeout: 120_000 }, () => {
          import { courtside } from './session'
          export const raw = <courtside-inbox lang="fr" className="bell" client={courtside} />
          export const wrapped = <CourtsideInbox client={courtside} onNotificationOpen={event => event.detail.id.toFixed()} />
+         export const withSettings = <CourtsideInbox client={courtside} settings service-worker="/service-worker.js"
+           onSignInRequest={event => event.type.trim()} />
          const inbox = document.querySelector('courtside-inbox')
          inbox?.addEventListener('notification-open', event => event.detail.title.trim())
          inbox?.addEventListener('click', event => event.clientX.toFixed())

@@ -15,7 +15,6 @@ suite('the service worker in Chromium', { skip, timeout: 180_000 }, () => {
     page = await s.visit()
     origin = s.service.address
     await page.context().grantPermissions(['notifications'], { origin })
-    await page.context().route('**/api/v1/push/key', route => route.fulfill({ json: { data: { public_key: 'BA' } } }))
     await page.goto('/')
     await page.getByLabel('Adresse e-mail').waitFor()
     await page.evaluate(

@@ -20,7 +20,6 @@ suite('the settings of <courtside-inbox>', { skip, timeout: 240_000 }, () => {
 
   before(async () => {
     page = await s.visit()
-    await page.context().route('**/api/v1/push/key', route => route.fulfill({ json: { data: { public_key: 'BA' } } }))
     await signUp(page, EMAIL)
     await chooseLevel(page)
   })

@@ -8,7 +8,7 @@ import {
   type Locator,
   type Page,
 } from 'playwright-core'
-import { INTAKE_KEY, settingsFor } from './app.ts'
+import { INTAKE_KEY, settingsFor, VAPID_KEY } from './app.ts'
 import { testDatabase } from './database.ts'
 import { METRICS_TOKEN, parseSamples } from './metrics.ts'
 import { type Service, startService } from './service.ts'
@@ -63,6 +63,8 @@ export function stage({ launch, startMail, env }: StageOptions = {}): Stage {
       THROTTLE_REQUEST_OTP: '1000',
       THROTTLE_VERIFY_OTP: '1000',
       METRICS_TOKEN,
+      VAPID_PRIVATE_KEY: VAPID_KEY,
+      VAPID_SUBJECT: 'mailto:admin@club.example',
       ...env,
     })
     browser = await chromium.launch({ executablePath: program, ...launch })

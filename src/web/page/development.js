@@ -1,4 +1,5 @@
 import { showMails } from './development-mails.js'
+import { createPushes } from './development-push.js'
 import { button, h } from './dom.js'
 import { describeError, language, texts } from './texts.js'
 
@@ -20,6 +21,8 @@ export async function showDevelopment(panel, { courtside, readToken }) {
   const mails = h('ul', { class: 'mails' })
   if (!(await showMails(mails, key))) return
   const callAsUser = createCall({ courtside, readToken })
+  const pushes = createPushes({ callAsUser, readToken, key })
+  await pushes.show()
   panel.setAttribute('aria-label', texts.development)
   panel.replaceChildren(
     h(
@@ -31,10 +34,15 @@ export async function showDevelopment(panel, { courtside, readToken }) {
       mails,
       h('h3', {}, texts.game),
       createGame({ callAsUser, readToken, key }),
+      pushes.element,
     ),
   )
   panel.hidden = false
-  setInterval(() => document.hidden || showMails(mails, key), POLL_MS)
+  setInterval(() => {
+    if (document.hidden) return
+    showMails(mails, key)
+    pushes.show()
+  }, POLL_MS)
 }
 
 /**
