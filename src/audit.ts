@@ -16,6 +16,8 @@ export const AUDIT_EVENTS = {
   key_refused: 'warn',
   preferences_changed: 'info',
   unsubscribe: 'info',
+  push_subscribed: 'info',
+  push_unsubscribed: 'info',
   operator_command: 'info',
 } as const
 

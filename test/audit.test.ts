@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { suite, test } from 'node:test'
 import { AUDIT_EVENTS } from '../src/audit.ts'
 import { harness } from './support/app.ts'
+import { newSubscription } from './support/push.ts'
 import { newEmail, otherThan, profile, queuedCode, readPayload, signIn, signUp } from './support/scenario.ts'
 
 const METRICS_TOKEN = 'Qm4tWz7rKx2vNp9s'
@@ -65,6 +66,19 @@ suite('the audit trail', () => {
       }
     })
     assert.deepEqual(lines, [line('preferences_changed', token)])
+  })
+
+  test('the first registration of a browser for pushes and its end are audited, and nothing else about it', async () => {
+    const { token } = await signUp(h)
+    const body = newSubscription()
+    const send = (method: string, sent: object) => h.call(method, '/api/v1/push/subscriptions', { token, body: sent })
+    const lines = await auditTrail(async () => {
+      for (let count = 0; count < 2; count += 1) assert.equal((await send('PUT', body)).status, 200)
+      for (let count = 0; count < 2; count += 1) {
+        assert.equal((await send('DELETE', { endpoint: body.endpoint })).status, 200)
+      }
+    })
+    assert.deepEqual(lines, [line('push_subscribed', token), line('push_unsubscribed', token)])
   })
 
   test('an audit line contains the request id of the answer and the /64 network of an IPv6 client', async () => {

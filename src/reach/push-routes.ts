@@ -1,3 +1,4 @@
+import { audit } from '../audit.ts'
 import { requireClaims } from '../auth/guard.ts'
 import type { Tokens } from '../auth/jwt.ts'
 import type { Context } from '../context.ts'
@@ -72,6 +73,7 @@ function putRoute(app: App, { sql, now, config }: Ctx, { publicKeys, findEndpoin
       const stored = await subscriptions.put(sql, request.caller, sent, settings)
       // A concurrent request has ended the session or deleted the account.
       if (!stored) throw unauthenticated(true)
+      if (stored.is_new) audit(request, 'push_subscribed')
       return { data: toSubscription(stored) }
     },
   })
@@ -99,7 +101,9 @@ function deleteRoute(app: App, { sql, readSql, now, config }: Ctx, { findEndpoin
       const { sub: userId, sid: sessionId } = requireClaims(request, tokens, instant)
       if (!(await subscriptions.hasOpenSession(readSql, { userId, sessionId }))) throw unauthenticated(true)
       const endpoint = findEndpoint(request.body.endpoint)?.url.href ?? request.body.endpoint
-      await subscriptions.remove(sql, userId, endpoint, { defaults: config.preferenceDefaults, now: instant })
+      const settings = { defaults: config.preferenceDefaults, now: instant }
+      const isRemoved = await subscriptions.remove(sql, userId, endpoint, settings)
+      if (isRemoved) audit(request, 'push_unsubscribed', { userId, sessionId })
       return { message: REMOVED[preferredLanguage(request.headers['accept-language'])] }
     },
   })

@@ -14,6 +14,9 @@ export type SentSubscription = {
   timeZone: string | undefined
 }
 
+/** `is_new` is false if the row existed before and was confirmed. */
+export type StoredSubscription = { id: number; created_at: Date; is_new: boolean }
+
 type Owner = { userId: number; sessionId: string }
 type Settings = { newestKey: string; defaults: PreferenceDefaults; now: Date }
 
@@ -28,7 +31,7 @@ export async function put(
   { userId, sessionId }: Owner,
   sent: SentSubscription,
   settings: Settings,
-): Promise<{ id: number; created_at: Date } | undefined> {
+): Promise<StoredSubscription | undefined> {
   return watchTimeZone(sql, userId, settings, async tx => {
     // A concurrent logout either waits for this lock, or has ended the session before. In the first case, the worker
     // finds the ended session when it looks at the subscription.
@@ -47,7 +50,7 @@ export async function put(
 
 function store(tx: Sql, { userId, sessionId }: Owner, sent: SentSubscription, { newestKey, now }: Settings) {
   const { endpoint, p256dh, auth, publicKey = null, timeZone = null } = sent
-  return tx<{ id: number; created_at: Date }>`
+  return tx<StoredSubscription>`
     with taken as (
       delete from push_subscription where endpoint = ${endpoint} and user_id <> ${userId}
       returning p256dh, public_key
@@ -64,7 +67,7 @@ function store(tx: Sql, { userId, sessionId }: Owner, sent: SentSubscription, { 
         case when mine.p256dh = excluded.p256dh then mine.public_key end, ${newestKey}),
       time_zone = coalesce(excluded.time_zone, mine.time_zone), confirmed_at = excluded.confirmed_at
     where mine.user_id = excluded.user_id
-    returning id, created_at`
+    returning id, created_at, xmax = 0 as is_new`
 }
 
 /** Another transaction that has locked a row takes or deletes it anyway. So waiting for it could only deadlock. */
@@ -77,11 +80,20 @@ async function removeOldest(tx: Sql, userId: number): Promise<void> {
       for update skip locked)`
 }
 
-/** Deletes the subscription of an endpoint, if it belongs to the user. */
-export async function remove(sql: Sql, userId: number, endpoint: string, settings: Omit<Settings, 'newestKey'>) {
-  await watchTimeZone(sql, userId, settings, async tx => {
-    await tx`delete from push_subscription where user_id = ${userId} and endpoint = ${endpoint}`
-  })
+/** Deletes the subscription of an endpoint, if it belongs to the user. @returns whether it did */
+export async function remove(
+  sql: Sql,
+  userId: number,
+  endpoint: string,
+  settings: Omit<Settings, 'newestKey'>,
+): Promise<boolean> {
+  const removed = await watchTimeZone(
+    sql,
+    userId,
+    settings,
+    tx => tx`delete from push_subscription where user_id = ${userId} and endpoint = ${endpoint} returning id`,
+  )
+  return removed !== undefined && removed.length > 0
 }
 
 /** The values that a browser makes anew when it subscribes again. */
