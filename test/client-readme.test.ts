@@ -92,6 +92,22 @@ describe('client/README.md', { timeout: 60_000 }, () => {
     checkLiveInbox(t, node),
   )
 
+  test('the example for the preferences in client/README.md changes the preferences', async t => {
+    const { id, token } = await makeUser(h)
+    const signIn = `import { Courtside, memoryStorage } from 'courtside-client'
+      const storage = memoryStorage()
+      storage.set('token', ${JSON.stringify(token)})
+      const courtside = new Courtside({ url, storage })\n`
+    const report = `\nsay('before')(types.game_joined.email, quiet_hours.to)`
+    const { next } = run(t, signIn + findCode('Notification settings') + report, { url })
+    assert.deepEqual(await next(), ['before', false, '08:00'])
+    assert.deepEqual(await next(), ['exit', 0])
+    const [row] = await h.database.sql<Record<string, unknown>>`
+      select types, quiet_from, quiet_to from notification_preference where user_id = ${id}`
+    const stored = { types: { game_joined: { email: true } }, quiet_from: '21:30', quiet_to: '07:00' }
+    assert.deepEqual(row, stored)
+  })
+
   test('the example for errors in client/README.md shows the error message of the service', async t => {
     const signIn = `import { Courtside } from 'courtside-client'
       const courtside = new Courtside({ url, language: 'en' })\n`

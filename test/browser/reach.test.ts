@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { INTAKE_KEY } from '../support/app.ts'
-import { chooseLevel, signUp, skip, stage } from '../support/browser.ts'
+import { chooseLevel, letTimePass, signUp, skip, stage, takeCode } from '../support/browser.ts'
 import { createPushDelivery, readBadges, readBanners } from '../support/push-delivery.ts'
 import { readMailbox } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -107,9 +107,26 @@ async function waitUntilNothingWaits(): Promise<void> {
   })
 }
 
-async function subscribe(page: Page): Promise<void> {
+/** Opens a page whose browser may show notifications and subscribes to the local push service. */
+async function visitWithPush(): Promise<Page> {
+  const page = await s.visit()
+  await page.context().grantPermissions(['notifications'], { origin: s.service.address })
+  await page.context().addInitScript(stubPushManager(new URL(s.service.listening.mailbox!).searchParams.get('key')!))
+  return page
+}
+
+async function openSettings(page: Page): Promise<void> {
   await page.getByRole('button', { name: /^Notifications, / }).click()
   await page.getByRole('button', { name: 'Réglages des notifications' }).click()
+}
+
+async function readSubscriptions(email: string) {
+  return s.sql<{ id: number; session_id: string }>`
+    select id, session_id from push_subscription where user_id = (select id from app_user where email = ${email})`
+}
+
+async function subscribe(page: Page): Promise<void> {
+  await openSettings(page)
   await page.getByRole('switch', { name: /cet appareil/ }).click()
   await page.getByText('même si le site est fermé').waitFor()
   assert.equal(await page.getByRole('switch', { name: /cet appareil/ }).isChecked(), true)
@@ -120,10 +137,8 @@ suite('a player whose app is closed', { skip, timeout: 240_000 }, () => {
   test('gets a banner about a cancelled game, and no push after the logout', async () => {
     const email = 'away@example.com'
     const origin = s.service.address
-    const page = await s.visit()
+    const page = await visitWithPush()
     const context = page.context()
-    await context.grantPermissions(['notifications'], { origin })
-    await context.addInitScript(stubPushManager(new URL(s.service.listening.mailbox!).searchParams.get('key')!))
     await signUp(page, email)
     await chooseLevel(page)
     await subscribe(page)
@@ -157,6 +172,66 @@ suite('a player whose app is closed', { skip, timeout: 240_000 }, () => {
     )
     s.complaints.length = 0
     await context.close()
+  })
+
+  test('keeps the subscription when the session expires, and learns why pushes carry no text until the sign-in', async () => {
+    const email = 'expired@example.com'
+    const page = await visitWithPush()
+    await signUp(page, email)
+    await chooseLevel(page)
+    await subscribe(page)
+    const [before] = await readSubscriptions(email)
+    await s.sql`
+      update session set created_at = created_at - interval '10 days', expires_at = expires_at - interval '10 days'
+      where id = ${before!.session_id}`
+    // The service caches the state of a session for at most 5 s.
+    await waitUntil(async () => {
+      await page.reload()
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      return page.getByLabel('Adresse e-mail').isVisible()
+    }, 60_000)
+    await page.getByText('n’affichent plus que leur titre').waitFor()
+    await page.getByLabel('Adresse e-mail').fill(email)
+    await letTimePass(s, email)
+    await page.getByRole('button', { name: 'Recevoir un code' }).click()
+    await takeCode(page, email, 2)
+    await page.getByRole('heading', { name: /^Bonjour/ }).waitFor()
+    await waitUntil(async () => (await readSubscriptions(email))[0]!.session_id !== before!.session_id)
+    assert.equal((await readSubscriptions(email))[0]!.id, before!.id)
+    await page.context().close()
+    s.complaints.length = 0
+  })
+
+  test('switches the pushes to this device off in the settings', async () => {
+    const email = 'off@example.com'
+    const page = await visitWithPush()
+    await signUp(page, email)
+    await chooseLevel(page)
+    await subscribe(page)
+    assert.equal((await readSubscriptions(email)).length, 1)
+    await openSettings(page)
+    await page.getByRole('switch', { name: /cet appareil/ }).click()
+    await page.getByText('que si le site est ouvert').waitFor()
+    assert.equal((await readSubscriptions(email)).length, 0)
+    assert.equal(await page.evaluate('localStorage.getItem("test.subscription")'), null)
+    assert.deepEqual(s.complaints, [])
+    await page.context().close()
+  })
+
+  test('sees an error at the switch if the browser cannot subscribe, and the switch goes back', async () => {
+    const page = await s.visit()
+    await page.context().grantPermissions(['notifications'], { origin: s.service.address })
+    await page.addInitScript(
+      `PushManager.prototype.subscribe = async () => { throw new DOMException('', 'AbortError') }`,
+    )
+    await signUp(page, 'refused@example.com')
+    await chooseLevel(page)
+    await openSettings(page)
+    await page.getByRole('switch', { name: /cet appareil/ }).click()
+    await page.getByRole('alert').filter({ hasText: 'Le navigateur refuse les notifications.' }).waitFor()
+    assert.equal(await page.getByRole('switch', { name: /cet appareil/ }).isChecked(), false)
+    assert.deepEqual(s.complaints, [])
+    await page.context().close()
   })
 
   test('gets a mail about what stays unread, and one click or a POST ends these mails', async () => {
