@@ -53,6 +53,7 @@ export async function prune(
     read: retentionReadDays ? daysAgo(retentionReadDays) : null,
     any: retentionDays ? daysAgo(retentionDays) : null,
   }
+  await deleteAll(() => reach.forgetBounces(sql, BATCH_SIZE))
   return {
     notification: await notifications.prune(sql, limits, BATCH_SIZE),
     sign_in_code: await pruneCodes(sql, now),
@@ -73,8 +74,8 @@ async function pruneCodes(sql: Sql, now: Date): Promise<number> {
 }
 
 /**
- * Calls `deleteBatch` until a call deletes fewer rows than a full batch.
- * @returns the number of rows that all calls deleted
+ * Calls `deleteBatch` until a call deletes or changes fewer rows than a full batch.
+ * @returns the number of these rows in all calls
  */
 async function deleteAll(deleteBatch: () => Promise<number>): Promise<number> {
   let total = 0

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { eraseUser, exportUser } from '../src/personal-data.ts'
+import { IS_BOUNCING } from '../src/reach/mail-state.ts'
 import { prune } from '../src/retention.ts'
 import { harness } from './support/app.ts'
 import { DAY_MS, makeSubscription } from './support/digests.ts'
@@ -91,6 +92,24 @@ suite('the data of deliveries', () => {
       update push_subscription set confirmed_at = ${new Date(longAgo.getTime() + 1)} where user_id = ${kept.id}`
     assert.equal((await prune(h.database.sql, RETENTION, now)).push_subscription, 2)
     assert.equal((await countRows(kept.id)).push_subscription, 1)
+  })
+
+  test('a bounce before a sign-in does not count again after prune has deleted the session', async () => {
+    const [back, gone] = [await makeUser(h), await makeUser(h)]
+    const bouncedAt = (seconds: number) => new Date(h.clock.now().getTime() + seconds * 1000)
+    await h.database.sql`
+      insert into mail_state (user_id, bounced_at)
+      values (${back.id}, ${bouncedAt(-1)}), (${gone.id}, ${bouncedAt(1)})`
+    h.clock.advance(100 * DAY_MS)
+    await prune(h.database.sql, RETENTION, h.clock.now())
+    const states = await h.database.sql`
+      select user_id, ${IS_BOUNCING} as is_bouncing,
+        (select count(*) from session where session.user_id = mail_state.user_id) as sessions
+      from mail_state where user_id in (${back.id}, ${gone.id}) order by user_id`
+    assert.deepEqual(states, [
+      { user_id: back.id, is_bouncing: false, sessions: 0 },
+      { user_id: gone.id, is_bouncing: true, sessions: 0 },
+    ])
   })
 })
 

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.ts'
+import { IS_BOUNCING } from './mail-state.ts'
 import * as preferences from './preferences.ts'
 
 const DAY_MS = 86_400_000
@@ -70,4 +71,19 @@ export async function pruneWaiting(sql: Sql, now: Date, limit: number): Promise<
       where look_at <= ${new Date(now.getTime() - MAX_WAIT_MS)} limit ${limit})
     returning user_id`
   return deleted.length
+}
+
+/**
+ * Forgets bounces of people who have signed in since. Call this before sessions are deleted: without the row of the
+ * session, the bounce would count again.
+ * @param limit the maximum number of rows to change
+ * @returns the number of changed rows
+ */
+export async function forgetBounces(sql: Sql, limit: number): Promise<number> {
+  const changed = await sql`
+    update mail_state set bounced_at = null where user_id in (
+      select user_id from mail_state where bounced_at is not null and not ${IS_BOUNCING}
+      limit ${limit} for update skip locked)
+    returning user_id`
+  return changed.length
 }
