@@ -38,7 +38,7 @@ function randomNumbers(seed: number): () => number {
 /** Runs the decisions about the mails to one person over some days. Each minute, notifications may arrive or be read. */
 function simulate(seed: number) {
   const random = randomNumbers(seed)
-  const state: MailState = { ordinaryAt: undefined, urgentAt: undefined, isBouncing: false }
+  const state: MailState = { ordinaryAt: undefined, urgentAt: undefined, hasUrgentMail: false, isBouncing: false }
   const rows = new Map<number, Row>()
   const sent: Sent[] = []
   for (let minute = 0; minute < DAYS * 24 * 60; minute += 1) {

@@ -1,4 +1,4 @@
-import type { Sql } from '../db/sql.ts'
+import type { Query, Sql } from '../db/sql.ts'
 import { fragment } from '../db/statement.ts'
 import { MAIL_CLASSES } from '../limits/mail-backlog.ts'
 import type { MailState } from './plan-mail.ts'
@@ -18,19 +18,30 @@ export const IS_BOUNCING = fragment`
     select from session where session.user_id = mail_state.user_id and session.created_at > bounced_at))`
 
 /** Locks the states of people, except those that another worker has locked. */
-export async function lockStates(tx: Sql, userIds: readonly number[]): Promise<Map<number, MailState>> {
+export async function lockStates(tx: Sql, userIds: readonly number[], now: Date): Promise<Map<number, MailState>> {
   const rows = await tx<{
     user_id: number
     ordinary_at: Date | null
     urgent_at: Date | null
+    has_urgent_mail: boolean
     is_bouncing: boolean
   }>`
-    select user_id, ordinary_at, urgent_at, ${IS_BOUNCING} as is_bouncing
+    select user_id, ordinary_at, urgent_at, ${IS_BOUNCING} as is_bouncing,
+      exists (
+        select from outbox
+        where outbox.user_id = mail_state.user_id and channel = 'mail' and class = ${MAIL_CLASSES.urgentDigest}
+          and (payload ->> 'urgent')::boolean and deadline > ${now}
+      ) as has_urgent_mail
     from mail_state where user_id = any(${userIds}::bigint[]) order by user_id for update skip locked`
   return new Map(
     rows.map(row => [
       row.user_id,
-      { ordinaryAt: row.ordinary_at ?? undefined, urgentAt: row.urgent_at ?? undefined, isBouncing: row.is_bouncing },
+      {
+        ordinaryAt: row.ordinary_at ?? undefined,
+        urgentAt: row.urgent_at ?? undefined,
+        hasUrgentMail: row.has_urgent_mail,
+        isBouncing: row.is_bouncing,
+      },
     ]),
   )
 }
@@ -66,4 +77,12 @@ export async function saveMails(
       from unnest(${userIds}::bigint[], ${isUrgent}::boolean[]) as mail (user_id, urgent)
       where mail_state.user_id = mail.user_id`,
   ])
+}
+
+/** Stores that a mail has left now. A mail that was tried again leaves long after `saveMails` has stored its time. */
+export async function storeDelivery(sql: Query, userId: number, isUrgent: boolean, now: Date): Promise<void> {
+  await sql`
+    update mail_state set ordinary_at = case when ${isUrgent} then ordinary_at else greatest(ordinary_at, ${now}) end,
+      urgent_at = case when ${isUrgent} then greatest(urgent_at, ${now}) else urgent_at end
+    where user_id = ${userId}`
 }

@@ -18,8 +18,16 @@ export type Waiting = {
   game: GameState | undefined
 }
 
-/** The last mails to a person. `isBouncing` means that the address refused a mail and has not signed in since. */
-export type MailState = { ordinaryAt: Date | undefined; urgentAt: Date | undefined; isBouncing: boolean }
+/**
+ * The last mails to a person. `isBouncing` means that the address refused a mail and has not signed in since.
+ * `hasUrgentMail` means that an urgent mail is in the outbox, and may leave at any moment.
+ */
+export type MailState = {
+  ordinaryAt: Date | undefined
+  urgentAt: Date | undefined
+  hasUrgentMail: boolean
+  isBouncing: boolean
+}
 
 /** The time for which a notification stays unread before it causes a mail. */
 export type MailDelays = { emailAfterMs: number; emailAfterUrgentMs: number }
@@ -63,7 +71,7 @@ export function planMail(
     else free.push(row)
   }
   const ordinaryFrom = addMs(state.ordinaryAt, ORDINARY_INTERVAL_MS)
-  const urgentFrom = addMs(state.urgentAt, URGENT_INTERVAL_MS)
+  const urgentFrom = addMs(state.hasUrgentMail ? now : state.urgentAt, URGENT_INTERVAL_MS)
   const urgent = free.filter(({ isUrgent }) => isUrgent)
   if (free.length > urgent.length && (!ordinaryFrom || ordinaryFrom <= now)) {
     return { dropped, held, mail: toMail(free, false) }

@@ -77,13 +77,14 @@ export function sendDigest(deps: DigestDeps): (delivery: Delivery) => Promise<At
     } catch (error) {
       const failure = error as MailFailure
       if (failure.permanent === undefined) throw failure
-      await settleAttempt(deps, userId, failure.isHardBounce)
+      const result = failure.isHardBounce ? 'bounced' : 'failed'
+      await settleAttempt(deps, userId, { result, isUrgent: payload.urgent })
       log.warn({ id: delivery.id, attempt: delivery.attempts, reason: failure.message }, 'did not mail a digest')
       if (failure.permanent) return { outcome: 'refused' }
       const waitMs = Math.min(MIN_BACKOFF_MS * 2 ** (delivery.attempts - 1), MAX_BACKOFF_MS)
       return { outcome: 'failed', retryAt: new Date(now().getTime() + waitMs) }
     }
-    await settleAttempt(deps, userId, false)
+    await settleAttempt(deps, userId, { result: 'delivered', isUrgent: payload.urgent })
     return { outcome: 'delivered' }
   }
 }

@@ -70,7 +70,7 @@ export async function sweep(deps: SweepDeps): Promise<number> {
       const [, , states] = await Promise.all([
         tx`select id from game where id = any(${gameIds}::bigint[]) order by id for share`,
         tx`select id from app_user where id = any(${userIds}::bigint[]) order by id for share`,
-        lockStates(tx, userIds),
+        lockStates(tx, userIds, now),
       ])
       const { handled, mailed } = await sweepLocked(tx, states, new Set(gameIds), { ...deps, at: now })
       if (mailed > 0) changed.add(OUTBOX_HINT)
