@@ -363,7 +363,10 @@ describe('waiting deliveries', () => {
     ['no quiet hours', { quiet_hours: { enabled: false } }, true],
     ['another time zone', { time_zone: 'Asia/Tokyo' }, true],
     ['the same quiet hours', { quiet_hours: { to: '08:00' } }, false],
-    ['a change of a type', { types: { game_full: { push: false } } }, false],
+    ['a type without pushes', { types: { game_full: { push: false } } }, true],
+    ['a type without mails', { types: { game_cancelled: { email: false } } }, true],
+    ['a pause of all mails', { email_paused: true }, true],
+    ['a type with mails', { types: { game_full: { email: true } } }, false],
   ]
   for (const [title, body, isWoken] of waking) {
     test(`${title}: the waiting deliveries of the user ${isWoken ? 'become ready at once' : 'go on waiting'}`, async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, suite, test } from 'node:test'
+import { MailFailure } from '../src/mail/mailer.ts'
 import type { NotificationType } from '../src/notification-types.ts'
 import { pauseEmail, update } from '../src/reach/preferences.ts'
 import { harness } from './support/app.ts'
@@ -165,10 +166,51 @@ suite('the limits of mails', () => {
         await makeWaiting(reader, 'game_cancelled', { urgent: true }),
       ])),
     ]
-    await sweepAfter(10 * MINUTE_MS - 1)
+    const { mailer } = keepingMailer()
     assert.deepEqual(await readMails(reader), [urgentMail(first!)])
+    assert.deepEqual(await steps.mail(mailer), ['delivered'])
+    await sweepAfter(10 * MINUTE_MS - 1)
+    assert.deepEqual(await readMails(reader), [])
     await sweepAfter(1)
-    assert.deepEqual(await readMails(reader), [urgentMail(first!), urgentMail([...second!, ...third!])])
+    assert.deepEqual(await readMails(reader), [urgentMail([...second!, ...third!])])
+  })
+
+  test('urgent mails do not gather in the outbox while the mail server is down, and leave 10 minutes apart', async () => {
+    const reader = await makeUser(h)
+    const kept = keepingMailer()
+    kept.failure = new MailFailure('ECONNECTION', false)
+    const ids: number[] = []
+    for (let minute = 0; minute < 60; minute += 5) {
+      ids.push(...(await makeWaiting(reader, 'game_cancelled', { urgent: true })))
+      await sweepAfter(5 * MINUTE_MS)
+      await steps.mail(kept.mailer)
+    }
+    assert.deepEqual(await readMails(reader), [urgentMail([ids[0]!])])
+    kept.failure = undefined
+    h.clock.advance(15 * MINUTE_MS)
+    assert.deepEqual(await steps.mail(kept.mailer), ['delivered'])
+    await sweepAfter(10 * MINUTE_MS - 1)
+    assert.deepEqual(await readMails(reader), [])
+    await sweepAfter(1)
+    assert.deepEqual(await readMails(reader), [urgentMail(ids.slice(1))])
+  })
+
+  test('an ordinary mail that leaves late makes the next one wait for 24 hours from then', async () => {
+    const reader = await makeUser(h)
+    const first = await makeWaiting(reader)
+    const kept = keepingMailer()
+    kept.failure = new MailFailure('ECONNECTION', false)
+    await sweepAfter(15 * MINUTE_MS)
+    await steps.mail(kept.mailer)
+    kept.failure = undefined
+    h.clock.advance(8 * HOUR_MS)
+    assert.deepEqual(await readMails(reader), [ordinary(first)])
+    assert.deepEqual(await steps.mail(kept.mailer), ['delivered'])
+    const second = await makeWaiting(reader)
+    await sweepAfter(DAY_MS - 1)
+    assert.deepEqual(await readMails(reader), [])
+    await sweepAfter(1)
+    assert.deepEqual(await readMails(reader), [ordinary(second)])
   })
 
   test('an ordinary mail takes urgent notifications that are due too', async () => {
@@ -251,6 +293,27 @@ suite('quiet hours', () => {
     assert.deepEqual(await steps.mail(mailer), ['delivered'])
     assert.equal(mails.length, 1)
   })
+})
+
+suite('a mail that waits for the end of quiet hours', () => {
+  const settings = () => ({ defaults: h.ctx.config.preferenceDefaults, now: h.clock.now() })
+  const turnOff: Record<string, (reader: Reader) => Promise<unknown>> = {
+    'the settings': ({ id }) => update(h.database.sql, id, { types: { game_cancelled: { email: false } } }, settings()),
+    'the link in a mail': ({ id }) => pauseEmail(h.database.sql, id, undefined, h.clock.now()),
+  }
+  for (const [place, change] of Object.entries(turnOff)) {
+    test(`is dropped if its type is turned off by ${place}, even if the type is turned on again`, async () => {
+      const reader = await makeUser(h)
+      h.clock.set('2026-11-28T22:00:00.000Z')
+      await makeWaiting(reader)
+      await sweepAfter(15 * MINUTE_MS)
+      await change(reader)
+      await sweepAfter(1000)
+      await update(h.database.sql, reader.id, { types: { game_cancelled: { email: true } } }, settings())
+      await sweepAfter(12 * HOUR_MS)
+      assert.deepEqual(await readMails(reader), [])
+    })
+  }
 })
 
 test('a notification is in at most one mail, and none is lost, while several workers look at the same time', async () => {

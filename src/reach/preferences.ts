@@ -1,9 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Query, Sql } from '../db/sql.ts'
 import { invalid } from '../errors.ts'
-import type { NotificationType } from '../notification-types.ts'
+import { NOTIFICATION_TYPES, type NotificationType } from '../notification-types.ts'
 import { isTimeZone } from '../notifications/wall-clock.ts'
 import {
+  CHANNELS,
+  type Channel,
   type Choices,
   changeChoices,
   type EffectiveValues,
@@ -88,8 +90,8 @@ export async function lockAccount(tx: Sql, userId: number): Promise<boolean> {
 }
 
 /**
- * Changes the choices of a user. If the quiet hours or the time zone change, makes the workers check the user's
- * deliveries.
+ * Changes the choices of a user. If the quiet hours or the time zone change, or a channel of a type is turned off, makes
+ * the workers check the user's deliveries.
  * @returns the new preferences, and whether it woke deliveries. Undefined if there is no such user
  * @throws AppError 422 if the quiet hours would begin and end at the same time
  */
@@ -107,7 +109,7 @@ export async function update(
     await save(tx, userId, choices, now)
     const { preferences } = (await readStored(tx, [userId], defaults)).get(userId)!
     rejectEqualTimes(preferences, patch)
-    const isWoken = !hasSameHours(before.preferences, preferences)
+    const isWoken = !hasSameHours(before.preferences, preferences) || turnsOff(before.preferences, preferences)
     if (isWoken) await wakeUser(tx, userId, now)
     return { preferences, isWoken }
   })
@@ -144,7 +146,20 @@ function hasSameHours(one: Preferences, other: Preferences): boolean {
 }
 
 /**
- * Turns e-mail off for a user, for one type or for all of them. Does nothing if there is no such user.
+ * Returns whether a change turns a channel of a type off. The workers then drop what waits. Otherwise, a delivery that
+ * waits for the end of quiet hours would still leave if the user turned the channel on again.
+ */
+function turnsOff(before: Preferences, after: Preferences): boolean {
+  const isOn = (preferences: Preferences, type: NotificationType, channel: Channel) =>
+    preferences.types[type][channel] && !(channel === 'email' && preferences.emailPaused)
+  return NOTIFICATION_TYPES.some(type =>
+    CHANNELS.some(channel => isOn(before, type, channel) && !isOn(after, type, channel)),
+  )
+}
+
+/**
+ * Turns e-mail off for a user, for one type or for all of them, and makes the workers drop what waits. Does nothing if
+ * there is no such user.
  * @param type undefined to pause all mails about notifications
  */
 export async function pauseEmail(
@@ -165,12 +180,13 @@ export async function pauseEmail(
             coalesce(stored.types -> ${type ?? null}::text, '{}') || '{"email": false}') end,
         email_paused = stored.email_paused or excluded.email_paused,
         version = stored.version + 1, updated_at = excluded.updated_at`
+    await wakeUser(tx, userId, now)
   })
 }
 
 /**
  * Makes the workers check all waiting deliveries and mails of a user immediately. Call this in the transaction that
- * changes the user's quiet hours or time zone, after the lock of the account.
+ * changes the user's preferences, after the lock of the account.
  */
 export async function wakeUser(tx: Sql, userId: number, now: Date): Promise<void> {
   await tx`
