@@ -73,17 +73,20 @@ function listRoutes(): string[] {
     })
 }
 
+/** The routes of the files of the page and of the documentation. */
+const FILES = /^GET \/(web\/.*|client\/.*|docs.*|manifest\.webmanifest|service-worker\.js)?$/
+
 suite('every answer has the declared keys and no others', () => {
   test('each route answers a valid request with 2xx, and each JSON answer matches the schema of its route', async () => {
     const routes = listRoutes()
-    const files = routes.filter(route => /^GET \/(web\/.*|client\/.*|docs.*)?$/.test(route))
+    const files = routes.filter(route => FILES.test(route))
     assert.ok(files.length > 10)
     const requested = [...Object.keys(GOOD_REQUESTS), ...Object.keys(OTHER_REQUESTS)]
     assert.deepEqual(routes.filter(route => !files.includes(route)).sort(), requested.sort())
     for (const file of files) {
       const { status, headers } = await h.call('GET', file.slice('GET '.length))
       assert.equal(status, 200, file)
-      assert.doesNotMatch(headers['content-type']!, /json/, file)
+      assert.doesNotMatch(headers['content-type']!, /application\/json/, file)
     }
     for (const route of requested) {
       const request = OTHER_REQUESTS[route]
