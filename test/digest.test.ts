@@ -201,6 +201,48 @@ suite('when the mail is sent', () => {
     })
   }
 
+  test('it leaves out what is read while the mail server is slow', async () => {
+    const reader = await makeUser(h)
+    const [read] = await queueDigest(reader, [cancelled(1), cancelled(2)])
+    const kept = keepingMailer()
+    kept.meanwhile = async () => {
+      h.clock.advance(1_001)
+      await h.call('POST', `/api/v1/notifications/${read}/read`, { token: reader.token })
+    }
+    assert.deepEqual(await steps.mail(kept.mailer), ['delivered'])
+    assert.equal(kept.mails.length, 1)
+    assert.match(kept.mails[0]!.text, /la partie 2\./)
+    assert.doesNotMatch(kept.mails[0]!.text, /la partie 1\./)
+  })
+
+  test('it is dropped if mails are switched off while the mail server is slow', async () => {
+    const reader = await makeUser(h)
+    await queueDigest(reader, [cancelled(1)])
+    const kept = keepingMailer()
+    kept.meanwhile = async () => {
+      h.clock.advance(1_001)
+      await pauseEmail(h.database.sql, reader.id, undefined, h.clock.now())
+    }
+    assert.deepEqual(await steps.mail(kept.mailer), ['off'])
+    assert.deepEqual(kept.mails, [])
+    assert.deepEqual(await h.database.sql`select id from digest_attempt where user_id = ${reader.id}`, [])
+  })
+
+  test('it is tried again later if something changes each time before the content leaves', async () => {
+    const reader = await makeUser(h)
+    const ids = await queueDigest(reader, [1, 2, 3, 4, 5, 6].map(cancelled))
+    const kept = keepingMailer()
+    kept.meanwhile = async () => {
+      h.clock.advance(1_001)
+      await h.call('POST', `/api/v1/notifications/${ids.shift()}/read`, { token: reader.token })
+    }
+    assert.deepEqual(await steps.mail(kept.mailer), ['failed'])
+    assert.deepEqual(kept.mails, [])
+    kept.meanwhile = async () => {}
+    h.clock.advance(30_000)
+    assert.deepEqual(await steps.mail(kept.mailer), ['delivered'])
+  })
+
   test('it is dropped with the account', async () => {
     const reader = await makeUser(h)
     await queueDigest(reader, [cancelled(1)])

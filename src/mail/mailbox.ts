@@ -1,5 +1,5 @@
 import { newSecret } from '../secrets.ts'
-import { type Mail, type Mailer, rejectUnsafeMail } from './mailer.ts'
+import { type Mail, type Mailer, MailWithdrawn, rejectUnsafeMail } from './mailer.ts'
 
 const MAX_KEPT_MAILS = 100
 
@@ -22,8 +22,9 @@ export function createMailbox(now: () => Date, key = newSecret()): Mailbox {
   const mails: KeptMail[] = []
   return {
     key,
-    async send(mail) {
+    async send(mail, isCurrent) {
       rejectUnsafeMail(mail)
+      if (isCurrent && !(await isCurrent())) throw new MailWithdrawn()
       mails.unshift({ ...mail, sentAt: now() })
       mails.splice(MAX_KEPT_MAILS)
     },

@@ -21,9 +21,12 @@ export interface Mailer {
   /**
    * Hands the mail over to a program that delivers it, such as a mail server. When the promise resolves, that program
    * is responsible for the mail.
+   * @param isCurrent is called just before the content leaves, because the steps before it can take seconds. If it
+   *   returns false, the mail does not leave
    * @throws MailFailure if the program did not accept the mail. `permanent` is true if a retry would fail too
+   * @throws MailWithdrawn if `isCurrent` returned false
    */
-  send(mail: Mail): Promise<void>
+  send(mail: Mail, isCurrent?: () => Promise<boolean>): Promise<void>
   /**
    * Builds the message of a mail and discards it, without a connection. The work is the same as before the connection
    * in `send`. A worker calls this method for a decoy, so the load of the worker does not reveal that no mail is sent.
@@ -55,6 +58,14 @@ export class MailFailure extends Error {
 /** Returns the domain of a sender in ASCII, because headers contain it. Returns `localhost` if it is not a host name. */
 export function findSenderDomain(from: string): string {
   return domainToASCII(/@([^@>\s]+)>?$/.exec(from)?.[1] ?? '') || 'localhost'
+}
+
+/** The error for a mail that was not sent because its content was no longer current. */
+export class MailWithdrawn extends MailFailure {
+  constructor() {
+    super('the content is no longer current', false, true)
+    this.name = 'MailWithdrawn'
+  }
 }
 
 // Matches exactly one plain address. Does not match a list of addresses, a display name, quotes, a comment or a line

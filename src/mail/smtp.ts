@@ -1,6 +1,7 @@
+import { Readable } from 'node:stream'
 import type { NodemailerError, Transporter } from 'nodemailer'
 import { isLoopback } from '../loopback.ts'
-import { type Mail, type Mailer, MailFailure, rejectUnsafeMail, type Sender } from './mailer.ts'
+import { type Mail, type Mailer, MailFailure, MailWithdrawn, rejectUnsafeMail, type Sender } from './mailer.ts'
 import { openSocket } from './open-socket.ts'
 
 // The maximum wait for the server at each step of the SMTP dialogue.
@@ -38,9 +39,17 @@ export function createSmtpMailer(url: string, { from, heloName }: Sender): Maile
       disableFileAccess: true,
       disableUrlAccess: true,
     })
+    smtp.use('stream', ({ message, data }, done) => {
+      const { isCurrent } = data as { isCurrent?: IsCurrent }
+      if (isCurrent) {
+        const content = message.createReadStream()
+        message.createReadStream = () => Readable.from(readIfCurrent(content, isCurrent), { objectMode: false })
+      }
+      done()
+    })
     return { smtp, composer: createTransport({ streamTransport: true, buffer: true }) }
   }
-  async function deliver(mail: Mail, by: 'smtp' | 'composer'): Promise<void> {
+  async function deliver(mail: Mail, by: 'smtp' | 'composer', isCurrent?: IsCurrent): Promise<void> {
     rejectUnsafeMail(mail)
     const { to, subject, text, html, headers } = mail
     try {
@@ -56,12 +65,25 @@ export function createSmtpMailer(url: string, { from, heloName }: Sender): Maile
         // This mail header asks other mail servers not to send out-of-office replies (RFC 3834).
         headers: { 'Auto-Submitted': 'auto-generated', ...headers },
         signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
+        ...{ isCurrent },
       })
     } catch (error) {
+      if (error instanceof MailWithdrawn) throw error
       throw toMailFailure(error as NodemailerError)
     }
   }
-  return { send: mail => deliver(mail, 'smtp'), compose: mail => deliver(mail, 'composer') }
+  return { send: (mail, isCurrent) => deliver(mail, 'smtp', isCurrent), compose: mail => deliver(mail, 'composer') }
+}
+
+type IsCurrent = () => Promise<boolean>
+
+/**
+ * Reads the content of a mail if it is still current. Nodemailer begins to read when the server waits for the content.
+ * After an error, it closes the connection before the end of the content, so the server drops the mail.
+ */
+async function* readIfCurrent(content: AsyncIterable<Buffer>, isCurrent: IsCurrent): AsyncGenerator<Buffer> {
+  if (!(await isCurrent())) throw new MailWithdrawn()
+  yield* content
 }
 
 /**

@@ -14,9 +14,9 @@ export function watchMailer(mailer: Mailer): WatchedMailer {
   let failuresInARow = 0
   return {
     ...mailer,
-    async send(mail) {
+    async send(mail, isCurrent) {
       try {
-        await mailer.send(mail)
+        await mailer.send(mail, isCurrent)
         failuresInARow = 0
       } catch (error) {
         if (!(error instanceof MailFailure && error.isAboutMail)) failuresInARow += 1

@@ -1,26 +1,21 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database, Sql } from '../db/sql.ts'
-import * as games from '../games/games.ts'
 import type { Keys } from '../keys.ts'
-import type { Language } from '../language.ts'
 import type { Mailer, MailFailure } from '../mail/mailer.ts'
-import { readUnread, type UnreadNotification } from '../notifications/unread.ts'
+import type { UnreadNotification } from '../notifications/unread.ts'
 import { settleAttempt } from './bounces.ts'
 import { composeDigestEmail, type DigestTexts } from './digest-email.ts'
-import { IS_BOUNCING, type MailPayload } from './mail-state.ts'
-import { wantsMail } from './plan-mail.ts'
-import { type PreferenceDefaults, readAll } from './preferences.ts'
-import { findDelay, findGameId, isStale, toTimed } from './timing.ts'
+import { isSame, type Look, type LookDeps, look, type NoMail } from './digest-look.ts'
+import type { MailPayload } from './mail-state.ts'
+import { findGameId } from './timing.ts'
 import { buildUnsubscribeUrl } from './unsubscribe.ts'
 import { addWaiting } from './waiting-mail.ts'
 
-export type DigestDeps = {
+export type DigestDeps = LookDeps & {
   sql: Database
   mailer: Mailer
   keys: Keys
-  now: () => Date
   log: FastifyBaseLogger
-  preferenceDefaults: PreferenceDefaults
   texts: DigestTexts
   /** The address of the service for unsubscribe links, and the domain of the sender. */
   publicUrl: string
@@ -43,85 +38,74 @@ type Delivery = {
  * the quiet hours of the person have begun. `refused`: the mail server refused the mail for good.
  */
 type Attempt = {
-  outcome: 'delivered' | 'refused' | 'failed' | 'deferred' | 'gone' | 'bounced' | 'off' | 'stale' | 'read'
+  outcome: 'delivered' | 'refused' | 'failed' | 'deferred' | NoMail
   retryAt?: Date
   isReleased?: true
 }
 
-type Person = { email: string; first_name: string; locale: Language; is_bouncing: boolean | null }
-type Look = { person: Person; notifications: UnreadNotification[]; isQuiet: boolean }
-
 const MIN_BACKOFF_MS = 30_000
 const MAX_BACKOFF_MS = 15 * 60_000
+/** If the content leaves later than this after the look, the sender looks again. */
+const MAX_LOOK_AGE_MS = 1_000
+const MAX_TRIES = 3
 
 /**
  * Creates the function that mails unread notifications. It looks again before it sends, so the mail leaves out what the
- * person has read, deleted or switched off since the mail was added to the outbox.
+ * person has read, deleted or switched off since the mail was added to the outbox. If the mail server is slow, it looks
+ * once more just before the content leaves. If something has changed, it composes the mail anew.
  */
 export function sendDigest(deps: DigestDeps): (delivery: Delivery) => Promise<Attempt> {
-  const { sql, mailer, now, log } = deps
+  const { sql, log } = deps
   return async delivery => {
     const { user_id: userId, payload } = delivery
     if (userId === null || !isPayload(payload)) {
       log.error('dropped a mail about unread notifications because its row is malformed')
       return { outcome: 'gone' }
     }
-    const look = await lookAgain(deps, userId, payload)
-    if (typeof look === 'string') {
-      await giveTimeBack(sql, delivery, payload)
-      return { outcome: look }
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      const found = await look(deps, userId, payload.notification_ids)
+      if (typeof found === 'string') {
+        await giveTimeBack(sql, delivery, payload)
+        return { outcome: found }
+      }
+      if (found.isQuiet) return putBack(deps, delivery, payload, found.notifications)
+      const attempt = await send(deps, delivery, found)
+      if (attempt) return attempt
     }
-    if (look.isQuiet) return putBack(deps, delivery, payload, look.notifications)
-    try {
-      await mailer.send(composeMail(deps, delivery, look))
-    } catch (error) {
-      const failure = error as MailFailure
-      if (failure.permanent === undefined) throw failure
-      const result = failure.isHardBounce ? 'bounced' : 'failed'
-      await settleAttempt(deps, userId, { result, isUrgent: payload.urgent })
-      log.warn({ id: delivery.id, attempt: delivery.attempts, reason: failure.message }, 'did not mail a digest')
-      if (failure.permanent) return { outcome: 'refused' }
-      const waitMs = Math.min(MIN_BACKOFF_MS * 2 ** (delivery.attempts - 1), MAX_BACKOFF_MS)
-      return { outcome: 'failed', retryAt: new Date(now().getTime() + waitMs) }
-    }
-    await settleAttempt(deps, userId, { result: 'delivered', isUrgent: payload.urgent })
-    return { outcome: 'delivered' }
+    return { outcome: 'failed', retryAt: findRetryTime(deps, delivery) }
   }
 }
 
-/** Reads what the mail may mention now. @returns the reason if no mail may leave */
-async function lookAgain(
-  { sql, now, preferenceDefaults }: DigestDeps,
-  userId: number,
-  { notification_ids: ids }: MailPayload,
-): Promise<Look | Attempt['outcome']> {
-  const wanted = ids.map(id => ({ userId, id }))
-  const [[person], unread, allPreferences] = await Promise.all([
-    sql<Person>`
-      select email, first_name, locale, ${IS_BOUNCING} as is_bouncing
-      from app_user left join mail_state on mail_state.user_id = app_user.id where app_user.id = ${userId}`,
-    readUnread(sql, wanted),
-    readAll(sql, [userId], preferenceDefaults),
-  ])
-  if (!person) return 'gone'
-  if (person.is_bouncing) return 'bounced'
-  if (unread.length === 0) return 'read'
-  const preferences = allPreferences.get(userId)!
-  const on = unread.filter(({ type }) => wantsMail(preferences, type))
-  if (on.length === 0) return 'off'
-  const states = await games.readStates(
-    sql,
-    on.map(findGameId).filter(id => id !== null),
-  )
-  const findGame = (notification: UnreadNotification) => states.get(findGameId(notification) ?? -1)
-  const current = on.filter(each => !isStale(toTimed(each), findGame(each), now()))
-  if (current.length === 0) return 'stale'
-  const isQuiet = current.every(each => findDelay(toTimed(each), findGame(each), preferences, now()))
-  return { person, notifications: current.toReversed(), isQuiet }
+/** Sends the mail. @returns undefined if something has changed before the content left */
+async function send(deps: DigestDeps, delivery: Delivery, found: Look): Promise<Attempt | undefined> {
+  const { mailer, now, log } = deps
+  const userId = delivery.user_id!
+  const { notification_ids: ids, urgent: isUrgent } = delivery.payload as MailPayload
+  const isCurrent = async () => {
+    if (now().getTime() - found.at.getTime() <= MAX_LOOK_AGE_MS) return true
+    return isSame(found, await look(deps, userId, ids))
+  }
+  try {
+    await mailer.send(composeMail(deps, delivery, found), isCurrent)
+  } catch (error) {
+    const failure = error as MailFailure
+    if (failure.permanent === undefined) throw failure
+    if (failure.name === 'MailWithdrawn') return undefined
+    await settleAttempt(deps, userId, { result: failure.isHardBounce ? 'bounced' : 'failed', isUrgent })
+    log.warn({ id: delivery.id, attempt: delivery.attempts, reason: failure.message }, 'did not mail a digest')
+    if (failure.permanent) return { outcome: 'refused' }
+    return { outcome: 'failed', retryAt: findRetryTime(deps, delivery) }
+  }
+  await settleAttempt(deps, userId, { result: 'delivered', isUrgent })
+  return { outcome: 'delivered' }
 }
 
-function composeMail({ keys, texts, publicUrl, domain }: DigestDeps, delivery: Delivery, look: Look) {
-  const { person, notifications } = look
+function findRetryTime({ now }: DigestDeps, { attempts }: Delivery): Date {
+  return new Date(now().getTime() + Math.min(MIN_BACKOFF_MS * 2 ** (attempts - 1), MAX_BACKOFF_MS))
+}
+
+function composeMail({ keys, texts, publicUrl, domain }: DigestDeps, delivery: Delivery, found: Look) {
+  const { person, notifications } = found
   const userId = delivery.user_id!
   const { urgent } = delivery.payload as MailPayload
   const digest = {

@@ -70,6 +70,19 @@ function readHeaders({ headerLines }: ParsedMail): Record<string, string> {
   )
 }
 
+test('the smtp mailer asks whether a mail is current after the server has taken the recipient', async t => {
+  const server = await smtpServer()
+  t.after(() => server.close())
+  const mailer = createSmtpMailer(server.url, { from: 'no-reply@example.com' })
+  const seen: number[] = []
+  await mailer.send(MAIL, async () => {
+    seen.push(server.seen.recipients, server.mails.length)
+    return true
+  })
+  assert.deepEqual(seen, [1, 0])
+  assert.equal(server.mails.length, 1)
+})
+
 for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
   suite(`the ${name} mailer`, () => {
     const cases: Record<string, (opened: OpenMailer) => Promise<void>> = {
@@ -80,6 +93,32 @@ for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
       'the headers of a mail arrive unchanged, each once': async ({ mailer, readArrived: arrived }) => {
         await mailer.send({ ...MAIL, headers: HEADERS })
         assert.deepEqual(arrived(), [{ ...MAIL, headers: HEADERS }])
+      },
+      'a mail whose content is still current arrives': async ({ mailer, readArrived: arrived }) => {
+        await mailer.send(MAIL, async () => true)
+        assert.deepEqual(arrived(), [MAIL])
+      },
+      'a mail whose content is no longer current does not arrive': async ({ mailer, readArrived: arrived }) => {
+        await assert.rejects(
+          mailer.send(MAIL, async () => false),
+          (error: MailFailure) => {
+            assert.equal(error.name, 'MailWithdrawn')
+            return error.permanent === false && error.isAboutMail
+          },
+        )
+        await mailer.send({ ...MAIL, subject: 'next' })
+        assert.deepEqual(
+          arrived().map(mail => mail.subject),
+          ['next'],
+        )
+      },
+      'if nothing can say whether a mail is current, it does not arrive': async ({ mailer, readArrived: arrived }) => {
+        await assert.rejects(
+          mailer.send(MAIL, async () => {
+            throw new Error('no database')
+          }),
+        )
+        assert.deepEqual(arrived(), [])
       },
       'mails arrive in the order in which they were sent': async ({ mailer, readArrived: arrived }) => {
         await mailer.send({ ...MAIL, subject: 'one' })

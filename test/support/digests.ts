@@ -1,4 +1,4 @@
-import type { Mail, Mailer } from '../../src/mail/mailer.ts'
+import { type Mail, type Mailer, MailWithdrawn } from '../../src/mail/mailer.ts'
 import * as outbox from '../../src/outbox/outbox.ts'
 import { createExpander } from '../../src/reach/expand.ts'
 import { sendDigest } from '../../src/reach/send-digest.ts'
@@ -20,9 +20,13 @@ export function keepingMailer() {
   const kept = {
     mails,
     failure: undefined as Error | undefined,
+    /** Runs while the mail server is slow: after `send` was called, and before the content leaves. */
+    meanwhile: async () => {},
     mailer: {
-      async send(mail: Mail) {
+      async send(mail: Mail, isCurrent?: () => Promise<boolean>) {
         if (kept.failure) throw kept.failure
+        await kept.meanwhile()
+        if (isCurrent && !(await isCurrent())) throw new MailWithdrawn()
         mails.push(mail)
       },
       async compose() {},
