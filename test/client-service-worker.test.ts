@@ -1,62 +1,6 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
 import { describe, test } from 'node:test'
-import { createContext, runInContext } from 'node:vm'
-
-const SCOPE = 'https://club.example/app/'
-const code = await readFile(new URL('../client/dist/service-worker.js', import.meta.url), 'utf8')
-
-type Window = { url: string; focus?: () => Promise<void> }
-type Shown = { title: string; options: Record<string, any> }
-
-/** Runs the service worker in a scope that records what it does. `send` dispatches an event and waits for its work. */
-function startWorker({ windows = [] as Window[], hasBadge = true, badge = async () => {} } = {}) {
-  const listeners = new Map<string, (event: any) => void>()
-  const calls: string[] = []
-  const shown: Shown[] = []
-  const record = (call: string) => async () => {
-    calls.push(call)
-  }
-  const clients = {
-    matchAll: async () =>
-      windows.map(({ url, focus }) => ({
-        url,
-        focus: focus ?? record(`focus ${url}`),
-        postMessage: (message: unknown) => calls.push(`post ${JSON.stringify(message)}`),
-      })),
-    openWindow: async (url: string) => calls.push(`open ${url}`),
-  }
-  const setBadge = (call: string) => {
-    calls.push(call)
-    return badge()
-  }
-  const registration = {
-    scope: SCOPE,
-    showNotification: async (title: string, options: Shown['options']) => void shown.push({ title, options }),
-    pushManager: {
-      subscribe: async ({ applicationServerKey }: { applicationServerKey: string }) =>
-        calls.push(`subscribe ${applicationServerKey}`),
-    },
-  }
-  const navigator = hasBadge
-    ? { setAppBadge: (count: number) => setBadge(`badge ${count}`), clearAppBadge: () => setBadge('clear') }
-    : {}
-  const location = new URL(SCOPE)
-  const addEventListener = (name: string, listener: (event: any) => void) => listeners.set(name, listener)
-  runInContext(code, createContext({ registration, clients, navigator, location, addEventListener, URL }))
-  async function send(name: string, event: object): Promise<void> {
-    let work: Promise<unknown> | undefined
-    listeners.get(name)!({
-      ...event,
-      waitUntil: (given: Promise<unknown>) => {
-        work = given
-      },
-    })
-    await work
-  }
-  const push = (text: string | null) => send('push', { data: text === null ? null : { text: () => text } })
-  return { calls, shown, send, push }
-}
+import { type Shown, startWorker, WORKER_SCOPE } from './support/worker-scope.ts'
 
 const NOTIFICATION = {
   title: 'Partie annulée',
@@ -130,7 +74,7 @@ describe('a push', () => {
         lang: undefined,
         dir: 'auto',
         renotify: false,
-        data: { navigate: SCOPE },
+        data: { navigate: WORKER_SCOPE },
       })
     })
   }

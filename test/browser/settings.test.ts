@@ -151,32 +151,6 @@ suite('the settings of <courtside-inbox>', { skip, timeout: 240_000 }, () => {
     await site.close()
   })
 
-  const states: [state: string, script: string, text: string, isDisabled: boolean][] = [
-    ['unsupported', 'delete globalThis.PushManager', 'ne sont pas disponibles dans ce navigateur', true],
-    ['denied', permission('denied'), 'Vous avez bloqué les notifications', true],
-    ['default', permission('default'), 'vous demandera votre accord', false],
-    ['off', permission('granted'), 'que si le site est ouvert', false],
-    [
-      'needs-install',
-      `delete globalThis.PushManager
-       navigator.standalone = false`,
-      'ajoutez d’abord ce site à l’écran d’accueil',
-      true,
-    ],
-  ]
-  for (const [state, script, text, isDisabled] of states) {
-    test(`the switch for this device explains the state ${state}`, async () => {
-      const other = await page.context().newPage()
-      await other.addInitScript(script)
-      await other.goto('/')
-      await bell(other).click()
-      await gear(other).click()
-      await other.getByText(text).waitFor()
-      assert.equal(await other.getByRole('switch', { name: /cet appareil/ }).isDisabled(), isDisabled)
-      await other.close()
-    })
-  }
-
   test('after the end of the session, the settings say why pushes carry no text, and offer to sign in', async () => {
     await page.context().unroute('**/site/**')
     await serveSite(page, () => ({
@@ -205,8 +179,3 @@ suite('the settings of <courtside-inbox>', { skip, timeout: 240_000 }, () => {
     s.complaints.length = 0
   })
 })
-
-/** Returns a script that gives `Notification.permission` a value. */
-function permission(value: string): string {
-  return `Object.defineProperty(Notification, 'permission', { get: () => '${value}' })`
-}

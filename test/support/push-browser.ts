@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { TestContext } from 'node:test'
+import { Courtside, memoryStorage } from 'courtside-client'
 import { startServer } from './client.ts'
 
 export const SCOPE = 'https://club.example/'
@@ -134,4 +135,15 @@ export function fails(status: number, code: string, errors?: Record<string, stri
   return (response: ServerResponse) => {
     response.writeHead(status).end(JSON.stringify({ message: 'Refused.', code, errors }))
   }
+}
+
+/** Creates a client whose storage contains the given tokens. */
+export function createClient(
+  url: string,
+  tokens: { token?: string; last_token?: string } = { token: 'a.b.c' },
+): Courtside {
+  const storage = memoryStorage()
+  if (tokens.token) storage.set('token', tokens.token)
+  if (tokens.last_token) storage.set('last_token', tokens.last_token)
+  return new Courtside({ url, storage, language: 'en' })
 }
