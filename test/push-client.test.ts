@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import type { LookupAddress } from 'node:dns'
-import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { encrypt, readAuthSecret, readPublicKey } from '../src/reach/encryption.ts'
 import { createPushClient, type PushRequest } from '../src/reach/push-client.ts'
@@ -154,6 +156,33 @@ describe('an answer', () => {
     service.answer = () => 'reset'
     await assert.rejects(post(), /hang up|ECONNRESET/)
   })
+})
+
+test('an answer that comes before the request is no answer, and nothing is written', async t => {
+  let received = ''
+  const server = createServer(socket => {
+    socket
+      .on('error', () => {})
+      .on('data', chunk => {
+        received += chunk
+      })
+    socket.write('HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { client, request } = await start(t)
+  t.after(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const endpoint = { url: new URL(`http://127.0.0.1:${port}/push/1`), isLocal: true }
+  const prepared = Promise.withResolvers<void>()
+  const answer = client.post(endpoint, async () => {
+    await delay(300)
+    prepared.resolve()
+    return request()
+  })
+  await assert.rejects(answer, /answered before the request/)
+  await prepared.promise
+  await delay(100)
+  assert.equal(received, '')
 })
 
 test('the time limit covers the handshake and the work before the request', async t => {

@@ -35,7 +35,7 @@ export function findRetryTime({ attempts, deadline }: Tries, retryAfter: string 
 
 function readRetryAfter(text: string | undefined, now: Date): number | undefined {
   if (text === undefined) return undefined
-  if (/^\d{1,9}$/.test(text)) return now.getTime() + Number(text) * 1_000
+  if (/^\d+$/.test(text)) return now.getTime() + Number(text) * 1_000
   const time = text.endsWith(' GMT') ? Date.parse(text) : Number.NaN
   return Number.isNaN(time) ? undefined : time
 }

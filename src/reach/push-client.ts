@@ -60,7 +60,12 @@ export function createPushClient({ resolve = lookup, timeoutMs = TIMEOUT_MS } = 
       const request = open(endpoint)
       const timer = setTimeout(() => request.destroy(new Error('the push service did not answer in time')), timeoutMs)
       const { promise, resolve: settle, reject } = Promise.withResolvers<PushAnswer | undefined>()
-      request.on('response', answer => settle(readAnswer(answer)))
+      let isWritten = false
+      request.on('response', answer => {
+        // A load balancer may close an idle connection with an answer that belongs to no request.
+        if (isWritten) settle(readAnswer(answer))
+        else request.destroy(new Error('the push service answered before the request'))
+      })
       request.on('error', reject)
       // After a refused upgrade, Node emits no other event.
       request.on('close', () => reject(new Error('the push service closed the connection')))
@@ -73,6 +78,7 @@ export function createPushClient({ resolve = lookup, timeoutMs = TIMEOUT_MS } = 
           request.destroy()
         } else if (!request.destroyed) {
           for (const [name, value] of Object.entries(prepared.headers)) request.setHeader(name, value)
+          isWritten = true
           request.end(prepared.body)
         }
       }

@@ -28,9 +28,11 @@ export function createFindEndpoint(
   return text => {
     if (!URL.canParse(text)) return undefined
     const url = new URL(text)
-    if (url.username || url.password || url.hash || url.href.length > MAX_ENDPOINT_LENGTH) return undefined
+    // `url.hash` is empty for a fragment without characters.
+    if (url.username || url.password || url.href.includes('#') || url.href.length > MAX_ENDPOINT_LENGTH)
+      return undefined
     const name = url.hostname.replace(/^\[|\]$/g, '')
-    const port = Number(url.port) || SCHEME_PORTS[url.protocol]
+    const port = url.port === '' ? SCHEME_PORTS[url.protocol] : Number(url.port)
     const isLocal = isLoopback(name)
     const isListed = hosts.some(host => host.port === port && matches(host, name))
     const isOwn = isLocal && port === findOwnPort()
@@ -42,7 +44,9 @@ export function createFindEndpoint(
 }
 
 function matches({ name, isSuffix }: PushHost, host: string): boolean {
-  return isSuffix ? isIP(host) === 0 && host.endsWith(`.${name}`) : host === name
+  if (!isSuffix) return host === name
+  const isName = isIP(host) === 0 && !/^\.|\.\./.test(host)
+  return isName && host.endsWith(`.${name}`)
 }
 
 /**
