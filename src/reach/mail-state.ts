@@ -17,7 +17,10 @@ export const IS_BOUNCING = fragment`
   (bounced_at is not null and not exists (
     select from session where session.user_id = mail_state.user_id and session.created_at > bounced_at))`
 
-/** Locks the states of people, except those that another worker has locked. */
+/**
+ * Locks the states of people, except those that another worker has locked. For `exists`, PostgreSQL would read the whole
+ * outbox to find the urgent mails. So the statement contains a scalar subquery.
+ */
 export async function lockStates(tx: Sql, userIds: readonly number[], now: Date): Promise<Map<number, MailState>> {
   const rows = await tx<{
     user_id: number
@@ -27,11 +30,12 @@ export async function lockStates(tx: Sql, userIds: readonly number[], now: Date)
     is_bouncing: boolean
   }>`
     select user_id, ordinary_at, urgent_at, ${IS_BOUNCING} as is_bouncing,
-      exists (
-        select from outbox
+      (
+        select true from outbox
         where outbox.user_id = mail_state.user_id and channel = 'mail' and class = ${MAIL_CLASSES.urgentDigest}
           and (payload ->> 'urgent')::boolean and deadline > ${now}
-      ) as has_urgent_mail
+        limit 1
+      ) is not null as has_urgent_mail
     from mail_state where user_id = any(${userIds}::bigint[]) order by user_id for update skip locked`
   return new Map(
     rows.map(row => [
