@@ -1,5 +1,5 @@
 import type { Keys } from '../keys.ts'
-import { encrypt, readAuthSecret, readPublicKey } from './encryption.ts'
+import { encrypt } from './encryption.ts'
 import { buildLink, type Links } from './links.ts'
 import { findRetryTime, judge } from './push-answer.ts'
 import type { PushClient, PushRequest } from './push-client.ts'
@@ -123,8 +123,8 @@ function buildRequest(
       Topic: keys.topic(subscription.user_id, buildTag(shown)),
     },
     body: encrypt(composeMessage(shown), {
-      p256dh: readPublicKey(subscription.p256dh)!,
-      auth: readAuthSecret(subscription.auth)!,
+      p256dh: Buffer.from(subscription.p256dh, 'base64url'),
+      auth: Buffer.from(subscription.auth, 'base64url'),
     }),
   }
 }
