@@ -22,6 +22,12 @@ test('a notification without a value of the template gets the link without the t
   assert.equal(buildLink({ ...links, template: 'https://app.example/{constructor}' }, {}), 'https://app.example')
 })
 
+test('without another setting, a notification without a value of the template gets a link to the host', () => {
+  const only = { template: 'https://app.example:8443/{game_id}/{score_id}', app: undefined, public: undefined }
+  assert.equal(buildLink(only, { game_id: 12 }), 'https://app.example:8443')
+  assert.equal(buildLink(only, { game_id: 12, score_id: 3 }), 'https://app.example:8443/12/3')
+})
+
 test('a value is encoded, so it cannot leave its place in the URL', () => {
   const template = 'https://app.example/{game_id}/{starts_at}'
   const data = { game_id: '../a?b#c', starts_at: '2026-01-17T18:00:00+01:00' }

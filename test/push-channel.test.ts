@@ -118,6 +118,15 @@ describe('a push that may leave', () => {
     assert.doesNotMatch(JSON.stringify(pushes[0]!.message), /Zoé/)
   })
 
+  test('leaves with a link to the host, if only LINK_TEMPLATE is set and the notification lacks one of its values', async () => {
+    const links = { template: 'https://app.example/scores/{score_id}', app: undefined, public: undefined }
+    const { attempt, pushes } = await send(await makePushable(h, service), {}, { links })
+    assert.deepEqual(
+      [attempt, pushes[0]?.message.notification.navigate],
+      [{ outcome: 'delivered' }, 'https://app.example'],
+    )
+  })
+
   test('with a very long message fits into the limit of push services', async () => {
     const { pushes } = await send(await makePushable(h, service, { message: 'Ä'.repeat(5_000) }))
     assert.ok(pushes[0]!.bytes <= 3_993 && pushes[0]!.bytes > 3_985)
