@@ -210,6 +210,20 @@ describe('a push is dropped', () => {
     await send(pushable)
     assert.deepEqual(await subscriptions(pushable.userId), [])
   })
+
+  test('of an ended session whose device decided the time zone, and the other deliveries are looked at again', async () => {
+    const { sql } = h.database
+    const pushable = await makePushable(h, service)
+    await sql`update push_subscription set time_zone = 'Asia/Tokyo' where id = ${pushable.subscriptionId}`
+    const later = new Date(h.ctx.now().getTime() + HOUR_MS)
+    const [waiting] = await sql<{ id: number }>`
+      insert into outbox (channel, class, network, created_at, due, ready, user_id, payload)
+      values ('push', 2, 'x', ${h.ctx.now()}, ${later}, false, ${pushable.userId}, '{}') returning id`
+    await h.call('POST', '/api/v1/auth/logout', { token: pushable.token })
+    assert.deepEqual((await send(pushable)).attempt, { outcome: 'session' })
+    const [row] = await sql`delete from outbox where id = ${waiting!.id} returning ready`
+    assert.deepEqual(row, { ready: true })
+  })
 })
 
 describe('in quiet hours', () => {

@@ -83,7 +83,7 @@ async function lookOnce(
   ])
   if (!subscription) return drop('gone')
   if (subscription.is_ended) {
-    await removeEnded(sql, id)
+    await removeEnded(sql, subscription, { defaults, now: instant })
     return drop('session')
   }
   if (!notification) return drop('read')

@@ -111,10 +111,16 @@ export async function removeGone(sql: Sql, gone: BrowserValues, settings: Omit<S
 }
 
 /** Deletes a subscription whose session was ended before its time. */
-export async function removeEnded(sql: Query, id: number): Promise<void> {
-  await sql`
-    delete from push_subscription using session
-    where push_subscription.id = ${id} and session.id = session_id and session.ended_at is not null`
+export async function removeEnded(
+  sql: Sql,
+  ended: { id: number; user_id: number },
+  settings: Omit<Settings, 'newestKey'>,
+): Promise<void> {
+  await watchTimeZone(sql, ended.user_id, settings, async tx => {
+    await tx`
+      delete from push_subscription using session
+      where push_subscription.id = ${ended.id} and session.id = session_id and session.ended_at is not null`
+  })
 }
 
 /** Returns whether the session exists, and was not ended before its time. Its natural end may have passed. */
