@@ -7,7 +7,7 @@ import { createQueueMover } from './outbox/previous-queue.ts'
 import { createExpander } from './reach/expand.ts'
 import { sendPush } from './reach/push-channel.ts'
 import { createPushClient, type PushClient } from './reach/push-client.ts'
-import { createFindEndpoint } from './reach/push-hosts.ts'
+import { createFindEndpoint, findPort } from './reach/push-hosts.ts'
 import { PUSH_CLASSES } from './reach/push-look.ts'
 import { createReport } from './reach/push-report.ts'
 import { sendDigest } from './reach/send-digest.ts'
@@ -92,7 +92,7 @@ function createPushChannel(ctx: Context, client: PushClient, address: string): C
       links: { ...links, public: links.public ?? (isDevelopment ? address : undefined) },
       vapid: createVapid(vapidKeys, config.vapidSubject),
       findEndpoint: createFindEndpoint(config.pushHosts, () =>
-        isDevelopment ? Number(new URL(address).port) : undefined,
+        isDevelopment ? findPort(new URL(address)) : undefined,
       ),
       client,
       report: createReport(log),

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, before, describe, test } from 'node:test'
+import { startChannels } from '../src/channels.ts'
 import { sendPush } from '../src/reach/push-channel.ts'
 import { createPushClient } from '../src/reach/push-client.ts'
 import { createFindEndpoint } from '../src/reach/push-hosts.ts'
@@ -68,6 +69,19 @@ describe('the development push service', () => {
     const { attempt, pushable } = await send(`${address}/dev/push/messages/${'x'.repeat(24)}`)
     assert.deepEqual(attempt, { outcome: 'gone' })
     assert.deepEqual(await h.database.sql`select id from push_subscription where id = ${pushable.subscriptionId}`, [])
+  })
+
+  test('is called by the worker at port 80 too, which a URL does not name', async () => {
+    const { channels, stop } = startChannels(h.ctx, 'http://127.0.0.1:80')
+    const { keys } = await subscribe()
+    const own = { subscribe: () => ({ endpoint: 'http://127.0.0.1/dev/push/messages/x', keys }) }
+    await queuePush(h.database.sql, await makePushable(h, own), h.ctx.now())
+    const delivery = await claimPush(h.database.sql)
+    const attempt = await channels.find(({ name }) => name === 'push')!.deliver(delivery)
+    await h.database.sql`delete from outbox where id = ${delivery.id}`
+    await stop()
+    // Whether a server listens at this port depends on the machine.
+    assert.notEqual(attempt.outcome, 'unlisted')
   })
 
   test('refuses a push that was not made for its subscription', async () => {

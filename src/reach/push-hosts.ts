@@ -32,7 +32,7 @@ export function createFindEndpoint(
     if (url.username || url.password || url.href.includes('#') || url.href.length > MAX_ENDPOINT_LENGTH)
       return undefined
     const name = url.hostname.replace(/^\[|\]$/g, '')
-    const port = url.port === '' ? SCHEME_PORTS[url.protocol] : Number(url.port)
+    const port = findPort(url)
     const isLocal = isLoopback(name)
     const isListed = hosts.some(host => host.port === port && matches(host, name))
     const isOwn = isLocal && port === findOwnPort()
@@ -41,6 +41,11 @@ export function createFindEndpoint(
     if (isIP(name) !== 0 && !isAllowedAddress(name, isLocal)) return undefined
     return { url, isLocal }
   }
+}
+
+/** Returns the port of a URL. `port` of a URL is empty if the URL has the default port of its scheme. */
+export function findPort({ port, protocol }: URL): number | undefined {
+  return port === '' ? SCHEME_PORTS[protocol] : Number(port)
 }
 
 function matches({ name, isSuffix }: PushHost, host: string): boolean {
