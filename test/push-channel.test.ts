@@ -204,6 +204,13 @@ describe('a push is dropped', () => {
     assert.deepEqual([attempt, pushes.length], [{ outcome: 'gone' }, 0])
   })
 
+  test('if its account is deleted between the statements of a look', async () => {
+    const readSql = (async (strings: TemplateStringsArray, ...values: unknown[]) =>
+      strings.join('').includes('from app_user') ? [] : h.ctx.readSql(strings, ...values)) as Query
+    const { attempt, pushes } = await send(await makePushable(h, service), {}, { readSql })
+    assert.deepEqual([attempt, pushes.length], [{ outcome: 'gone' }, 0])
+  })
+
   test('together with its subscription, if the session was ended before its time', async () => {
     const pushable = await makePushable(h, service)
     await h.call('POST', '/api/v1/auth/logout', { token: pushable.token })

@@ -79,9 +79,10 @@ async function lookOnce(
   const [subscription, notification, preferences] = await Promise.all([
     readSubscription(readSql, { id, userId, gameId }, instant),
     readNotification(readSql, userId, notificationId),
-    readAll(readSql, [userId], defaults).then(all => all.get(userId)!),
+    readAll(readSql, [userId], defaults).then(all => all.get(userId)),
   ])
-  if (!subscription) return drop('gone')
+  // Each statement has a snapshot of its own. So the account may be gone although the subscription was found.
+  if (!subscription || !preferences) return drop('gone')
   if (subscription.is_ended) {
     await removeEnded(sql, subscription, { defaults, now: instant })
     return drop('session')
