@@ -95,6 +95,32 @@ suite('POST /unsubscribe/{token}', () => {
   })
 })
 
+test('a repeated request changes no row', async () => {
+  const { id } = await makeUser(h)
+  const read = () =>
+    h.database.sql`select version, types, email_paused from notification_preference where user_id = ${id}`
+  for (const path of [makePath(id, 'game_cancelled'), makePath(id)]) {
+    await h.call('POST', path)
+    const before = await read()
+    assert.equal((await h.call('POST', path)).status, 200)
+    assert.deepEqual(await read(), before)
+  }
+  assert.deepEqual(await read(), [{ version: 2, types: { game_cancelled: { email: false } }, email_paused: true }])
+})
+
+test('a flood of requests waits for slots, so it does not keep the connections of other requests busy', async () => {
+  const { id } = await makeUser(h)
+  let answers: Promise<{ status: number }>[] = []
+  await h.database.sql.begin(async tx => {
+    await tx`select id from app_user where id = ${id} for update`
+    answers = Array.from({ length: 80 }, () => h.call('POST', makePath(id)))
+    const refused = await Promise.race(answers)
+    assert.equal(refused.status, 503)
+  })
+  const done = (await Promise.all(answers)).filter(({ status }) => status === 200)
+  assert.ok(done.length >= 64)
+})
+
 test('an unknown token gets the same page and the same answer, and changes nothing', async () => {
   const { id } = await makeUser(h)
   const right = makePath(id)

@@ -50,6 +50,8 @@ declare module 'fastify' {
     throttled?: boolean | 'session'
     /** Whether the handler waits for a slot itself. Otherwise `limitHandler` makes the handler wait for a slot. */
     waitsForSlot?: boolean
+    /** Whether `limitHandler` makes the handler wait for a slot although the route is not below `/api/v1/`. */
+    needsSlot?: boolean
   }
   interface FastifyRequest {
     /** The user who sent the request. The guard for users sets this property on every route with the access `user`. */

@@ -64,11 +64,12 @@ export class Slots {
 export type RequestSlots = { reads: Slots; strangers: Slots; writes: Slots }
 
 /**
- * Makes the handler of an API route wait for a slot. The handler runs after the body was read and checked, and ends
+ * Makes the handler of an API route, or of another route that uses the database, wait for a slot. The handler runs after the body was read and checked, and ends
  * before the answer is sent, so slow clients take no slots. A handler that waits for its slot itself is not changed.
  */
 export function limitHandler(route: RouteOptions, { reads, writes }: RequestSlots): void {
-  if (!route.url.startsWith('/api/v1/') || route.config?.waitsForSlot) return
+  const needsSlot = route.url.startsWith('/api/v1/') || route.config?.needsSlot
+  if (!needsSlot || route.config?.waitsForSlot) return
   const slots = route.method === 'GET' || route.method === 'HEAD' ? reads : writes
   const { handler } = route
   route.handler = function (request, reply) {

@@ -159,7 +159,7 @@ function turnsOff(before: Preferences, after: Preferences): boolean {
 
 /**
  * Turns e-mail off for a user, for one type or for all of them, and makes the workers drop what waits. Does nothing if
- * there is no such user.
+ * there is no such user. A repeated call only reads, because nobody limits how often a link is followed.
  * @param type undefined to pause all mails about notifications
  */
 export async function pauseEmail(
@@ -168,6 +168,12 @@ export async function pauseEmail(
   type: NotificationType | undefined,
   now: Date,
 ): Promise<void> {
+  const off = await sql`
+    select user_id from notification_preference
+    where user_id = ${userId}
+      and case when ${type ?? null}::text is null then email_paused
+        else types -> ${type ?? null}::text -> 'email' = 'false' end`
+  if (off.length > 0) return
   await sql.begin(async tx => {
     if (!(await lockAccount(tx, userId))) return
     const types = type === undefined ? {} : { [type]: { email: false } }

@@ -65,7 +65,7 @@ export function unsubscribeRoutes(app: App, { sql, keys, now, config }: Context)
     app.get(url, { config: CONFIG, schema: SCHEMA }, async (request, reply) =>
       sendPage(request, reply, { appName, type: request.query.type, isDone: false }),
     )
-    app.post(url, { config: CONFIG, schema: SCHEMA }, async (request, reply) => {
+    app.post(url, { config: { ...CONFIG, needsSlot: true }, schema: SCHEMA }, async (request, reply) => {
       const { type } = request.query
       const userId = readUnsubscribeToken(keys, request.params.token)
       if (userId !== undefined) {
