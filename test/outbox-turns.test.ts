@@ -118,7 +118,7 @@ suite('turns and leases', { concurrency: true, timeout: 90_000 }, () => {
 })
 
 test('a delivery of a lower class takes the next free place before deliveries that have waited longer', async () => {
-  const places = new Places(1)
+  const places = new Places(1, true)
   const order: number[] = []
   const takeAll = [2, 3, 1, 2].map(async each => {
     await places.take(each)
@@ -128,3 +128,17 @@ test('a delivery of a lower class takes the next free place before deliveries th
   await Promise.all(takeAll)
   assert.deepEqual(order, [2, 1, 2, 3])
 })
+
+for (const [channel, hasStartDelay, maxClaimed] of [
+  ['with a random delay before each delivery', true, 16 + 128],
+  ['without such a delay', false, 32],
+] as const) {
+  test(`after quick deliveries, a worker with 16 places claims at most ${maxClaimed} rows ${channel}`, async () => {
+    const places = new Places(16, hasStartDelay)
+    for (let count = 0; count < 1_000; count += 1) {
+      await places.take(1)
+      places.release()
+    }
+    assert.equal(places.maxClaimed, maxClaimed)
+  })
+}

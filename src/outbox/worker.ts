@@ -55,7 +55,7 @@ export class Worker {
     this.#sql = sql
     this.#channel = channel
     this.#deps = deps
-    this.#places = new Places(channel.places)
+    this.#places = new Places(channel.places, channel.maxStartDelayMs !== undefined)
     this.#lastNetworks = new Map(channel.classes.map(each => [each, Buffer.alloc(0)]))
     const claims = this.#repeat(POLL_MS, () => this.#claim())
     const finishes = this.#repeat(RENEW_MS, () => this.#finish())
