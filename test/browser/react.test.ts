@@ -18,6 +18,7 @@ const APP = `
   import { Courtside, localStorageStorage } from 'courtside-client'
   import { CourtsideInbox } from 'courtside-client/react'
   const courtside = new Courtside({ storage: localStorageStorage(), language: 'fr' })
+  globalThis.courtside = courtside
   export function App() {
     const [opened, setOpened] = useState('nothing')
     const inbox = createElement(CourtsideInbox, {
@@ -101,8 +102,8 @@ suite('courtside-client/react', { skip, timeout: 180_000 }, () => {
     assert.deepEqual(s.complaints, [])
 
     // The session ends, for example because it has expired.
-    await page.evaluate(`localStorage.setItem('courtside.token', 'a.b.c')`)
-    await page.getByRole('button', { name: 'Réglages des notifications' }).click()
+    await page.evaluate(`localStorage.setItem('courtside.token', 'a.b.c'); courtside.me().catch(() => {})`)
+    await page.getByText('Numéro 1', { exact: true }).waitFor({ state: 'hidden' })
     await page.getByRole('button', { name: /^Notifications, / }).click()
     await page.getByRole('button', { name: 'Réglages des notifications' }).click()
     await page.getByRole('button', { name: 'Se connecter' }).click()
