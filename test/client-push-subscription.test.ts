@@ -19,9 +19,9 @@ const PUT = 'PUT /api/v1/push/subscriptions'
 const DELETE = 'DELETE /api/v1/push/subscriptions'
 const LOGOUT = 'POST /api/v1/auth/logout'
 
-describe('the start of the client', { timeout: 60_000 }, () => {
-  const settle = () => new Promise(resolve => setTimeout(resolve, 100))
+const settle = () => new Promise(resolve => setTimeout(resolve, 100))
 
+describe('the start of the client', { timeout: 60_000 }, () => {
   test('the client confirms a subscription with the key of the service', async t => {
     const service = await startPushService(t)
     const browser = installBrowser(t, { subscribed: { key: NEW_KEY, isOurs: true } })
@@ -127,6 +127,19 @@ describe('the end of a subscription', { timeout: 60_000 }, () => {
     const waited = performance.now() - before
     assert.ok(waited >= 1_900 && waited < 20_000, `${waited} ms`)
     assert.equal(await client.signedIn(), false)
+  })
+
+  test('a logout while a confirmation gets no answer ends the subscription too, and the next user is not subscribed', async t => {
+    const { service, browser } = await start(t, {}, { [PUT]: () => {} })
+    const client = createClient(service.url)
+    await waitUntil(() => service.requests().includes(PUT))
+    await client.logout()
+    assert.equal(browser.items.size, 0)
+    await waitUntil(() => !browser.isSubscribed())
+    await client.verifyOtp({ email: newEmail(), code: '1234' })
+    await settle()
+    assert.equal(service.requests().filter(request => request === PUT).length, 1)
+    assert.equal(browser.isSubscribed(), false)
   })
 
   test('push.disable tells the service, with the last token if the session has ended', async t => {

@@ -34,7 +34,7 @@ export function subscribe(session: Session, added?: ServiceWorkerRegistration): 
     const registration = added ?? (await findRegistration())
     const key = registration && (await fetchKey(session))
     if (!key) return
-    const { pushManager, scope } = registration
+    const { pushManager } = registration
     let subscription = await pushManager.getSubscription()
     if (!subscription || readKey(subscription) !== key) {
       // A browser refuses to subscribe with a second key.
@@ -47,7 +47,7 @@ export function subscribe(session: Session, added?: ServiceWorkerRegistration): 
       time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
     }
     await session.call('PUT /api/v1/push/subscriptions', { body } as Input<'PUT /api/v1/push/subscriptions'>)
-    if (added) localStorage.setItem(NAME, scope)
+    if (added) localStorage.setItem(NAME, added.scope)
   })
 }
 
@@ -62,15 +62,15 @@ export async function confirmSubscription(session: Session): Promise<void> {
 }
 
 /**
- * Notes that the user wants no pushes on this device. Waits for another tab that replaces the subscription just now.
+ * Notes at once that the user wants no pushes on this device. Then waits for a tab that replaces the subscription just
+ * now.
  * @returns the subscription that the caller must end
  */
-export function takeSubscription(): Promise<PushSubscription | null | undefined> {
-  return withLock(NAME, async () => {
-    const registration = await findRegistration()
-    if (registration) localStorage.removeItem(NAME)
-    return registration?.pushManager.getSubscription()
-  })
+export async function takeSubscription(): Promise<PushSubscription | null | undefined> {
+  const registration = await findRegistration()
+  if (!registration) return
+  localStorage.removeItem(NAME)
+  return withLock(NAME, () => registration.pushManager.getSubscription())
 }
 
 /** Ends the subscription of this browser, without a request to the service. Waits for at most 2 s. */
@@ -86,11 +86,11 @@ export async function findRegistration(): Promise<ServiceWorkerRegistration | un
     const scope = localStorage.getItem(NAME)!
     const registration = await navigator.serviceWorker.getRegistration(scope)
     // If ours is gone, the browser returns a service worker with a wider scope.
-    return registration!.scope === scope ? registration : undefined
+    if (registration!.scope === scope) return registration
   } catch {
     // There is no localStorage, no such item or no service worker.
-    return undefined
   }
+  return undefined
 }
 
 /** Returns the key with which the browser has subscribed, in base64url, or undefined if the browser does not say it. */
