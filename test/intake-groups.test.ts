@@ -275,6 +275,26 @@ describe('a game that another program has locked', () => {
     assert.equal((await readGame(h, gameId))!.place, 'Court 4')
   })
 
+  test('a later event of the game does not overtake the events that wait in the second queue', async () => {
+    const send = (gameId: number, place: string) => sendEach(h, [update(gameId, place)])[0]!
+    const { gameId, answers } = await withClosedGate(h, async () => {
+      const { gameId, result } = await withLockedGame(async gameId => {
+        const first = send(gameId, 'Court 2')
+        await waitUntil(waitsForGame)
+        const [before] = await readWaitingPids()
+        await waitUntil(async () => (await readWaitingPids()).some(pid => pid !== before))
+        return { answers: [first, send(gameId, AT_GATE)] }
+      })
+      await result.answers[0]
+      await waitUntil(() => waitsAtGate(h))
+      const last = send(gameId, 'Court 3')
+      await waitUntil(async () => (await countWaiting(h)) === 1)
+      return { gameId, answers: [...result.answers, last] }
+    })
+    assert.deepEqual(statuses(await Promise.all(answers)), [202, 202, 202])
+    assert.equal((await readGame(h, gameId))!.place, 'Court 3')
+  })
+
   test('batches with the game get a 503 and do not hold up single events', async () => {
     await withLockedGame(async gameId => {
       const batches = [1, 2, 3, 4].map(court => sendBatch(h, [update(gameId, `Court ${court}`)]))

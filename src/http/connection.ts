@@ -1,6 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
-import { awaitsContinue } from './expect.ts'
 import { describeRefusal, formatRefusal, type Refusal, refuseHead, toRefusal } from './refusal.ts'
 import { toOriginForm } from './request-target.ts'
 
@@ -24,9 +23,9 @@ export class Answer extends http.ServerResponse {
   override writeHead(status: number, reason?: string, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[]): this
   override writeHead(...args: unknown[]): this {
     const { req: request, shouldKeepAlive } = this
-    // A chunked body does not announce its size.
+    // A chunked body does not announce its size. If the client still waits for the status 100, Node closes the connection.
     const size = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY)
-    const isUnread = !shouldKeepAlive || size > MAX_DISCARDED_BYTES || awaitsContinue(request)
+    const isUnread = !shouldKeepAlive || size > MAX_DISCARDED_BYTES
     if (!request.complete && isUnread) {
       this.shouldKeepAlive = false
       let rest = LINGER_BYTES

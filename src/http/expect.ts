@@ -12,8 +12,3 @@ export function sendContinue(request: IncomingMessage): void {
   waiting.get(request)?.writeContinue()
   waiting.delete(request)
 }
-
-/** Returns whether the client still waits for the status 100. It may then send no body at all. */
-export function awaitsContinue(request: IncomingMessage): boolean {
-  return waiting.has(request)
-}
