@@ -72,6 +72,17 @@ describe('the network of a client', () => {
     }
   })
 
+  test('a request that the limit of its client refuses does not count for the network', async () => {
+    const countForNetworks = async () => {
+      const [row] = await h.database.sql<{ points: number }>`
+        select coalesce(sum(points), 0)::integer as points from throttle where key like 'verify-otp:network:%'`
+      return row!.points
+    }
+    const before = await countForNetworks()
+    await useUp(`${newNetwork()}:1::1`)
+    assert.equal((await countForNetworks()) - before, 10)
+  })
+
   test('the table throttle contains no network address', async () => {
     await guess('192.0.2.55')
     await guess('2001:db8:aaaa:bbbb::1')
