@@ -38,6 +38,25 @@ describe('notifications', () => {
   })
 })
 
+test('prune deletes counters of the throttle whose window is over or begins more than 60 s in the future', async () => {
+  const now = h.clock.now().getTime()
+  await h.database.sql`delete from throttle`
+  for (const [key, end] of [
+    ['over', now - 1],
+    ['running', now + 60_000],
+    ['ahead for a moment', now + 119_000],
+    ['ahead', now + 121_000],
+  ] as const) {
+    await h.database.sql`insert into throttle (key, points, expire) values (${key}, 1, ${end})`
+  }
+  await pruneNow()
+  const rows = await h.database.sql<{ key: string }>`select key from throttle order by expire`
+  assert.deepEqual(
+    rows.map(({ key }) => key),
+    ['running', 'ahead for a moment'],
+  )
+})
+
 describe('codes', () => {
   test('prune does not delete an address to which a concurrent request sends a code', async () => {
     const email = newEmail()
