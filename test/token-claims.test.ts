@@ -20,6 +20,7 @@ const BODIES: Record<string, object> = {
   verifyOtp: { email: newEmail(), code: '0427' },
   deleteMe: { code: '0427' },
   assessLevel: { game_level_id: 1 },
+  deletePushSubscription: { endpoint: 'https://fcm.googleapis.com/fcm/send/example' },
 }
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value) ?? 'null').toString('base64url')
 
@@ -107,7 +108,9 @@ describe('a token with a valid signature and any claims', () => {
           const jti = generation === undefined ? right.jti : `${right.sid}.${generation}`
           const payload = { ...right, jti, ...changed } as typeof right
           const status = await send(method, url, sign(token, payload), BODIES[operation.operationId!])
-          const isOwn = payload.sub === right.sub && payload.sid === right.sid && payload.jti === right.jti
+          // An earlier token of the session may still delete a subscription.
+          const isOfToken = payload.jti === right.jti || operation.operationId === 'deletePushSubscription'
+          const isOwn = payload.sub === right.sub && payload.sid === right.sid && isOfToken
           assert.ok(permitted.includes(status), `${status} ${JSON.stringify(changed)}`)
           assert.ok(isOptional || isOwn || status === 401, `${status} ${JSON.stringify(changed)}`)
           // The clock moves past the wait between two codes.

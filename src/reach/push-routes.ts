@@ -94,12 +94,14 @@ function deleteRoute(app: App, { sql, readSql, now, config }: Ctx, { findEndpoin
       body: SubscriptionPath,
       response: { 200: Message },
     },
-    // A request without a token gets its 401 before the body is checked, as on other routes.
-    onRequest: async request => void requireClaims(request, tokens, now()),
+    // A request gets its 401 before the body is checked, as on other routes.
+    onRequest: async request => {
+      const { sub: userId, sid: sessionId } = requireClaims(request, tokens, now())
+      if (!(await subscriptions.hasOpenSession(readSql, { userId, sessionId }))) throw unauthenticated(true)
+    },
     handler: async request => {
       const instant = now()
       const { sub: userId, sid: sessionId } = requireClaims(request, tokens, instant)
-      if (!(await subscriptions.hasOpenSession(readSql, { userId, sessionId }))) throw unauthenticated(true)
       const endpoint = findEndpoint(request.body.endpoint)?.url.href ?? request.body.endpoint
       const settings = { defaults: config.preferenceDefaults, now: instant }
       const isRemoved = await subscriptions.remove(sql, userId, endpoint, settings)
