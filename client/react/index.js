@@ -23,6 +23,6 @@ export function CourtsideInbox({ client, settings, onNotificationOpen, onSignInR
       for (const name of names) inbox.removeEventListener(name, onEvent)
     }
   }, [])
-  // React 18 would write `false` as the text "false", which an attribute of HTML does not mean.
+  // React 18 would write `false` as the attribute value "false". HTML treats an attribute with any value as present.
   return createElement('courtside-inbox', { ...attributes, ...(settings && { settings: '' }), ref: element })
 }

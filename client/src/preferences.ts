@@ -4,7 +4,7 @@ import type { Session } from './session.ts'
 /** What a user has chosen, or the defaults: the channels of each notification type, and the quiet hours. */
 export type NotificationPreferences = Answer<'GET /api/v1/notification-preferences'>['data']
 
-/** Any part of the preferences. `null` takes a choice back, so that the default holds again. */
+/** Any part of the preferences. `null` takes a choice back, so the default applies again. */
 export type PreferencesPatch = NonNullable<Input<'PATCH /api/v1/notification-preferences'>['body']>
 
 type Options = {

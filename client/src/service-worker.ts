@@ -71,7 +71,7 @@
 
   const toText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 
-  /** Returns the link, or the app's own address if the link is none of http or https. */
+  /** Returns the link, or the app's own address if the link is neither http nor https. */
   const toLink = (link: unknown): string => {
     const { scope } = worker.registration
     try {

@@ -10,8 +10,8 @@ export const PLANNER_OPTIONS = '-c random_page_cost=1.1'
 
 /**
  * The planner options for connections on which statements only read. The statement for streams should use an index,
- * because it finds only a few new rows for each user. PostgreSQL expects a third of all rows of these users. So without
- * these options, it would join by reading the whole index.
+ * because it finds only a few new rows for each user. PostgreSQL estimates that it finds a third of all rows of these
+ * users. So without these options, it would join by reading the whole index.
  */
 export const READ_LOOKUPS = [PLANNER_OPTIONS, 'enable_hashjoin=off', 'enable_mergejoin=off'].join(' -c ')
 

@@ -3,8 +3,9 @@ import type { Sql } from '../db/sql.ts'
 import type { Game } from './projection.ts'
 
 /**
- * Lets waiting pushes and mails about games that were moved or cancelled be looked at again at once. Quiet hours hold a
- * delivery only until an hour before the start, and some deliveries have become pointless.
+ * Wakes the waiting pushes and mails about games that were moved or cancelled, so the workers look at them again
+ * immediately. Quiet hours delay a delivery only until an hour before the start, and some deliveries have become
+ * pointless.
  *
  * The transaction has locked the games, and a worker locks them too before it defers a delivery. So a deferral either
  * sees the change or is woken. The rows are locked in the order of their keys, as a change of preferences does, so both

@@ -19,9 +19,10 @@ export async function recordAttempt(sql: Query, userId: number, isBounced: boole
 }
 
 /**
- * Takes the bounces of the last hour back if they are too many. A mail server that refuses many existing addresses has a
- * fault, such as a wrong list of recipients, and must not silence all people. Call this after `recordAttempt`, in a
- * separate statement. So of two workers that record a bounce at the same time, at least one sees both.
+ * Takes the bounces of the last hour back if they are too many. A mail server that refuses many existing addresses has
+ * a fault, such as a wrong list of recipients, and must not stop the mails to all people. Call this after
+ * `recordAttempt`, in a separate statement. Then, if two workers record a bounce at the same time, at least one of them
+ * sees both bounces.
  * @returns the number of addresses whose bounce was taken back
  */
 export async function withdrawBounces(sql: Query, now: Date): Promise<number> {
@@ -48,8 +49,8 @@ type Deps = { sql: Query; now: () => Date; log: FastifyBaseLogger; countWithdraw
 export type SettledAttempt = { result: 'delivered' | 'bounced' | 'failed'; isUrgent: boolean }
 
 /**
- * Records an attempt. Withdraws bounces if they are too many. Stores the time of a delivered mail for the limits. A fault
- * of the database changes no attempt.
+ * Records an attempt. Withdraws bounces if they are too many. Stores the time of a delivered mail for the limits. If
+ * the database fails, only logs the fault, so the attempt keeps its outcome.
  */
 export async function settleAttempt({ sql, now, log, ...deps }: Deps, userId: number, attempt: SettledAttempt) {
   const isBounced = attempt.result === 'bounced'

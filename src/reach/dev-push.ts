@@ -21,13 +21,17 @@ export type DevPush = ReturnType<typeof createDevPush>
 
 /**
  * Creates the push service for development. It stands for the push service of a browser's vendor and for the browser:
- * it makes subscriptions, receives pushes, decrypts them and keeps them in memory. Of both, it keeps the newest 100.
+ * it makes subscriptions, receives pushes, decrypts them and keeps them in memory. It keeps the newest 100
+ * subscriptions and the newest 100 pushes.
  */
 export function createDevPush(now: () => Date) {
   const receivers = new Map<string, Receiver>()
   const kept: KeptPush[] = []
   return {
-    /** Makes a subscription, as `PushSubscription.toJSON()` returns it. @param base the URL below which it is */
+    /**
+     * Makes a subscription, as `PushSubscription.toJSON()` returns it.
+     * @param base the URL below which the endpoint is
+     */
     subscribe(base: string) {
       const keys = createECDH('prime256v1')
       const id = randomBytes(18).toString('base64url')

@@ -12,7 +12,10 @@ export type LookDeps = { sql: Query; now: () => Date; preferenceDefaults: Prefer
 
 type Person = { email: string; first_name: string; locale: Language; is_bouncing: boolean | null }
 
-/** What a mail may mention at the time `at`, newest first. `isQuiet` means that quiet hours hold all of it. */
+/**
+ * What a mail may mention at the time `at`, newest first. `isQuiet` means that all of it waits for the end of quiet
+ * hours.
+ */
 export type Look = { at: Date; person: Person; notifications: UnreadNotification[]; isQuiet: boolean }
 
 /** The reason why no mail may leave. */

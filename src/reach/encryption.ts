@@ -1,9 +1,11 @@
 import { createCipheriv, createECDH, ECDH, hkdfSync, randomBytes } from 'node:crypto'
 
-/** The keys that a browser made for a subscription: its public key of P-256, and the secret that it shares with us. */
+/**
+ * The keys that a browser made for a subscription: its public key of P-256, and its authentication secret (RFC 8291).
+ */
 export type BrowserKeys = { p256dh: Buffer; auth: Buffer }
 
-/** The values that are random for each message. Only the test vectors of RFC 8291 give them. */
+/** The values that are random for each message. Only tests pass them, with the vectors of RFC 8291. */
 type Random = { salt: Buffer; privateKey?: Buffer }
 
 /** The maximum size of a message before the encryption, in bytes. The encrypted message then has 4,096 bytes. */
@@ -29,7 +31,7 @@ export function readPublicKey(text: string): Buffer | undefined {
   }
 }
 
-/** Reads the shared secret of a browser. Returns undefined unless it is canonical base64url of 16 bytes. */
+/** Reads the authentication secret of a browser. Returns undefined unless it is canonical base64url of 16 bytes. */
 export function readAuthSecret(text: string): Buffer | undefined {
   const secret = decode(text)
   return secret?.length === AUTH_BYTES ? secret : undefined

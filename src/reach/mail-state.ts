@@ -3,7 +3,7 @@ import { fragment } from '../db/statement.ts'
 import { MAIL_CLASSES } from '../limits/mail-backlog.ts'
 import type { MailState } from './plan-mail.ts'
 
-/** A mail about unread notifications is tried for this time. */
+/** The time for which workers try to send a mail about unread notifications. */
 const DEADLINE_MS = 24 * 3_600_000
 
 /** A mail about unread notifications, before it is in the outbox. */

@@ -18,7 +18,10 @@ export async function eraseUser(tx: Sql, userId: number): Promise<void> {
       select notification_id from waiting_mail where user_id = ${userId} order by notification_id for update)`
 }
 
-/** Returns what this feature stores about a user, for `users export`. An endpoint is a secret, so only its host is in it. */
+/**
+ * Returns what this feature stores about a user, for `users export`. An endpoint is a secret, so the export contains
+ * only its host.
+ */
 export async function exportUserData(sql: Sql, userId: number) {
   return {
     preferences: await preferences.exportUserData(sql, userId),

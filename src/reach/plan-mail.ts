@@ -19,8 +19,8 @@ export type Waiting = {
 }
 
 /**
- * The last mails to a person. `isBouncing` means that the address refused a mail and has not signed in since.
- * `hasUrgentMail` means that an urgent mail is in the outbox, and may leave at any moment.
+ * The last mails to a person. `isBouncing` means that the mail server refused the address, and the person has not
+ * signed in since. `hasUrgentMail` means that an urgent mail is in the outbox, and may leave at any moment.
  */
 export type MailState = {
   ordinaryAt: Date | undefined

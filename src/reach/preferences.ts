@@ -34,8 +34,8 @@ type Row = {
 type Stored = { choices: Choices; preferences: Preferences }
 
 /**
- * Returns the preferences of those users who exist. The time zone is the one that the person chose, otherwise the one of the push
- * subscription that was confirmed last, otherwise the default.
+ * Returns the preferences of those users who exist. The time zone is the one that the person chose, otherwise the one
+ * of the push subscription that was confirmed last, otherwise the default.
  */
 export async function readAll(
   sql: Query,
@@ -146,8 +146,9 @@ function hasSameHours(one: Preferences, other: Preferences): boolean {
 }
 
 /**
- * Returns whether a change turns a channel of a type off. The workers then drop what waits. Otherwise, a delivery that
- * waits for the end of quiet hours would still leave if the user turned the channel on again.
+ * Returns whether a change turns a channel of a type off. The workers then drop the waiting deliveries of this channel
+ * and type. Otherwise, a delivery that waits for the end of quiet hours would still leave if the user turned the
+ * channel on again.
  */
 function turnsOff(before: Preferences, after: Preferences): boolean {
   const isOn = (preferences: Preferences, type: NotificationType, channel: Channel) =>
@@ -158,8 +159,9 @@ function turnsOff(before: Preferences, after: Preferences): boolean {
 }
 
 /**
- * Turns e-mail off for a user, for one type or for all of them, and makes the workers drop what waits. Does nothing if
- * there is no such user. A repeated call only reads, because nobody limits how often a link is followed.
+ * Turns e-mail off for a user, for one type or for all of them, and makes the workers drop the waiting mails. Does
+ * nothing if there is no such user. A repeated call only reads, because the service does not limit how often people
+ * follow a link.
  * @param type undefined to pause all mails about notifications
  */
 export async function pauseEmail(

@@ -7,9 +7,9 @@ const FIRST_RETRY_MS = 3_000
 const MAX_RETRY_MS = 10 * 60_000
 
 /**
- * Judges the answer of a push service. It took the push (`delivered`), does not know the subscription any more (`gone`),
- * asks for patience (`failed`), or refused this push (`refused`). `rejected` means that it refused our key or our
- * request. Then the subscription may be good, and an operator must act.
+ * Judges the answer of a push service. The push service took the push (`delivered`), does not know the subscription any
+ * more (`gone`), asks us to try later (`failed`), or refused this push (`refused`). `rejected` means that it refused
+ * our key or our request. Then the subscription may be good, and an operator must act.
  */
 export function judge(
   { status, retryAfter }: PushAnswer,

@@ -22,11 +22,13 @@ export type PushDependencies = LookDependencies & {
 /**
  * The outcome of an attempt: a reason of `look`, a judgement of `judge`, or one of three more. `unlisted` means that
  * PUSH_HOSTS no longer contains the host. `keyless` means that this process does not have the key of the subscription,
- * so another process must send the push. `failed` means that the push service gave no answer, or asked for patience.
+ * so another process must send the push. `failed` means that the push service gave no answer, or asked us to try later.
  */
 type Attempt = { outcome: string; retryAt?: Date; isReleased?: true }
 
-/** A request is written within this time from the beginning of the look that it relies on. */
+/**
+ * The maximum time from the beginning of a look until the request is written. After this time, a new look is needed.
+ */
 const MAX_LOOK_AGE_MS = 1_000
 const MAX_LOOKS = 5
 

@@ -57,8 +57,8 @@ export type LookDependencies = { sql: Sql; readSql: Query; defaults: PreferenceD
 const MAX_DEFERRALS = 10
 
 /**
- * Looks whether a push may leave. Drops it if it must not, and defers it in quiet hours. The statements of a look are
- * sent together.
+ * Checks whether a push may leave. Drops a push that must not leave, and defers a push in quiet hours. The statements
+ * of a look are sent together.
  */
 export async function look(dependencies: LookDependencies, delivery: PushDelivery): Promise<Look> {
   for (let tries = 0; tries < MAX_DEFERRALS; tries += 1) {

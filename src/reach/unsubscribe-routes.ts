@@ -77,7 +77,7 @@ export function unsubscribeRoutes(app: App, { sql, keys, now, config }: Context)
   }
 }
 
-/** Returns the pattern of a route for a path. The router compares decoded paths, and a double colon means a colon. */
+/** Returns the pattern of a route for a path. The router compares decoded paths. In a pattern, `::` matches a colon. */
 function toPattern(path: string): string {
   return decodeURI(path).replace(/\/+$/, '').replaceAll(':', '::')
 }
@@ -91,7 +91,7 @@ function sendPage(request: FastifyRequest, reply: FastifyReply, page: Page): str
   return composePage(page, language).text
 }
 
-/** The form has no address, so the browser sends it to the address of the page. */
+/** The form has no attribute `action`, so the browser sends it to the address of the page. */
 function composePage({ appName, type, isDone }: Page, language: Language): Markup {
   const texts = TEXTS[language]
   const [one, all] = isDone ? [texts.doneOne, texts.doneAll] : [texts.askOne, texts.askAll]

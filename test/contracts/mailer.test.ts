@@ -9,7 +9,7 @@ import { smtpServer } from '../support/smtp.ts'
 /** A mailer under test. `readArrived` returns the mails that the mailer delivered, oldest first. */
 type OpenMailer = { mailer: Mailer; readArrived(): Mail[]; close(): Promise<void> }
 
-/** Headers as a mail about unread notifications has them. The address is longer than a line of a mail may be. */
+/** The headers of a mail about unread notifications. The address is longer than a line of a mail may be. */
 const HEADERS = {
   'List-Unsubscribe': `<https://courtside.example.com/${'long/'.repeat(40)}unsubscribe/42.abcdefghijklmnopqrstuv>`,
   'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
