@@ -72,7 +72,10 @@ function createMailChannel(ctx: Context, publicUrl: string | undefined): Channel
   }
 }
 
-/** Makes the pushes and mails of new notifications. One at a time is enough, and keeps their order. */
+/**
+ * Makes the pushes and mails of new notifications. The worker handles one announcement at a time, which is fast enough
+ * and keeps the order.
+ */
 function createAnnouncementChannel(deliver: Channel['deliver']): Channel {
   return { name: 'announcement', classes: [1], findRetryClass: failed => failed, places: 1, deliver }
 }

@@ -54,7 +54,8 @@ export class Reporter {
   /**
    * Reports one event, or several events in their order. After a network error, a 5xx, a 408 or a 429, the reporter
    * repeats the request. It does the same if the service refuses an event only because the clock of the service is
-   * behind. If the last attempt also ends so, the error has the code `unavailable`: keep the event and report it later.
+   * behind. If the last attempt fails in the same way, the error has the code `unavailable`. Then keep the event and
+   * report it later.
    * @returns the result of the event. For an array, returns one result for each event. A `rejected` event does not
    * affect the rest of the array.
    * @throws CourtsideError if a single event is refused, or if events cannot be delivered. In the second case, the

@@ -18,8 +18,8 @@ export const IS_BOUNCING = fragment`
     select from session where session.user_id = mail_state.user_id and session.created_at > bounced_at))`
 
 /**
- * Locks the states of people, except those that another worker has locked. For `exists`, PostgreSQL would read the whole
- * outbox to find the urgent mails. So the statement contains a scalar subquery.
+ * Locks the states of people, except those that another worker has locked. With `exists`, PostgreSQL would read the
+ * whole outbox to find the urgent mails. So the statement contains a scalar subquery.
  */
 export async function lockStates(tx: Sql, userIds: readonly number[], now: Date): Promise<Map<number, MailState>> {
   const rows = await tx<{

@@ -35,7 +35,7 @@ export function createView(host: HTMLElement) {
   return { bell, count, panel, heading, markAll, settings, problem, stale, list, note, retry, more, live }
 }
 
-/** The style sheets by their text. The inbox elements of a page share them. */
+/** Maps the text of each style sheet to the sheet. The inbox elements of a page share them. */
 const sheets = new Map<string, CSSStyleSheet>()
 
 /** Adds a style, unless the root has it already. */
