@@ -64,7 +64,7 @@ export const SETTINGS = {
   ),
   PUBLIC_URL: setting(
     '',
-    'the address of this service on the internet, for links that unsubscribe; production sends no digest without it',
+    'the address of this service on the internet, for links that unsubscribe; without it, production sends no mails about unread notifications',
     optional(reach.baseUrl),
   ),
   MAIL_FROM: setting('Courtside <no-reply@localhost>', 'the sender of all mails', sender),

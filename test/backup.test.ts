@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import pg from 'pg'
-import { connect } from '../src/db/sql.ts'
+import { connect, type Database } from '../src/db/sql.ts'
 import { findRunningEmbedded } from '../src/embedded/server.ts'
 import { INTAKE_KEY, settingsFor } from './support/app.ts'
 import { administer, testDatabase } from './support/database.ts'
@@ -160,6 +160,7 @@ test('an external database that was copied from an embedded database has the sam
   const load = startLoad([embedded], players)
   await waitUntil(() => load.acknowledged.scores.size >= 5)
   await load.stop()
+  await storeReachRows(sql)
 
   const env = settingsFor(url, 'smtp://localhost')
   await runShell(readCommands('From embedded to external'), checkout, { ...env, ...(await libpqVariables(url)) })
@@ -172,15 +173,40 @@ test('an external database that was copied from an embedded database has the sam
     const rows = (on: pg.Pool) => on.query(`select to_jsonb(t)::text as row from ${name} as t order by 1`)
     const [there, here] = await Promise.all([rows(moved.pool), rows(sql.pool)])
     assert.deepEqual(there.rows, here.rows, name)
+    if (REACH_TABLES.includes(name)) assert.ok(here.rows.length > 0, name)
   }
   await sql.close()
   const service = await startService(env)
   const answer = await fetch(`${service.address}/readyz`)
   assert.equal(await service.stop(), 0)
   assert.equal(answer.status, 200)
-  const [next] = await moved<{ id: number }>`select nextval('app_user_id_seq') as id`
+  const [next] = await moved<{ id: number; subscription: number; attempt: number }>`
+    select nextval('app_user_id_seq') as id, nextval('push_subscription_id_seq') as subscription,
+      nextval('digest_attempt_id_seq') as attempt`
   assert.ok(next!.id > Math.max(...players))
+  assert.ok(next!.subscription > 1_000_000)
+  assert.ok(next!.attempt > 1)
 })
+
+const REACH_TABLES = ['notification_preference', 'push_subscription', 'waiting_mail', 'mail_state', 'digest_attempt']
+
+/** Stores a row of each table for messages to people whose app is closed. */
+async function storeReachRows(sql: Database): Promise<void> {
+  await sql`insert into notification_preference (user_id, email_paused, updated_at) select min(id), true, now() from app_user`
+  await sql`
+    with opened as (
+      insert into session (user_id, created_at, expires_at, issued_at)
+      select min(id), now(), now() + interval '7 days', now() from app_user
+      returning id, user_id
+    )
+    insert into push_subscription (user_id, session_id, endpoint, p256dh, auth, public_key, created_at, confirmed_at)
+    select user_id, id, 'https://push.example/1', 'p256dh', 'auth', 'key', now(), now() from opened`
+  await sql`
+    insert into waiting_mail (user_id, notification_id, urgent, created_at, look_at)
+    select min(id), 1, false, now(), now() + interval '1 day' from app_user`
+  await sql`insert into mail_state (user_id, ordinary_at) select min(id), now() from app_user`
+  await sql`insert into digest_attempt (user_id, attempted_at, bounced) select min(id), now(), true from app_user`
+}
 
 async function readServerMajor(): Promise<number> {
   const client = new pg.Client({ connectionString: process.env.TEST_DATABASE_URL })
