@@ -1,19 +1,16 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { existsSync, globSync } from 'node:fs'
 import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { crc32 } from 'node:zlib'
+import { AS_NOBODY, findReasonToSkipNobody, NOBODY } from './support/nobody.ts'
 import { copyProgram } from './support/service.ts'
 
-const ROOT = 0
-const NOBODY = 65_534
-const AS_NOBODY = ['--reuid', `${NOBODY}`, '--regid', `${NOBODY}`, '--clear-groups']
 const user = process.getuid!()
-const skip = findReasonToSkip()
+const skip = findReasonToSkipNobody()
 
 let folder: string
 let program: string
@@ -26,14 +23,6 @@ beforeEach(async () => {
   await copyProgram(program)
 })
 afterEach(() => rm(folder, { recursive: true, force: true }))
-
-/** Returns why the tests with another user cannot run here. The copied program uses the packages of this checkout. */
-function findReasonToSkip(): string | false {
-  if (user !== ROOT) return 'only root can change the owner of a folder'
-  const packages = fileURLToPath(new URL('../node_modules/ipaddr.js', import.meta.url))
-  const { status } = spawnSync('setpriv', [...AS_NOBODY, 'test', '-x', packages])
-  return status !== 0 && `other users cannot enter ${packages}: clone the repository into a folder with the mode 755`
-}
 
 /** Runs `courtside help`, and returns the first line of its output. */
 function runHelp(env: Record<string, string> = {}): string {

@@ -11,6 +11,7 @@ import { pino } from 'pino'
 import { runProgram } from '../src/embedded/programs.ts'
 import { startEmbedded } from '../src/embedded/server.ts'
 import { query } from './support/database.ts'
+import { findReasonToSkipNobody, NOBODY } from './support/nobody.ts'
 import { courtside, isAlive, readPostmasterPid, startService } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
 
@@ -116,13 +117,11 @@ describe('an error that names DATA_DIR or the path', () => {
     assert.match(await refusal({ DATA_DIR: join(dataDir, 'inside') }), /DATA_DIR: the path .* leads through a file\./)
   })
 
-  test('if DATA_DIR cannot be written, the error names DATA_DIR', {
-    skip: process.getuid?.() !== 0 && 'only root can start as another user',
-  }, () => {
+  test('if DATA_DIR cannot be written, the error names DATA_DIR', { skip: findReasonToSkipNobody() }, () => {
     const started = spawnSync(process.execPath, [BIN, 'serve'], {
       env: { PATH: process.env.PATH, DATA_DIR: '/var/courtside-data', PORT: '0' },
-      uid: 65_534,
-      gid: 65_534,
+      uid: NOBODY,
+      gid: NOBODY,
       encoding: 'utf8',
     })
     assert.equal(started.status, 1)
