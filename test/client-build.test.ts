@@ -8,10 +8,11 @@ import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
+import { findReasonToSkipNobody, NOBODY } from './support/nobody.ts'
 import { startService } from './support/service.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
-const NOBODY = { uid: 65_534, gid: 65_534 }
+const AS_USER_NOBODY = { uid: NOBODY, gid: NOBODY }
 
 /**
  * Copies the program without `client/dist` into a new folder.
@@ -30,16 +31,6 @@ async function withCopy(hasPackages: boolean, use: (folder: string) => Promise<v
     await use(folder)
   } finally {
     await rm(folder, { recursive: true, force: true })
-  }
-}
-
-function canNobodyRead(): boolean {
-  try {
-    const script = `require('node:fs').accessSync(${JSON.stringify(join(ROOT, 'node_modules/typescript/package.json'))})`
-    execFileSync(process.execPath, ['-e', script], { ...NOBODY, stdio: 'ignore' })
-    return true
-  } catch {
-    return false
   }
 }
 
@@ -85,16 +76,16 @@ describe('client/scripts/build.js', { timeout: 120_000 }, () => {
   test(
     'if the user may not write to client/, npm start says so, and the service still starts',
     {
-      skip: !canNobodyRead() && 'only root can start a process as another user, who must be able to read this checkout',
+      skip: findReasonToSkipNobody(),
     },
     () =>
       withCopy(true, async folder => {
         await chmod(folder, 0o755)
         const script = join(folder, 'client/scripts/build.js')
         const run = (...args: string[]) =>
-          execFileSync(process.execPath, [script, ...args], { ...NOBODY, encoding: 'utf8' })
+          execFileSync(process.execPath, [script, ...args], { ...AS_USER_NOBODY, encoding: 'utf8' })
         assert.match(run('--if-changed'), /EACCES.*npm run build/)
-        assert.throws(() => execFileSync(process.execPath, [script], { ...NOBODY, stdio: 'ignore' }))
+        assert.throws(() => execFileSync(process.execPath, [script], { ...AS_USER_NOBODY, stdio: 'ignore' }))
       }),
   )
 

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { DATABASE_UID } from '../src/embedded/database-user.ts'
+import { NOBODY } from './support/nobody.ts'
 
 const ROOT = 0
-const NOBODY = 65_534
 // A user id without an entry in /etc/passwd, as containers often have it.
 const STRANGER = 54_321
 
