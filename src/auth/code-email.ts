@@ -1,5 +1,6 @@
 import { formatNameForMail } from '../accounts/names.ts'
 import { html } from '../http/format/html.ts'
+import { mailPage } from '../http/format/mail-page.ts'
 import { isolate } from '../http/format/plain-text.ts'
 import type { Language } from '../language.ts'
 
@@ -79,17 +80,7 @@ export function composeCodeEmail(row: MailedCode, code: string, language: Langua
     ...(account ? [`${account}${terms}`] : []),
     texts.ignore,
   ]
-  // The mail sets no colours, so it is readable on light and dark backgrounds. The mail loads no images.
-  const htmlPart = html`<!doctype html>
-<html lang="${language}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
-<title>${subject}</title>
-</head>
-<body style="margin:0;padding:24px;font:16px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif">
-<p>${greeting}</p>
+  const body = html`<p>${greeting}</p>
 <p>${intro}</p>
 <p style="font:bold 32px/1.2 ui-monospace,Menlo,Consolas,monospace;letter-spacing:0.2em">${shown}</p>
 <p>${validity} <strong>${texts.secrecy}</strong></p>
@@ -99,10 +90,8 @@ ${
 `
     : ''
 }<p>${texts.ignore}</p>
-</body>
-</html>
 `
-  return { subject, text: `${text.join('\n\n')}\n`, html: htmlPart.text }
+  return { subject, text: `${text.join('\n\n')}\n`, html: mailPage(subject, language, body).text }
 }
 
 /** Returns the hour and the minute, such as `8 h 05` or `08:05`. */

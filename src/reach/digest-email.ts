@@ -1,5 +1,6 @@
 import { formatNameForMail } from '../accounts/names.ts'
 import { html, type Markup } from '../http/format/html.ts'
+import { mailPage } from '../http/format/mail-page.ts'
 import { isolate, removeFormatControls } from '../http/format/plain-text.ts'
 import type { Language } from '../language.ts'
 import type { NotificationType } from '../notification-types.ts'
@@ -80,7 +81,7 @@ export function composeDigestEmail(digest: Digest, { appName, links }: DigestTex
     ...parts.others,
     ['-- ', ...stops.map(({ text: label, url }) => `${label}${texts.colon} ${url}`)].join('\n'),
   ]
-  return { subject, text: `${text.join('\n\n')}\n`, html: composeHtml(subject, language, parts).text }
+  return { subject, text: `${text.join('\n\n')}\n`, html: mailPage(subject, language, composeBody(parts)).text }
 }
 
 /** Returns the message of a notification, with the actor's name as `formatNameForMail` allows it. */
@@ -100,18 +101,8 @@ type Parts = {
   stops: readonly Link[]
 }
 
-/** The mail sets no colours, so it is readable on light and dark backgrounds. The mail loads no images. */
-function composeHtml(subject: string, language: Language, { greeting, intro, items, others, stops }: Parts): Markup {
-  return html`<!doctype html>
-<html lang="${language}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
-<title>${subject}</title>
-</head>
-<body style="margin:0;padding:24px;font:16px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif">
-<p>${greeting}</p>
+function composeBody({ greeting, intro, items, others, stops }: Parts): Markup {
+  return html`<p>${greeting}</p>
 <p>${intro}</p>
 <ul style="padding-left:20px">
 ${items.map(
@@ -129,7 +120,5 @@ ${others.map(
     ({ text, url }) => html`<a href="${url}">${text}</a><br>
 `,
   )}</p>
-</body>
-</html>
 `
 }
