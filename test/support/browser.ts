@@ -195,24 +195,28 @@ export async function storeNotifications({ sql }: Stage, email: string, count: n
 }
 
 /** Reports that another player has joined a new game of the user, so the user gets a live notification. */
-export async function notify({ sql, service }: Stage, email: string): Promise<void> {
-  const [user] = await sql<{ id: number }>`select id from app_user where email = ${email}`
+export async function notify(stage: Stage, email: string): Promise<void> {
+  const [user] = await stage.sql<{ id: number }>`select id from app_user where email = ${email}`
   const [creator_id, actor_id] = [user!.id, 987_654]
   games += 1
-  const event = {
-    specversion: '1.0',
-    id: `game ${games}`,
-    source: '/test',
-    type: 'game_joined',
-    time: new Date().toISOString(),
-    data: {
-      game_id: games,
-      creator_id,
-      player_ids: [creator_id, actor_id],
-      actor_id,
-      starts_at: '2040-01-01T18:00:00Z',
-    },
+  const data = {
+    game_id: games,
+    creator_id,
+    player_ids: [creator_id, actor_id],
+    actor_id,
+    starts_at: '2040-01-01T18:00:00Z',
   }
+  await reportEvent(stage, 'game_joined', data)
+}
+
+/** Reports an event about a game, as the games service does. */
+export async function reportEvent(
+  { service }: Stage,
+  type: string,
+  data: { game_id: number } & Record<string, unknown>,
+): Promise<void> {
+  const id = `${type} ${data.game_id}`
+  const event = { specversion: '1.0', id, source: '/test', type, time: new Date().toISOString(), data }
   const answer = await fetch(`${service.address}/internal/v1/events`, {
     method: 'POST',
     headers: { authorization: `Bearer ${INTAKE_KEY}`, 'content-type': 'application/cloudevents+json' },

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
-import { INTAKE_KEY } from './app.ts'
-import type { Stage } from './browser.ts'
+import { reportEvent, type Stage } from './browser.ts'
 
 /** A push that the local push service has received. */
 export type Sent = {
@@ -72,25 +71,10 @@ function stubPushManager(key: string): string {
 }
 
 /** Reports that another player has cancelled a game that starts in three hours. */
-export async function cancelGame({ sql, service }: Stage, email: string, game_id: number): Promise<void> {
-  const [user] = await sql<{ id: number }>`select id from app_user where email = ${email}`
+export async function cancelGame(stage: Stage, email: string, game_id: number): Promise<void> {
+  const [user] = await stage.sql<{ id: number }>`select id from app_user where email = ${email}`
   const creator_id = 2 ** 52
-  const event = {
-    specversion: '1.0',
-    id: `cancel ${game_id}`,
-    source: '/test',
-    type: 'game_cancelled',
-    time: new Date().toISOString(),
-    data: {
-      game_id,
-      creator_id,
-      player_ids: [creator_id, user!.id],
-      actor_id: creator_id,
-      starts_at: new Date(Date.now() + 3 * 3_600_000).toISOString(),
-    },
-  }
-  const headers = { authorization: `Bearer ${INTAKE_KEY}`, 'content-type': 'application/cloudevents+json' }
-  const url = `${service.address}/internal/v1/events`
-  const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(event) })
-  assert.equal(answer.status, 202, await answer.text())
+  const starts_at = new Date(Date.now() + 3 * 3_600_000).toISOString()
+  const player_ids = [creator_id, user!.id]
+  await reportEvent(stage, 'game_cancelled', { game_id, creator_id, player_ids, actor_id: creator_id, starts_at })
 }
