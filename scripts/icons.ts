@@ -5,7 +5,7 @@ import { chromium } from 'playwright-core'
 const PAGE = new URL('../src/web/page/', import.meta.url)
 const BACKGROUND = '#0b6b4f'
 
-/** A phone cuts a maskable icon to a shape of its own, which shows at least the inner 80 %. */
+/** A phone cuts a maskable icon, for example to a circle. At least the inner 80 % stay visible. */
 const ICONS = [
   { name: 'icon-192.png', size: 192, scale: 1 },
   { name: 'icon-512.png', size: 512, scale: 1 },

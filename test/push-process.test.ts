@@ -17,7 +17,7 @@ const [OLD_PUBLIC, NEW_PUBLIC] = createVapid([OLD, NEW], '').publicKeys as [stri
 
 let database: TestDatabase
 let push: PushService
-/** What the factories need of a harness. */
+/** The parts of a harness that the factories need. */
 let h: Harness
 
 before(async () => {

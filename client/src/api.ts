@@ -689,7 +689,7 @@ export interface components {
                 score_finalized: components["schemas"]["TypePreference"];
             };
             /**
-             * @description Whether the user gets no mails about notifications, whatever `types` says.
+             * @description Whether all mails about notifications are off. If true, `email` of a type has no effect.
              * @example false
              */
             email_paused: boolean;
@@ -742,7 +742,7 @@ export interface components {
                 score_finalized?: components["schemas"]["TypePreferencePatch"] | null;
             } | null;
             /**
-             * @description Whether the user gets no mails about notifications, whatever `types` says.
+             * @description Whether all mails about notifications are off. If true, `email` of a type has no effect.
              * @example false
              */
             email_paused?: boolean | null;

@@ -1,7 +1,7 @@
 import type { Answer, Input } from './endpoints.ts'
 import type { Session } from './session.ts'
 
-/** What a user has chosen, or the defaults: the channels of each notification type, and the quiet hours. */
+/** The preferences of a user: the channels of each notification type, and the quiet hours. Includes the defaults. */
 export type NotificationPreferences = Answer<'GET /api/v1/notification-preferences'>['data']
 
 /** Any part of the preferences. `null` takes a choice back, so the default applies again. */

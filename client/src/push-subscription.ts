@@ -62,8 +62,8 @@ export async function confirmSubscription(session: Session): Promise<void> {
 }
 
 /**
- * Notes at once that the user wants no pushes on this device. Then waits for a tab that replaces the subscription just
- * now.
+ * Stores immediately that the user wants no pushes on this device. If another tab is replacing the subscription, waits
+ * for this tab.
  * @returns the subscription that the caller must end
  */
 export async function takeSubscription(): Promise<PushSubscription | null | undefined> {

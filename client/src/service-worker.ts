@@ -20,7 +20,9 @@
 
   const worker = globalThis as unknown as Worker
 
-  /** Shows a push. A browser demands a banner for each push, so a push that we cannot read shows the name of the site. */
+  /**
+   * Shows a push. A browser demands a banner for each push, so a push that we cannot read shows the name of the site.
+   */
   const showPush = async (payload: string): Promise<void> => {
     const message = toFields(parse(payload))
     const shown = toFields(message.notification)
@@ -86,7 +88,7 @@
 
   worker.addEventListener('notificationclick', (event: ClickEvent) => {
     const { notification } = event
-    // An app's own worker may show notifications of its own, which have no such link.
+    // If the app has a separate service worker, other notifications may exist. They have no such link.
     if (toText(notification.data?.navigate) === undefined) return
     notification.close()
     event.waitUntil(open(notification.data))

@@ -13,7 +13,7 @@ import { computeSessionEnd } from './session-tokens.ts'
 /** A right guess: the code, and the attempts to give back. */
 export type Success = { code: ReservedAttempt; refund: Refund }
 
-/** Who signs in, with which code, in which language, and for how many days. */
+/** The request for a session: the caller, the code, the language, and the length of the session in days. */
 type Opening = { caller: Requester; success: Success; language: Language | undefined; sessionDays: number }
 
 export type OpenedSession = { userId: number; sessionId: string; isNewUser: boolean }

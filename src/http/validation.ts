@@ -14,7 +14,7 @@ import { canonicalInstant } from './format/timestamp.ts'
  * - `published` contains keywords for the OpenAPI document. They describe rules that other code checks.
  * - `rule` is the error message for a value that has the correct type but breaks another rule of its schema.
  *
- * `nullable` is a keyword of Ajv. It means that null is a value of its own, and does not count as absent.
+ * `nullable` is a keyword of Ajv. It means that null is a value, and does not count as absent.
  */
 declare module 'typebox' {
   interface TSchemaOptions {

@@ -2,7 +2,7 @@ import type { Sql } from '../db/sql.ts'
 import { type Fragment, fragment } from '../db/statement.ts'
 import type { GameState } from './timing.ts'
 
-/** What the look at a delivery has read: the version of the preferences, and the state of the game. */
+/** The state that the look at a delivery has read: the version of the preferences, and the game. */
 export type Seen = { userId: number; version: number; gameId: number | null; game: GameState | undefined }
 
 /**

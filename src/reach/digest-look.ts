@@ -13,8 +13,8 @@ export type LookDeps = { sql: Query; now: () => Date; preferenceDefaults: Prefer
 type Person = { email: string; first_name: string; locale: Language; is_bouncing: boolean | null }
 
 /**
- * What a mail may mention at the time `at`, newest first. `isQuiet` means that all of it waits for the end of quiet
- * hours.
+ * The unread notifications that a mail may mention at the time `at`, newest first. `isQuiet` means that all of it waits
+ * for the end of quiet hours.
  */
 export type Look = { at: Date; person: Person; notifications: UnreadNotification[]; isQuiet: boolean }
 

@@ -34,7 +34,7 @@ export type MailDelays = { emailAfterMs: number; emailAfterUrgentMs: number }
 
 type Held = { id: number; until: Date }
 
-/** What to do with the rows of one person: the rows to drop, the rows that wait, and the mail, if one is due. */
+/** A decision about the rows of one person: the rows to drop, the rows that wait, and the mail, if one is due. */
 export type MailPlan = {
   dropped: number[]
   held: Held[]

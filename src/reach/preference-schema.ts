@@ -36,7 +36,7 @@ const TimeZone = Type.String({
   rule: { fr: 'Ce fuseau horaire n’existe pas.', en: 'There is no such time zone.' },
 })
 
-const PAUSED = 'Whether the user gets no mails about notifications, whatever `types` says.'
+const PAUSED = 'Whether all mails about notifications are off. If true, `email` of a type has no effect.'
 
 export const NotificationPreferences = Type.Object(
   {

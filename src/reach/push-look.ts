@@ -81,7 +81,7 @@ async function lookOnce(
     readNotification(readSql, userId, notificationId),
     readAll(readSql, [userId], defaults).then(all => all.get(userId)),
   ])
-  // Each statement has a snapshot of its own. So the account may be gone although the subscription was found.
+  // Each statement has a separate snapshot. So the account may be gone although the subscription was found.
   if (!subscription || !preferences) return drop('gone')
   if (subscription.is_ended) {
     await removeEnded(sql, subscription, { defaults, now: instant })

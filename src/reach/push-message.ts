@@ -6,7 +6,7 @@ export type Shown = {
   id: number
   type: string
   title: string
-  /** Undefined if the session of the subscription has expired. The title alone names nobody. */
+  /** Undefined if the session of the subscription has expired. The title alone contains no name. */
   message: string | undefined
   locale: Language
   gameId: number | undefined

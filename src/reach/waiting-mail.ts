@@ -168,7 +168,7 @@ async function holdRows(tx: Sql, rows: readonly { userId: number; id: number; un
     where waiting_mail.user_id = held.user_id and notification_id = held.id`
 }
 
-/** Calls `sweep` each second until `stop` is called, and again at once while many people are due. */
+/** Calls `sweep` each second until `stop` is called, and immediately again while many people are due. */
 export function startSweeping(deps: SweepDeps, log: FastifyBaseLogger): { stop(): Promise<void> } {
   let isStopped = false
   const loop = startLoop(POLL_MS, async () => (await sweep(deps)) === BATCH_SIZE, {

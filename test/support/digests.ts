@@ -35,7 +35,7 @@ export function keepingMailer() {
   return kept
 }
 
-/** The deliveries of an app, each step on its own. The functions do what the workers of the service do. */
+/** The steps of the deliveries of an app. The workers of the service run the same steps. */
 export function deliveries(h: Harness) {
   const common = () => {
     const { hints, config } = h.ctx

@@ -9,8 +9,8 @@ import ece from 'http_ece'
 import { importJWK, jwtVerify } from 'jose'
 
 /**
- * What the push service does with a push. A number is the status of its answer. `hang` never answers, `reset` closes the
- * connection, `huge` answers 201 with a body without end, and `slow` sends a byte of its answer each 100 ms.
+ * The reaction of the push service to a push. A number is the status of its answer. `hang` never answers, `reset`
+ * closes the connection, `huge` answers 201 with a body without end, and `slow` sends a byte of its answer each 100 ms.
  */
 export type Answer = number | { status: number; headers: Record<string, string> } | 'hang' | 'reset' | 'huge' | 'slow'
 

@@ -14,7 +14,7 @@ import { newGameId } from './games.ts'
 import type { PushService } from './push-service.ts'
 import { readPayload } from './scenario.ts'
 
-/** Returns a push subscription as a browser's `PushSubscription.toJSON()` does, with an endpoint of its own. */
+/** Returns a push subscription as a browser's `PushSubscription.toJSON()` does, with a new endpoint. */
 export function newSubscription(base = 'https://fcm.googleapis.com/fcm/send') {
   return { endpoint: `${base}/${randomBytes(12).toString('base64url')}`, keys: newBrowserKeys() }
 }

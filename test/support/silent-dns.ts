@@ -1,5 +1,6 @@
-// Runs in a network of its own, in which the only DNS server never replies. Starts a service on the folder argv[2],
-// stops it while it looks up the name of its mail server, and prints its exit code and the time until its exit.
+// Runs in a separate network namespace, in which the only DNS server never replies. Starts a service on the folder
+// argv[2], stops it while it looks up the name of its mail server, and prints its exit code and the time until its
+// exit.
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { newEmail, profile } from './scenario.ts'

@@ -29,7 +29,10 @@ export class PreferenceChanges {
     return this.#pending.reduce<NotificationPreferences>(merge, this.#saved)
   }
 
-  /** Shows a change at once, and sends it. If the service refuses the change, takes it back. @throws CourtsideError */
+  /**
+   * Shows a change immediately, and then sends it. If the service refuses it, shows the old value again.
+   * @throws CourtsideError
+   */
   async send(patch: PreferencesPatch): Promise<void> {
     this.#pending.push(patch)
     this.#onChange(this.shown)
