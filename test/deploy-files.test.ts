@@ -162,7 +162,7 @@ describe('the alerts and the dashboard', () => {
     for (const { alert } of rules) assert.ok(tests.includes(`alertname="${alert}"`), alert)
   })
 
-  test('each metric in an alert or on the dashboard exists', async () => {
+  test('each metric in an alert or on the dashboard exists, and the dashboard shows each metric of Courtside', async () => {
     const { text } = await h.call('GET', '/metrics', { token: METRICS_TOKEN })
     const existing = new Set([...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name!))
     const panels: { targets?: { expr: string }[] }[] = dashboard.panels
@@ -174,6 +174,14 @@ describe('the alerts and the dashboard', () => {
     for (const metric of expressions.flatMap(findMetrics)) {
       assert.ok(existing.has(metric.replace(/_bucket$/, '')), metric)
     }
+    const shown = new Set(
+      expressions
+        .slice(rules.length)
+        .flatMap(findMetrics)
+        .map(name => name.replace(/_bucket$/, '')),
+    )
+    const missing = [...existing].filter(name => name.startsWith('courtside_') && !shown.has(name))
+    assert.deepEqual(missing, [], 'the dashboard shows no panel for these metrics')
   })
 
   test('the panels of the dashboard do not overlap', () => {

@@ -125,6 +125,20 @@ test('every function that docs/states.md names exists, and its table lists the m
   assert.deepEqual(new Set(named.map(([module]) => module)), new Set(files.keys()))
 })
 
+test('docs/operations.md lists every outcome of a delivery, and no other', () => {
+  const SOURCES =
+    'src/{channels,auth/send-code,outbox/worker,reach/{expand,send-digest,{push,digest}-look,push-{channel,answer}}}.ts'
+  const lines = globSync(SOURCES, { cwd: root }).flatMap(path => read(path).split('\n'))
+  const named = lines
+    .filter(line => /\boutcome\b|\bdrop\('|type NoMail/.test(line))
+    .flatMap(line => [...line.matchAll(/'([a-z]+)'/g)].map(([, word]) => word!))
+    .filter(word => !['outcome', 'error', 'warn'].includes(word))
+  const section = read('docs/operations.md').split('\n### Outcomes of deliveries\n')[1]!.split('\n### ')[0]!
+  const listed = [...section.matchAll(/^\| `([a-z]+)` \|/gm)].map(([, outcome]) => outcome!)
+  assert.ok(listed.length > 15)
+  assert.deepEqual(listed.toSorted(), [...new Set(named)].sort())
+})
+
 test('docs/decisions.md links to every file in docs/decisions/ exactly once', () => {
   const linked = [...read('docs/decisions.md').matchAll(/\]\((decisions\/[^)]+)\)/g)].map(([, path]) => `docs/${path}`)
   assert.deepEqual(linked.sort(), globSync('docs/decisions/*.md', { cwd: root }).sort())

@@ -162,7 +162,7 @@ describe('a push is dropped', () => {
       'its type is off',
       (p: Pushable) =>
         sql`insert into notification_preference (user_id, types, updated_at) values (${p.userId}, ${JSON.stringify({ game_full: { push: false } })}, ${now()})`,
-      'preference',
+      'off',
     ],
     ['its game was cancelled', (p: Pushable) => sql`update game set cancelled = true where id = ${p.gameId}`, 'stale'],
     [

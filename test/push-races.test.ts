@@ -139,7 +139,7 @@ describe('a push against', () => {
     ['a logout', 'session', p => h.call('POST', '/api/v1/auth/logout', { token: p.token })],
     [
       'a change of the preferences',
-      'preference',
+      'off',
       p => h.database.sql`
         insert into notification_preference (user_id, types, updated_at)
         values (${p.userId}, ${JSON.stringify({ game_full: { push: false } })}, ${h.ctx.now()})`,

@@ -88,7 +88,7 @@ async function lookOnce(
     return drop('session')
   }
   if (!notification) return drop('read')
-  if (!preferences.types[notification.type]?.push) return drop('preference')
+  if (!preferences.types[notification.type]?.push) return drop('off')
   const game = toGame(subscription)
   const timed = toTimed({ type: notification.type, data: notification.data ?? {} })
   if (isStale(timed, game, instant)) return drop('stale')
