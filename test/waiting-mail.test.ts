@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { beforeEach, suite, test } from 'node:test'
-import { MailFailure } from '../src/mail/mailer.ts'
+import { type Mailer, MailFailure } from '../src/mail/mailer.ts'
+import { createSmtpMailer } from '../src/mail/smtp.ts'
 import type { NotificationType } from '../src/notification-types.ts'
 import { pauseEmail, update } from '../src/reach/preferences.ts'
 import { harness } from './support/app.ts'
 import { DAY_MS, deliveries, HOUR_MS, keepingMailer, MINUTE_MS, PRODUCTION } from './support/digests.ts'
 import { makeNotificationsSilently, makeUser } from './support/factories.ts'
 import { cloudEvent, newGameId, report } from './support/games.ts'
+import { startProxy } from './support/proxy.ts'
+import { smtpServer } from './support/smtp.ts'
 
 const h = harness(PRODUCTION)
 const steps = deliveries(h)
@@ -292,6 +295,60 @@ suite('quiet hours', () => {
     await sweepAfter(0)
     assert.deepEqual(await steps.mail(mailer), ['delivered'])
     assert.equal(mails.length, 1)
+  })
+
+  /** Makes a mail whose first attempt fails, because of `mailer`, just before quiet hours. Retries it in them. */
+  async function failBeforeQuietHours(mailer: Mailer, { urgent = false } = {}): Promise<Reader> {
+    const reader = await makeUser(h)
+    h.clock.set(new Date(Date.parse('2026-11-28T20:59:40.000Z') - (urgent ? 2 : 15) * MINUTE_MS))
+    await makeWaiting(reader, 'game_cancelled', { urgent })
+    await sweepAfter((urgent ? 2 : 15) * MINUTE_MS)
+    assert.deepEqual(await steps.mail(mailer), ['failed'])
+    h.clock.advance(30_000)
+    assert.deepEqual(await steps.mail(mailer), ['deferred'])
+    await sweepAfter(0)
+    return reader
+  }
+
+  async function assertLeavesFrom(reader: Reader, from: Date) {
+    h.clock.set(new Date(from.getTime() - 1000))
+    await sweepAfter(0)
+    assert.deepEqual(await readMails(reader), [])
+    await sweepAfter(1000)
+    const { mailer, mails } = keepingMailer()
+    assert.deepEqual(await steps.mail(mailer), ['delivered'])
+    assert.equal(mails.length, 1)
+  }
+
+  for (const urgent of [false, true]) {
+    const kind = urgent ? 'an urgent' : 'an ordinary'
+    test(`that begin after ${kind} mail could not reach the mail server hold it until their end`, async () => {
+      const kept = keepingMailer()
+      kept.failure = new MailFailure('ECONNECTION', false)
+      const reader = await failBeforeQuietHours(kept.mailer, { urgent })
+      await assertLeavesFrom(reader, morning)
+    })
+  }
+
+  test('that begin after the mail server has refused the content for now hold the mail until their end', async t => {
+    const server = await smtpServer('content')
+    t.after(() => server.close())
+    server.reply = [452, '4.3.1 ']
+    const reader = await failBeforeQuietHours(createSmtpMailer(server.url, { from: 'a@example.com' }))
+    assert.equal(server.mails.length, 1)
+    await assertLeavesFrom(reader, morning)
+  })
+
+  test('that begin after the mail may have left make the next mail wait for 24 hours from then', async t => {
+    const server = await smtpServer('hold')
+    t.after(() => server.close())
+    const proxy = await startProxy(new URL(server.url))
+    t.after(() => proxy.close())
+    // The server has the content when the connection breaks.
+    const cut = server.until(() => server.held.length > 0).then(proxy.refuse)
+    const reader = await failBeforeQuietHours(createSmtpMailer(proxy.url, { from: 'a@example.com' }))
+    await cut
+    await assertLeavesFrom(reader, new Date('2026-11-29T20:59:40.000Z'))
   })
 })
 

@@ -46,12 +46,19 @@ export class MailFailure extends Error {
   readonly isAboutMail: boolean
   /** Whether the server refused the recipient in a way that says that the address does not work. */
   readonly isHardBounce: boolean
-  constructor(message: string, permanent: boolean, isAboutMail: boolean = permanent, isHardBounce: boolean = false) {
+  /** Whether the server answered that it does not take the mail. Otherwise it may have taken the mail unnoticed. */
+  readonly isAnswer: boolean
+  constructor(
+    message: string,
+    permanent: boolean,
+    { isAboutMail = permanent, isHardBounce = false, isAnswer = false } = {},
+  ) {
     super(message)
     this.name = 'MailFailure'
     this.permanent = permanent
     this.isAboutMail = isAboutMail
     this.isHardBounce = isHardBounce
+    this.isAnswer = isAnswer
   }
 }
 
@@ -63,7 +70,7 @@ export function findSenderDomain(from: string): string {
 /** The error for a mail that was not sent because its content was no longer current. */
 export class MailWithdrawn extends MailFailure {
   constructor() {
-    super('the content is no longer current', false, true)
+    super('the content is no longer current', false, { isAboutMail: true })
     this.name = 'MailWithdrawn'
   }
 }

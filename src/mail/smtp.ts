@@ -99,7 +99,11 @@ function toMailFailure({ code, command, responseCode, response }: NodemailerErro
   // its network and its policy (RFC 3463).
   const isDeferred = isAnswer && responseCode < 500 && responseCode !== 421 && !/^4\.[347]\./.test(status ?? '')
   const isHardBounce = command === 'RCPT TO' && isUnknownAddress(responseCode, status)
-  return new MailFailure(message, isPermanent, isPermanent || isDeferred, isHardBounce)
+  return new MailFailure(message, isPermanent, {
+    isAboutMail: isPermanent || isDeferred,
+    isHardBounce,
+    isAnswer: responseCode !== undefined,
+  })
 }
 
 /** Returns whether an answer at RCPT TO says that the address does not work: no such mailbox, or a disabled one. */

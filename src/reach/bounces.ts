@@ -1,6 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Query } from '../db/sql.ts'
-import { storeDelivery } from './mail-state.ts'
 
 const HOUR_MS = 3_600_000
 /** More bounces than this share of the mails of an hour, and at least this number, are a fault of the mail server. */
@@ -45,18 +44,13 @@ export async function withdrawBounces(sql: Query, now: Date): Promise<number> {
 
 type Deps = { sql: Query; now: () => Date; log: FastifyBaseLogger; countWithdrawnBounces: (count: number) => void }
 
-/** The result of an attempt at a mail. `isUrgent` says which limit counts the mail. */
-export type SettledAttempt = { result: 'delivered' | 'bounced' | 'failed'; isUrgent: boolean }
-
 /**
- * Records an attempt. Withdraws bounces if they are too many. Stores the time of a delivered mail for the limits. If
- * the database fails, only logs the fault, so the attempt keeps its outcome.
+ * Records an attempt. Withdraws bounces if they are too many. If the database fails, only logs the fault, so the attempt
+ * keeps its outcome.
  */
-export async function settleAttempt({ sql, now, log, ...deps }: Deps, userId: number, attempt: SettledAttempt) {
-  const isBounced = attempt.result === 'bounced'
+export async function settleAttempt({ sql, now, log, ...deps }: Deps, userId: number, isBounced: boolean) {
   try {
     await recordAttempt(sql, userId, isBounced, now())
-    if (attempt.result === 'delivered') await storeDelivery(sql, userId, attempt.isUrgent, now())
     const withdrawn = isBounced ? await withdrawBounces(sql, now()) : 0
     if (withdrawn === 0) return
     deps.countWithdrawnBounces(withdrawn)

@@ -12,6 +12,9 @@ export type NewMail = { userId: number; isUrgent: boolean; ids: number[]; urgent
 /** The payload of such a mail in the outbox. `urgent` says whether the limit of urgent mails counts it. */
 export type MailPayload = { notification_ids: number[]; urgent_ids: number[]; urgent: boolean }
 
+/** The limit of the urgent or of the ordinary mails to a person. */
+export type Limit = { userId: number; isUrgent: boolean }
+
 /** Whether the address of `mail_state.user_id` refused a mail for good, and the person has not signed in since. */
 export const IS_BOUNCING = fragment`
   (bounced_at is not null and not exists (
@@ -83,10 +86,39 @@ export async function saveMails(
   ])
 }
 
-/** Stores that a mail has left now. A mail that was tried again leaves long after `saveMails` has stored its time. */
-export async function storeDelivery(sql: Query, userId: number, isUrgent: boolean, now: Date): Promise<void> {
+/**
+ * Stores that a mail leaves now. The sender calls this function just before the content leaves. So the limits count the
+ * mail even if the worker is killed before it knows the outcome. The stored time is always later than the time that
+ * `saveMails` has stored, also if the clock of this process is behind.
+ * @returns a function that restores the time before, for a mail that the server did not take
+ */
+export async function storeDeparture(sql: Query, limit: Limit, now: Date): Promise<() => Promise<void>> {
+  const column = findColumn(limit)
+  const [time] = await sql<{ before: string | null; after: string }>`
+    with stored as (
+      select user_id, ${column} as before from mail_state where user_id = ${limit.userId} for update
+    )
+    update mail_state set ${column} = greatest(before + interval '1 microsecond', ${now})
+    from stored where mail_state.user_id = stored.user_id
+    returning before::text, ${column}::text as after`
+  return async () => {
+    if (time) await replaceTime(sql, limit, time.after, time.before)
+  }
+}
+
+/** Replaces the time of the last mail, unless it has changed since. Without a time, the next mail may leave at once. */
+export async function replaceTime(
+  sql: Query,
+  limit: Limit,
+  from: Date | string,
+  to: Date | string | null,
+): Promise<void> {
+  const column = findColumn(limit)
   await sql`
-    update mail_state set ordinary_at = case when ${isUrgent} then ordinary_at else greatest(ordinary_at, ${now}) end,
-      urgent_at = case when ${isUrgent} then greatest(urgent_at, ${now}) else urgent_at end
-    where user_id = ${userId}`
+    update mail_state set ${column} = ${to}::timestamptz
+    where user_id = ${limit.userId} and ${column} = ${from}::timestamptz`
+}
+
+function findColumn({ isUrgent }: Limit) {
+  return isUrgent ? fragment`urgent_at` : fragment`ordinary_at`
 }

@@ -6,7 +6,7 @@ import type { UnreadNotification } from '../notifications/unread.ts'
 import { settleAttempt } from './bounces.ts'
 import { composeDigestEmail, type DigestTexts } from './digest-email.ts'
 import { isSame, type Look, type LookDeps, look, type NoMail } from './digest-look.ts'
-import type { MailPayload } from './mail-state.ts'
+import { type MailPayload, replaceTime, storeDeparture } from './mail-state.ts'
 import { findGameId } from './timing.ts'
 import { buildUnsubscribeUrl } from './unsubscribe.ts'
 import { addWaiting } from './waiting-mail.ts'
@@ -78,10 +78,12 @@ export function sendDigest(deps: DigestDeps): (delivery: Delivery) => Promise<At
 
 /** Sends the mail. @returns undefined if something has changed before the content left */
 async function send(deps: DigestDeps, delivery: Delivery, found: Look): Promise<Attempt | undefined> {
-  const { mailer, now, log } = deps
+  const { sql, mailer, now, log } = deps
   const userId = delivery.user_id!
   const { notification_ids: ids, urgent: isUrgent } = delivery.payload as MailPayload
+  let restoreTime = async () => {}
   const isCurrent = async () => {
+    restoreTime = await storeDeparture(sql, { userId, isUrgent }, now())
     if (now().getTime() - found.at.getTime() <= MAX_LOOK_AGE_MS) return true
     return isSame(found, await look(deps, userId, ids))
   }
@@ -90,13 +92,15 @@ async function send(deps: DigestDeps, delivery: Delivery, found: Look): Promise<
   } catch (error) {
     const failure = error as MailFailure
     if (failure.permanent === undefined) throw failure
-    if (failure.name === 'MailWithdrawn') return undefined
-    await settleAttempt(deps, userId, { result: failure.isHardBounce ? 'bounced' : 'failed', isUrgent })
+    const isWithdrawn = failure.name === 'MailWithdrawn'
+    if (isWithdrawn || (failure.isAnswer && !failure.permanent)) await restoreTime()
+    if (isWithdrawn) return undefined
+    await settleAttempt(deps, userId, failure.isHardBounce)
     log.warn({ id: delivery.id, attempt: delivery.attempts, reason: failure.message }, 'did not mail a digest')
     if (failure.permanent) return { outcome: 'refused' }
     return { outcome: 'failed', retryAt: findRetryTime(deps, delivery) }
   }
-  await settleAttempt(deps, userId, { result: 'delivered', isUrgent })
+  await settleAttempt(deps, userId, false)
   return { outcome: 'delivered' }
 }
 
@@ -161,13 +165,12 @@ async function putBack(
   return { outcome: 'deferred', isReleased: true }
 }
 
-/** Takes the time of a mail that does not leave out of the limits. After a failed attempt, the mail may have left. */
-async function giveTimeBack(sql: Sql, { user_id, created_at, attempts }: Delivery, { urgent }: MailPayload) {
-  if (attempts > 1) return
-  await sql`
-    update mail_state set ordinary_at = case when ${urgent} then ordinary_at else null end,
-      urgent_at = case when ${urgent} then null else urgent_at end
-    where user_id = ${user_id} and case when ${urgent} then urgent_at else ordinary_at end = ${created_at}`
+/**
+ * Takes the time of a mail that does not leave out of the limits. After an attempt whose outcome is unknown, the mail
+ * may have left. Then `storeDeparture` has stored a later time, which stays.
+ */
+async function giveTimeBack(sql: Sql, { user_id, created_at }: Delivery, { urgent }: MailPayload) {
+  await replaceTime(sql, { userId: user_id!, isUrgent: urgent }, created_at, null)
 }
 
 function isPayload(value: unknown): value is MailPayload {
