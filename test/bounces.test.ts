@@ -154,6 +154,22 @@ suite('many bounces', () => {
     assert.equal(line!.msg, 'the mail server refuses too many known addresses, so their bounces do not count')
   })
 
+  test('are taken back although attempts failed without an answer about the address', async t => {
+    const server = await smtpServer('refuse')
+    t.after(() => server.close())
+    const send = createSender(h, createSmtpMailer(server.url, { from: 'a@example.com' }))
+    const readers = await record(379, 18)
+    const last = [await makeReader(), await makeReader()]
+    for (const mode of ['refuse', 'defer', 'block'] as const) {
+      server.mode = mode
+      for (const reader of last) assert.equal((await send(await makeDelivery(reader))).outcome, 'failed')
+    }
+    server.mode = 'reply'
+    server.reply = [550, '5.1.1 ']
+    for (const reader of last) assert.equal((await send(await makeDelivery(reader))).outcome, 'refused')
+    assert.deepEqual(new Set(await readBounced([...readers, ...last])), new Set([false]))
+  })
+
   test('of workers that record them at the same time are all taken back', async () => {
     for (let round = 0; round < 20; round += 1) {
       await h.database.sql`delete from digest_attempt`

@@ -95,7 +95,8 @@ async function send(deps: DigestDeps, delivery: Delivery, found: Look): Promise<
     const isWithdrawn = failure.name === 'MailWithdrawn'
     if (isWithdrawn || (failure.isAnswer && !failure.permanent)) await restoreTime()
     if (isWithdrawn) return undefined
-    await settleAttempt(deps, userId, failure.isHardBounce)
+    // While the mail server is down, it judges no address. So failed attempts must not lower the share of bounces.
+    if (failure.permanent && failure.isAnswer) await settleAttempt(deps, userId, failure.isHardBounce)
     log.warn({ id: delivery.id, attempt: delivery.attempts, reason: failure.message }, 'did not mail a digest')
     if (failure.permanent) return { outcome: 'refused' }
     return { outcome: 'failed', retryAt: findRetryTime(deps, delivery) }
