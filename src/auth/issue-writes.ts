@@ -1,4 +1,4 @@
-import { type Fragment, fragment } from '../db/statement.ts'
+import { type Fragment, fragment, NOTHING } from '../db/statement.ts'
 import { findLatestStart } from './clock-tolerance.ts'
 import { MAX_ATTEMPTS, SEND_COOLDOWN_SECONDS } from './code-limits.ts'
 import type { NewCode } from './new-code.ts'
@@ -12,8 +12,10 @@ import { countedSignUps, countForInstallation, wasCountedInWindows } from './sig
  * - `issued` is the code that must be mailed.
  */
 export function writeCode(code: NewCode): Fragment {
+  const { sessionId } = code
   return fragment`
-    ${takeSendSlot(code)}, ${countForInstallation}, ${repeatCode(code)}, ${makeCode(code)}, issued as (
+    ${takeSendSlot(code)}, ${sessionId === undefined ? NOTHING : takeMailOfSession(sessionId, code)}
+    ${countForInstallation}, ${repeatCode(code)}, ${makeCode(code)}, issued as (
       select * from repeated union all select * from made
     )`
 }
@@ -22,7 +24,7 @@ export function writeCode(code: NewCode): Fragment {
  * Writes the time of the request to the row of the address. If two requests for a new address are concurrent, neither
  * finds a row to lock. The second request waits here, and the condition then refuses this request.
  */
-function takeSendSlot({ email, sessionId, signsUp, now }: NewCode): Fragment {
+function takeSendSlot({ email, signsUp, now }: NewCode): Fragment {
   return fragment`
     send_slot as (
       insert into sign_in_address as slot (email, sent_at, mailed, asked_at)
@@ -38,14 +40,22 @@ function takeSendSlot({ email, sessionId, signsUp, now }: NewCode): Fragment {
           -- A sign-up may follow immediately after a sign-in for which no mail was sent.
           or (not slot.mailed and ${signsUp}::boolean)
       returning email
-    ), taken_mail as (
+    )`
+}
+
+/**
+ * Takes a mail from the session of a known client. A session without mails left asks for a code as a stranger, so its
+ * own code ends.
+ */
+function takeMailOfSession(sessionId: string, { email, now }: NewCode): Fragment {
+  return fragment`
+    taken_mail as (
       update session set code_mails = code_mails + 1, code_sent_at = ${now}
       from verdict where session.id = verdict.session_id and exists (select from send_slot)
     ), ended as (
-      -- A session without mails left asked for a code as a stranger, so its own code ends.
       delete from sign_in_code
       where email = ${email} and session_id = ${sessionId}::uuid and not exists (select from known)
-    )`
+    ),`
 }
 
 /**

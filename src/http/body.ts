@@ -103,7 +103,10 @@ function readBytes(request: FastifyRequest, payload: NodeJS.ReadableStream, maxB
     // client will not read the answer, but the log and the metrics record its status. A 500 would look like a fault of
     // the service. So we answer 422.
     payload.once('error', () => reject(malformed()))
-    payload.once('close', () => reject(malformed()))
+    payload.once('close', () => {
+      // A request closes after a complete body too, and an unused error would still collect its stack trace.
+      if (!request.raw.readableEnded) reject(malformed())
+    })
   })
 }
 

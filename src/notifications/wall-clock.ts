@@ -13,10 +13,9 @@ const MAX_FORMATTERS = 1_000
  * @throws RangeError for an invalid date or an unknown zone
  */
 export function wallClock(instant: Date, timeZone: string): WallClock {
-  const parts = findFormatter(timeZone)
-    .formatToParts(instant)
-    .map(({ type, value }) => [type, Number(value)])
-  const { year, month, day, hour, minute, second } = Object.fromEntries(parts)
+  // The text is such as "1/17/2026, 18:00:00". `formatToParts` takes more than twice as long.
+  const numbers = findFormatter(timeZone).format(instant).split(/\D+/).map(Number)
+  const [month, day, year, hour, minute, second] = numbers as [number, number, number, number, number, number]
   return { year, month, day, hour, minute, second }
 }
 
