@@ -1,23 +1,33 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { pino } from 'pino'
 import { startThrowAway } from '../../src/embedded/throw-away.ts'
+import { newSecret } from '../../src/secrets.ts'
+
+/** The role of the service. As in production, it is no superuser. */
+const ROLE = 'courtside_service'
+
+/** The documented statements: first the statements for every server, then the statements for the coordinator. */
+const [ON_EVERY_SERVER, ON_COORDINATOR] = readFileSync(new URL('../../docs/scaling.md', import.meta.url), 'utf8')
+  .split('\n## Citus\n')[1]!
+  .matchAll(/```sql\n(.*?)```/gs)
+  .map(([, sql]) => sql!)
 
 const SETTINGS = { fsync: 'off', max_connections: '200', shared_preload_libraries: 'citus' }
 
 /** A coordinator of Citus with two workers. */
 export type CitusCluster = {
-  /** The URL of the database `courtside` on the coordinator. */
+  /** The URL of the database `courtside` on the coordinator, whose user is an ordinary role that owns the database. */
   url: string
-  /** The URLs of this database on the workers. */
-  workerUrls: string[]
   stopWorker(index: number): Promise<void>
   stop(): Promise<void>
 }
 
-/** Starts three servers from the programs in the folder CITUS_PG_BIN, and joins them. */
+/** Starts three servers from the programs in the folder CITUS_PG_BIN, and joins them as docs/scaling.md describes. */
 export async function startCitus(): Promise<CitusCluster> {
   const folder = await mkdtemp(join(tmpdir(), 'courtside-citus-'))
   const log = pino({ level: 'error' })
@@ -26,23 +36,25 @@ export async function startCitus(): Promise<CitusCluster> {
     ['coordinator', 'worker1', 'worker2'].map(name => startThrowAway(join(folder, name), log, options)),
   )
   const servers = [coordinator!, ...workers]
-  const { username, password } = new URL(coordinator!.url)
+  const rolePassword = newSecret()
+  // The servers log in to each other, so a role has the same password on all servers.
+  const { username: superuser, password } = new URL(coordinator!.url)
   for (const { url } of servers) {
-    // The servers log in to each other with one password. Node 0 stands for every node.
+    const passwords = `(0, '${superuser}', 'password=${password}'), (0, '${ROLE}', 'password=${rolePassword}')`
     await query(
       url,
-      `create extension citus; alter role ${username} password '${password}';
-        insert into pg_dist_authinfo values (0, '${username}', 'password=${password}')`,
+      `create role ${ROLE} login password '${rolePassword}'; alter database courtside owner to ${ROLE};
+        ${replaceExactly(ON_EVERY_SERVER!, [[/\(0, .*\)/s, passwords]])}
+        alter role ${superuser} password '${password}'`,
     )
   }
-  for (const [index, { url }] of servers.entries()) {
-    const { hostname, port } = new URL(url)
-    const add = index === 0 ? 'citus_set_coordinator_host' : 'citus_add_node'
-    await query(coordinator!.url, `select ${add}('${hostname}', ${port})`)
-  }
+  const hosts = servers.map(({ url }) => new URL(url))
+  const names = ['db', 'worker1', 'worker2'].map(
+    (name, index) => [`'${name}.internal', 5432`, `'${hosts[index]!.hostname}', ${hosts[index]!.port}`] as const,
+  )
+  await query(coordinator!.url, replaceExactly(ON_COORDINATOR!, names))
   return {
-    url: coordinator!.url,
-    workerUrls: workers.map(({ url }) => Object.assign(new URL(url), { password }).href),
+    url: Object.assign(new URL(coordinator!.url), { username: ROLE, password: rolePassword }).href,
     stopWorker: index => workers[index]!.stop(),
     async stop() {
       for (const { stop } of servers) await stop()
@@ -51,11 +63,20 @@ export async function startCitus(): Promise<CitusCluster> {
   }
 }
 
+/** Replaces each pattern once. @throws if the text does not contain a pattern */
+function replaceExactly(text: string, replacements: readonly (readonly [string | RegExp, string])[]): string {
+  return replacements.reduce((changed, [pattern, value]) => {
+    const replaced = changed.replace(pattern, () => value)
+    assert.notEqual(replaced, changed, `docs/scaling.md does not contain ${pattern}`)
+    return replaced
+  }, text)
+}
+
 async function query(url: string, statement: string) {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
-    return (await client.query(statement)).rows
+    await client.query(statement)
   } finally {
     await client.end()
   }
