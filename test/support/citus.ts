@@ -12,10 +12,10 @@ import { newSecret } from '../../src/secrets.ts'
 const ROLE = 'courtside_service'
 
 /** The documented statements: first the statements for every server, then the statements for the coordinator. */
-const [ON_EVERY_SERVER, ON_COORDINATOR] = readFileSync(new URL('../../docs/scaling.md', import.meta.url), 'utf8')
-  .split('\n## Citus\n')[1]!
-  .matchAll(/```sql\n(.*?)```/gs)
-  .map(([, sql]) => sql!)
+const DOCUMENT = readFileSync(new URL('../../docs/scaling.md', import.meta.url), 'utf8')
+const [ON_EVERY_SERVER, ON_COORDINATOR] = [...DOCUMENT.split('\n## Citus\n')[1]!.matchAll(/```sql\n(.*?)```/gs)].map(
+  ([, sql]) => sql!,
+)
 
 const SETTINGS = { fsync: 'off', max_connections: '200', shared_preload_libraries: 'citus' }
 
