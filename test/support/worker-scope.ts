@@ -3,13 +3,16 @@ import { createContext, runInContext } from 'node:vm'
 
 /** The scope of the service worker. */
 export const WORKER_SCOPE = 'https://club.example/app/'
-const code = await readFile(new URL('../../client/dist/service-worker.js', import.meta.url), 'utf8')
+const ours = await readFile(new URL('../../client/dist/service-worker.js', import.meta.url), 'utf8')
 
 type Window = { url: string; focus?: () => Promise<void> }
 export type Shown = { title: string; options: Record<string, any> }
 
-/** Runs the service worker in a scope that records what it does. `send` dispatches an event and waits for its work. */
-export function startWorker({ windows = [] as Window[], hasBadge = true, badge = async () => {} } = {}) {
+/**
+ * Runs a service worker, by default ours, in a scope that records what it does. `send` dispatches an event and waits for
+ * its work.
+ */
+export function startWorker({ code = ours, windows = [] as Window[], hasBadge = true, badge = async () => {} } = {}) {
   const listeners = new Map<string, (event: any) => void>()
   const calls: string[] = []
   const shown: Shown[] = []
@@ -53,6 +56,7 @@ export function startWorker({ windows = [] as Window[], hasBadge = true, badge =
     })
     await work
   }
-  const push = (text: string | null) => send('push', { data: text === null ? null : { text: () => text } })
+  const push = (text: string | null) =>
+    send('push', { data: text === null ? null : { text: () => text, json: () => JSON.parse(text) } })
   return { calls, shown, send, push }
 }
