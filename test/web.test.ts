@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { demoEvent, STORY_LENGTH } from '../src/games/demo-story.ts'
+import { isUrgent } from '../src/notifications/queue-deliveries.ts'
 import { type AnotherApp, anotherApp, harness } from './support/app.ts'
 import { makeUser } from './support/factories.ts'
 
@@ -148,6 +150,15 @@ describe('POST /dev/play', { timeout: 60_000 }, () => {
     assert.equal(new Set(list.body.data.map(({ type }: { type: string }) => type)).size, 10)
     const others = await h.call('GET', '/api/v1/notifications', { token: other.token })
     assert.equal(others.body.meta.total, 0)
+  })
+
+  test('the cancellation at the end of the demo is urgent at each hour of the day, so its mail does not wait', () => {
+    for (let hour = 0; hour < 24; hour += 1) {
+      const now = new Date(Date.UTC(2026, 10, 28, hour, 30))
+      const { type, data } = demoEvent(1, 0, STORY_LENGTH - 1, now)
+      assert.equal(type, 'game_cancelled')
+      assert.equal(isUrgent(type, new Date(data.starts_at), now), true, now.toISOString())
+    }
   })
 
   test('POST /dev/play with a step after the last one gets a 404, and with an invalid step or round a 422', async () => {

@@ -7,6 +7,7 @@ import { FIRST_GUEST_ID } from '../accounts/users.ts'
 type Step = { type: string; players: number; actor?: number; creator?: number; sets?: string }
 
 const SETS = '6-4 3-6 7-5'
+const HOUR_MS = 3_600_000
 
 /**
  * The events that the development panel reports, in this order. Together, these events cause all notification
@@ -57,7 +58,7 @@ export function demoEvent(userId: number, round: number, step: number, now: Date
       creator_id: personId(creator),
       player_ids: Array.from({ length: players }, (_, index) => personId(index)),
       ...(actor !== undefined && { actor_id: personId(actor) }),
-      starts_at: tomorrowEvening(now),
+      starts_at: creator === 0 ? tomorrowEvening(now) : inThreeHours(now),
       ...(sets !== undefined && { score: { id: gameId, sets } }),
     },
   }
@@ -65,4 +66,12 @@ export function demoEvent(userId: number, round: number, step: number, now: Date
 
 function tomorrowEvening(now: Date): string {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1, 17)).toISOString()
+}
+
+/**
+ * Returns a full hour, 3 to 4 hours ahead. A cancellation of a game within 24 hours is urgent, so its mail does not wait
+ * for the 24 hours between two ordinary mails.
+ */
+function inThreeHours(now: Date): string {
+  return new Date((Math.ceil(now.getTime() / HOUR_MS) + 3) * HOUR_MS).toISOString()
 }
