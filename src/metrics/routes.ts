@@ -67,20 +67,36 @@ function addWaiting(stats: PoolStats, waiting: number): PoolStats {
 
 type Waiting = { channel: DeliveryChannel | 'mail'; waiting: number; oldest_seconds: number }
 
+/** If the pushes or digests of fewer people fail, the reason may be their devices and addresses. */
+const MIN_RECEIVERS = 5
+
 /**
  * Counts the rows of the outbox by channel. A delivery that waits for the end of quiet hours does not count, so only
  * deliveries count that could leave or have failed.
+ *
+ * A person chooses the endpoint of a push and the address of a digest, and must not be able to raise an alert. So the
+ * oldest delivery is one without an attempt, or the oldest one of the fifth receiver whose deliveries were tried.
  */
 async function countDeliveries(sql: Database) {
   const rows = await sql<Waiting>`
-    select case when channel = 'mail' and class > ${MAIL_CLASSES.signUp} then 'digest' else channel end as channel,
-      count(*) as waiting,
-      greatest(0, extract(epoch from now() - min(
-        case when attempts > 0 or (channel = 'mail' and class <= ${MAIL_CLASSES.signUp}) then created_at else due end
-      )))::float8 as oldest_seconds
-    from outbox
-    where ready or attempts > 0 or code_id is not null
-    group by 1`
+    with delivery as (
+      select case when channel = 'mail' and class > ${MAIL_CLASSES.signUp} then 'digest' else channel end as channel,
+        network, attempts > 0 as is_tried, created_at, due
+      from outbox
+      where ready or attempts > 0 or code_id is not null
+    ), receiver as (
+      select channel, count(*) as waiting, is_tried and channel in ('push', 'digest') as is_faulty,
+        min(case when is_tried or channel = 'mail' then created_at else due end) as since
+      from delivery
+      group by channel, network, is_tried
+    ), ranked as (
+      select *, row_number() over (partition by channel, is_faulty order by since) as rank from receiver
+    )
+    select channel, sum(waiting)::bigint as waiting,
+      greatest(0, extract(epoch from now() - min(since) filter (where not is_faulty or rank >= ${MIN_RECEIVERS}))
+      )::float8 as oldest_seconds
+    from ranked
+    group by channel`
   const find = (name: Waiting['channel']): Backlog => {
     const row = rows.find(({ channel }) => channel === name)
     return { waiting: row?.waiting ?? 0, oldestSeconds: row?.oldest_seconds ?? 0 }
