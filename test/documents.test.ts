@@ -127,7 +127,7 @@ test('every function that docs/states.md names exists, and its table lists the m
 
 test('docs/operations.md lists every outcome of a delivery, and no other', () => {
   const SOURCES =
-    'src/{channels,auth/send-code,outbox/worker,reach/{expand,send-digest,{push,digest}-look,push-{channel,answer}}}.ts'
+    'src/{channels,auth/send-code,outbox/worker,reach/{expand,send-digest,{push,digest}-look,push-{channel,answer,rejections}}}.ts'
   const lines = globSync(SOURCES, { cwd: root }).flatMap(path => read(path).split('\n'))
   const named = lines
     .filter(line => /\boutcome\b|\bdrop\('|type NoMail/.test(line))

@@ -39,12 +39,16 @@ type Options = Parameters<typeof queuePush>[3]
 
 /** Queues a push, and makes one attempt to send it. */
 async function send(pushable: Pushable, options: Options = {}, changes: object = {}) {
+  return sendWith(sendPush({ ...pushDependencies(h, service, client), ...changes }), pushable, options)
+}
+
+async function sendWith(attemptPush: ReturnType<typeof sendPush>, pushable: Pushable, options: Options = {}) {
   const { sql } = h.database
   const id = await queuePush(sql, pushable, h.ctx.now(), options)
   const delivery = await claimPush(sql)
   assert.equal(delivery.id, id)
   service.pushes.length = 0
-  const attempt = await sendPush({ ...pushDependencies(h, service, client), ...changes })(delivery)
+  const attempt = await attemptPush(delivery)
   assert.deepEqual(service.faults, [])
   const [row] = await sql<{ ready: boolean; due: Date; attempts: number; lease: string | null }>`
     select ready, due, attempts, lease from outbox where id = ${id}`
@@ -309,6 +313,25 @@ describe('the answer of the push service', () => {
       assert.doesNotMatch(JSON.stringify(h.logged), new RegExp(pushable.endpoint.split('/').at(-1)!))
     })
   }
+
+  test('rejections count as "blocked" if at least five users are rejected in a row, and not for one user', async () => {
+    const attemptPush = sendPush(pushDependencies(h, service, client))
+    const answer = async (pushable: Pushable, status: number) => {
+      service.answer = () => status
+      return (await sendWith(attemptPush, pushable)).attempt.outcome
+    }
+    const users: Pushable[] = []
+    for (let count = 0; count < 5; count += 1) users.push(await makePushable(h, service))
+    const [first, second] = [users[0]!, users[1]!]
+    for (let count = 0; count < 10; count += 1) assert.equal(await answer(first, 401), 'rejected')
+    for (const user of users.slice(1, 4)) assert.equal(await answer(user, 403), 'rejected')
+    assert.equal(await answer(second, 201), 'delivered')
+    for (const user of users.slice(0, 4)) assert.equal(await answer(user, 401), 'rejected')
+    assert.equal(await answer(users[4]!, 401), 'blocked')
+    assert.equal(await answer(first, 401), 'blocked')
+    assert.equal(await answer(second, 201), 'delivered')
+    assert.equal(await answer(first, 401), 'rejected')
+  })
 
   test('a fault of many pushes is logged once', async () => {
     const dependencies = pushDependencies(h, service, client)

@@ -6,6 +6,7 @@ import type { PushClient, PushRequest } from './push-client.ts'
 import type { Endpoint, FindEndpoint } from './push-hosts.ts'
 import { type Look, type LookDependencies, look, PUSH_CLASSES, type Push, type PushDelivery } from './push-look.ts'
 import { buildTag, composeMessage } from './push-message.ts'
+import { createRejections } from './push-rejections.ts'
 import type { Report } from './push-report.ts'
 import { removeGone } from './subscriptions.ts'
 import type { Vapid } from './vapid.ts'
@@ -20,7 +21,8 @@ export type PushDependencies = LookDependencies & {
 }
 
 /**
- * The outcome of an attempt: a reason of `look`, a judgement of `judge`, or one of three more. `unlisted` means that
+ * The outcome of an attempt: a reason of `look`, a judgement of `judge`, or one of four more. `blocked` means that a push
+ * service rejects every push with this key. `unlisted` means that
  * PUSH_HOSTS no longer contains the host. `keyless` means that this process does not have the key of the subscription,
  * so another process must send the push. `failed` means that the push service gave no answer, or asked us to try later.
  */
@@ -37,6 +39,7 @@ const MAX_LOOKS = 5
  * @returns the function. It throws if the first look at the database fails
  */
 export function sendPush(dependencies: PushDependencies): (delivery: PushDelivery) => Promise<Attempt> {
+  const checkRejection = createRejections()
   return async delivery => {
     const { now, report, client } = dependencies
     const first = await lookNow(dependencies, delivery)
@@ -62,11 +65,11 @@ export function sendPush(dependencies: PushDependencies): (delivery: PushDeliver
       report('warn', { host, reason: answer?.message }, 'a push was not sent and will be tried again')
       return { outcome: 'failed', retryAt: findRetryTime(delivery, undefined, now()) }
     }
-    const attempt = judge(answer, delivery, now())
+    const attempt = checkRejection(judge(answer, delivery, now()), host, push.subscription)
     if (attempt.outcome === 'gone') {
       await removeGone(dependencies.sql, push.subscription, { ...dependencies, now: now() })
     } else if (attempt.outcome !== 'delivered') {
-      const level = attempt.outcome === 'rejected' ? 'error' : 'warn'
+      const level = ['rejected', 'blocked'].includes(attempt.outcome) ? 'error' : 'warn'
       report(level, { host, status: answer.status, outcome: attempt.outcome }, 'a push service refused a push')
     }
     return attempt
