@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { KEY_LOOKUPS } from '../src/db/connection-config.ts'
-import { connect } from '../src/db/sql.ts'
+import { connect, type Sql } from '../src/db/sql.ts'
 import * as rows from '../src/outbox/outbox.ts'
 import { TakeOver } from '../src/outbox/take-over.ts'
+import { eraseUser } from '../src/reach/personal-data.ts'
+import { wakeUser } from '../src/reach/preferences.ts'
 import { NOW, type Outbox, outbox } from './support/outbox.ts'
 
 /** Claims rows as a worker does that remembers the last network of each class. */
@@ -158,4 +160,23 @@ test('a claim from a hundred thousand waiting rows uses an index and reads only 
   const after = await read()
   assert.equal(after.seq, before.seq)
   assert.ok(after.fetched - before.fetched < 100, `${after.fetched - before.fetched}`)
+})
+
+test('workers that renew and finish rows never deadlock with transactions that change the rows of a user', async t => {
+  const box = await outbox(t)
+  const makeHeld = async () => {
+    await box.sql`delete from outbox`
+    await box.sql`
+      insert into outbox (channel, class, created_at, due, user_id, ready, lease, leased_until, payload)
+      select 'mail', 5, ${NOW}, ${NOW}, 1, false, gen_random_uuid(), now(), '{}' from generate_series(1, 300)`
+    // The worker finishes its rows in any order.
+    return box.sql<rows.Finished>`
+      select id, class, lease, attempts, case when id % 2 = 0 then due end as due from outbox order by id desc`
+  }
+  for (let round = 0; round < 200; round += 1) {
+    const held = (await makeHeld()).map(row => ({ ...row, due: row.due ?? undefined }))
+    const work = round % 2 === 0 ? rows.finish(box.sql, held, NOW) : rows.renew(box.sql, held)
+    const change = round % 4 < 2 ? (tx: Sql) => eraseUser(tx, 1) : (tx: Sql) => wakeUser(tx, 1, NOW)
+    await Promise.all([work, box.sql.begin(change)])
+  }
 })

@@ -94,20 +94,27 @@ export async function claim(sql: Query, { channel, limit, lastNetworks, lapsedBe
 }
 
 /**
- * Renews leases for 10 s. A renewal under the row's own token succeeds even after the lease has lapsed.
+ * Renews leases for 10 s. Locks the rows in the order of their ids, as all transactions do that change several rows of
+ * the outbox and wait for their locks. So they cannot deadlock. A renewal under the row's own token succeeds even after the lease has lapsed.
  * @returns the tokens of the renewed leases. Another worker has taken over the other rows
  */
 export async function renew(sql: Query, leases: readonly { id: number; lease: string }[]): Promise<Set<string>> {
   const renewed = await sql<{ lease: string }>`
+    with held as (
+      select outbox.id
+      from unnest(${leases.map(({ id }) => id)}::bigint[], ${leases.map(({ lease }) => lease)}::uuid[]) as row (id, lease)
+        join outbox on outbox.id = row.id and outbox.lease = row.lease
+      order by outbox.id for update of outbox
+    )
     update outbox set leased_until = clock_timestamp() + interval '10 seconds'
-    from unnest(${leases.map(({ id }) => id)}::bigint[], ${leases.map(({ lease }) => lease)}::uuid[]) as held (id, lease)
-    where outbox.id = held.id and outbox.lease = held.lease
+    from held where outbox.id = held.id
     returning outbox.lease`
   return new Set(renewed.map(({ lease }) => lease))
 }
 
 /**
- * Deletes finished rows, and defers rows that must be tried again. Ignores rows that another worker has taken over.
+ * Deletes finished rows, and defers rows that must be tried again. Ignores rows that another worker has taken over. Locks
+ * the rows in the order of their ids.
  * @returns the tokens of the rows that the worker held
  */
 export async function finish(sql: Query, rows: readonly Finished[], now: Date): Promise<Set<string>> {
@@ -117,15 +124,17 @@ export async function finish(sql: Query, rows: readonly Finished[], now: Date): 
         ${rows.map(({ due }) => due ?? null)}::timestamptz[], ${rows.map(({ attempts }) => attempts)}::integer[],
         ${rows.map(row => row.class)}::smallint[])
         as row (id, lease, due, attempts, class)
+    ), held as (
+      select row.* from row join outbox on outbox.id = row.id and outbox.lease = row.lease
+      order by outbox.id for update of outbox
     ), deleted as (
-      delete from outbox using row
-      where outbox.id = row.id and outbox.lease = row.lease and row.due is null
-      returning row.lease
+      delete from outbox using held where outbox.id = held.id and held.due is null
+      returning held.lease
     ), deferred as (
-      update outbox set lease = null, leased_until = null, due = row.due, ready = row.due <= ${now},
-        attempts = row.attempts, class = row.class
-      from row where outbox.id = row.id and outbox.lease = row.lease and row.due is not null
-      returning row.lease
+      update outbox set lease = null, leased_until = null, due = held.due, ready = held.due <= ${now},
+        attempts = held.attempts, class = held.class
+      from held where outbox.id = held.id and held.due is not null
+      returning held.lease
     )
     select lease from deleted union all select lease from deferred`
   return new Set(finished.map(({ lease }) => lease))
