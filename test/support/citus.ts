@@ -11,8 +11,9 @@ import { newSecret } from '../../src/secrets.ts'
 /** The role of the service. As in production, it is no superuser. */
 const ROLE = 'courtside_service'
 
-/** The documented statements: first the statements for every server, then the statements for the coordinator. */
 const DOCUMENT = readFileSync(new URL('../../docs/scaling.md', import.meta.url), 'utf8')
+
+/** The documented statements: first the statements for every server, then the statements for the coordinator. */
 const [ON_EVERY_SERVER, ON_COORDINATOR] = [...DOCUMENT.split('\n## Citus\n')[1]!.matchAll(/```sql\n(.*?)```/gs)].map(
   ([, sql]) => sql!,
 )
