@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
 import { type Bench, compare } from '../measure.ts'
+import { describePauses } from '../pauses.ts'
 import { startProgram } from '../programs.ts'
 import { formatNumber, type Part } from '../report.ts'
 import { get } from '../requests.ts'
 
-/** Measures the limit of the load generator, with a server that always gives the same answer. */
+/**
+ * Measures the pauses of the machine, and the limit of the load generator with a server that always gives the same
+ * answer.
+ */
 export async function generator(bench: Bench): Promise<Part> {
+  const pauses = bench.smoke ? '' : await describePauses()
   const trivial = await startProgram('trivial', '')
   try {
     const request = get('/api/v1/notifications/unread-count', 'x'.repeat(300))
@@ -22,7 +27,7 @@ export async function generator(bench: Bench): Promise<Part> {
       `At half of that rate, p99 is ${formatNumber(limit!.p99)} ms.`,
       'If the generator was busy for 85 % of the time or more, it limits the figures of that row.',
     ].join(' ')
-    return { rows: [], comparisons: [{ work: 'constant answer', figures }], notes: [note] }
+    return { rows: [], comparisons: [{ work: 'constant answer', figures }], notes: [note, pauses] }
   } finally {
     await trivial.stop()
   }
