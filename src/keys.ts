@@ -50,8 +50,8 @@ export type Keys = {
   /** Returns whether the newest secret decrypts a sealed text. If not, an older secret sealed the text. */
   isNewest(codeId: string, sealed: string): boolean
   /**
-   * Returns the topic of the pushes to a user with a tag (RFC 8030): 32 characters that reveal neither of the two to the
-   * push service. A new push replaces an undelivered push with the same topic.
+   * Returns the topic of the pushes to a user with a tag (RFC 8030): 32 characters that reveal neither of the two to
+   * the push service. A new push replaces an undelivered push with the same topic.
    */
   topic(userId: number, tag: string): string
 }

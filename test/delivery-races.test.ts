@@ -168,8 +168,8 @@ suite('operations that lock the waiting deliveries of a user never deadlock', ()
         const starts_at = '2027-04-01T10:00:00Z'
         let done: Promise<unknown> = Promise.resolve()
         await sql.begin(async tx => {
-          // Both operations lock rows until they reach this one in the middle. If their orders differed, each would then
-          // wait for rows of the other.
+          // Both operations lock rows until they reach this one in the middle. If their orders differed, each would
+          // then wait for rows of the other.
           if (table === 'outbox') await tx`select from outbox where user_id = ${userId} and class = 5 for update`
           else await tx`select from waiting_mail where user_id = ${userId} and notification_id = 5 for update`
           done = Promise.all([operation(userId), report(h, cloudEvent('game_updated', { ...data, starts_at }))])

@@ -35,7 +35,9 @@ function randomNumbers(seed: number): () => number {
   }
 }
 
-/** Runs the decisions about the mails to one person over some days. Each minute, notifications may arrive or be read. */
+/**
+ * Runs the decisions about the mails to one person over some days. Each minute, notifications may arrive or be read.
+ */
 function simulate(seed: number) {
   const random = randomNumbers(seed)
   const state: MailState = { ordinaryAt: undefined, urgentAt: undefined, hasUrgentMail: false, isBouncing: false }

@@ -166,3 +166,18 @@ test('if a comment names a row of the decisions, this row exists', () => {
     assert.ok(isThere, `${path}: ${row}`)
   }
 })
+
+test('no line of a comment is longer than 120 characters', () => {
+  // The formatter breaks lines of code, but not comments.
+  const files = globSync('{src,client/src,test,bench,scripts}/**/*.ts', {
+    cwd: root,
+    exclude: ['**/node_modules', 'bench/generated', 'client/src/api.ts'],
+  })
+  assert.ok(files.length > 500)
+  for (const file of files) {
+    for (const [index, line] of read(file).split('\n').entries()) {
+      const isComment = /^\s*(\/\/|\/?\*)/.test(line)
+      assert.ok(!isComment || line.length <= 120 || line.includes('http'), `${file}:${index + 1}`)
+    }
+  }
+})

@@ -68,7 +68,9 @@ suite('turns and leases', { concurrency: true, timeout: 90_000 }, () => {
     assert.equal(new Set(delivered.slice(0, 12)).size, 12)
   })
 
-  /** Starts a worker with one place, and adds two rows. The first delivery takes the place until `release` is called. */
+  /**
+   * Starts a worker with one place, and adds two rows. The first delivery takes the place until `release` is called.
+   */
   async function startWithOneRowWaiting(t: Parameters<typeof outbox>[0]) {
     const box = await outbox(t)
     const begun: unknown[] = []

@@ -21,7 +21,9 @@ export function computeSessionEnd(now: Date, sessionDays: number): Date {
   return new Date(now.getTime() + sessionDays * DAY_MS)
 }
 
-/** Returns the first token of a session that starts at `now`. A session lasts a day or more, so it outlives the token. */
+/**
+ * Returns the first token of a session that starts at `now`. A session lasts a day or more, so it outlives the token.
+ */
 export function signFirstToken(tokens: Tokens, userId: number, sessionId: string, now: Date): string {
   const expiresAt = computeSessionEnd(now, 1)
   return tokens.sign(buildClaims({ userId, sessionId, generation: 1, issuedAt: now, expiresAt }))

@@ -57,8 +57,8 @@ export async function run(args: string[]): Promise<void> {
 }
 
 /**
- * Makes the C library give up on a silent DNS server after three seconds instead of fifteen. A process cannot exit while
- * it looks up a name, because the look-up runs in a thread. The variable of an operator counts before this one.
+ * Makes the C library give up on a silent DNS server after three seconds instead of fifteen. A process cannot exit
+ * while it looks up a name, because the look-up runs in a thread. The variable of an operator counts before this one.
  */
 function limitNameLookups(): void {
   process.env.RES_OPTIONS ??= 'timeout:1 attempts:2'

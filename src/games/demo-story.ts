@@ -69,8 +69,8 @@ function tomorrowEvening(now: Date): string {
 }
 
 /**
- * Returns a full hour, 3 to 4 hours ahead. A cancellation of a game within 24 hours is urgent, so its mail does not wait
- * for the 24 hours between two ordinary mails.
+ * Returns a full hour, 3 to 4 hours ahead. A cancellation of a game within 24 hours is urgent, so its mail does not
+ * wait for the 24 hours between two ordinary mails.
  */
 function inThreeHours(now: Date): string {
   return new Date((Math.ceil(now.getTime() / HOUR_MS) + 3) * HOUR_MS).toISOString()

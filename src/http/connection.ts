@@ -23,7 +23,8 @@ export class Answer extends http.ServerResponse {
   override writeHead(status: number, reason?: string, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[]): this
   override writeHead(...args: unknown[]): this {
     const { req: request, shouldKeepAlive } = this
-    // A chunked body does not announce its size. If the client still waits for the status 100, Node closes the connection.
+    // A chunked body does not announce its size. If the client still waits for the status 100, Node closes the
+    // connection.
     const size = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY)
     const isUnread = !shouldKeepAlive || size > MAX_DISCARDED_BYTES
     if (!request.complete && isUnread) {

@@ -64,8 +64,9 @@ export class Slots {
 export type RequestSlots = { reads: Slots; strangers: Slots; writes: Slots }
 
 /**
- * Makes the handler of an API route, or of another route that uses the database, wait for a slot. The handler runs after the body was read and checked, and ends
- * before the answer is sent, so slow clients take no slots. A handler that waits for its slot itself is not changed.
+ * Makes the handler of an API route, or of another route that uses the database, wait for a slot. The handler runs
+ * after the body was read and checked, and ends before the answer is sent, so slow clients take no slots. A handler
+ * that waits for its slot itself is not changed.
  */
 export function limitHandler(route: RouteOptions, { reads, writes }: RequestSlots): void {
   const needsSlot = route.url.startsWith('/api/v1/') || route.config?.needsSlot

@@ -62,7 +62,9 @@ export class MailFailure extends Error {
   }
 }
 
-/** Returns the domain of a sender in ASCII, because headers contain it. Returns `localhost` if it is not a host name. */
+/**
+ * Returns the domain of a sender in ASCII, because headers contain it. Returns `localhost` if it is not a host name.
+ */
 export function findSenderDomain(from: string): string {
   return domainToASCII(/@([^@>\s]+)>?$/.exec(from)?.[1] ?? '') || 'localhost'
 }

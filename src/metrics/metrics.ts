@@ -55,7 +55,9 @@ export const NO_METRICS: Metrics = {
   countStream: ignore,
 }
 
-/** The kinds of deliveries of the outbox, except the mails with codes. A mail about unread notifications is a digest. */
+/**
+ * The kinds of deliveries of the outbox, except the mails with codes. A mail about unread notifications is a digest.
+ */
 export const DELIVERY_CHANNELS = ['announcement', 'push', 'digest'] as const
 export type DeliveryChannel = (typeof DELIVERY_CHANNELS)[number]
 

@@ -38,9 +38,9 @@ export type Announced = {
 export type InsertCompanion = (counts: Announced['counts']) => Promise<unknown>
 
 /**
- * Locks the accounts of recipients and actors, renders the texts and stores the notifications. Adds a row to the outbox,
- * from which a worker makes the pushes and mails. Skips guests and other recipients without an account. No other
- * function creates notifications.
+ * Locks the accounts of recipients and actors, renders the texts and stores the notifications. Adds a row to the
+ * outbox, from which a worker makes the pushes and mails. Skips guests and other recipients without an account. No
+ * other function creates notifications.
  * @param besideInsert runs one more statement together with the insert of the notifications
  */
 export async function announce(

@@ -95,7 +95,8 @@ export async function claim(sql: Query, { channel, limit, lastNetworks, lapsedBe
 
 /**
  * Renews leases for 10 s. Locks the rows in the order of their ids, as all transactions do that change several rows of
- * the outbox and wait for their locks. So they cannot deadlock. A renewal under the row's own token succeeds even after the lease has lapsed.
+ * the outbox and wait for their locks. So they cannot deadlock. A renewal under the row's own token succeeds even after
+ * the lease has lapsed.
  * @returns the tokens of the renewed leases. Another worker has taken over the other rows
  */
 export async function renew(sql: Query, leases: readonly { id: number; lease: string }[]): Promise<Set<string>> {
@@ -113,8 +114,8 @@ export async function renew(sql: Query, leases: readonly { id: number; lease: st
 }
 
 /**
- * Deletes finished rows, and defers rows that must be tried again. Ignores rows that another worker has taken over. Locks
- * the rows in the order of their ids.
+ * Deletes finished rows, and defers rows that must be tried again. Ignores rows that another worker has taken over.
+ * Locks the rows in the order of their ids.
  * @returns the tokens of the rows that the worker held
  */
 export async function finish(sql: Query, rows: readonly Finished[], now: Date): Promise<Set<string>> {

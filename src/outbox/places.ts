@@ -2,10 +2,10 @@
  * The places of a channel: at most this number of deliveries run at the same time. If no place is free, the waiting
  * delivery of the lowest class gets the next place.
  *
- * In some channels, each claimed delivery waits for a random moment before it takes a place. So a worker must claim more
- * rows than it has places. Otherwise places would stay free. `maxClaimed` is the maximum number of claimed rows. It grows while
- * deliveries find a free place, and shrinks while they must wait. So behind a slow mail server, a worker claims only
- * few rows, and the order of the claims stays the order of the mails.
+ * In some channels, each claimed delivery waits for a random moment before it takes a place. So a worker must claim
+ * more rows than it has places. Otherwise places would stay free. `maxClaimed` is the maximum number of claimed rows.
+ * It grows while deliveries find a free place, and shrinks while they must wait. So behind a slow mail server, a worker
+ * claims only few rows, and the order of the claims stays the order of the mails.
  */
 export class Places {
   #total: number
@@ -15,8 +15,8 @@ export class Places {
   #waiting: { class: number; start: () => void }[] = []
 
   /**
-   * @param hasStartDelay whether a delivery waits for a random moment before it takes a place. Without this wait, a worker
-   *   claims at most twice as many rows as it has places, so few rows wait behind a silent push service
+   * @param hasStartDelay whether a delivery waits for a random moment before it takes a place. Without this wait, a
+   *   worker claims at most twice as many rows as it has places, so few rows wait behind a silent push service
    */
   constructor(total: number, hasStartDelay: boolean) {
     this.#total = total

@@ -7,8 +7,8 @@ const MAX_BOUNCED_SHARE = 0.05
 const MIN_BOUNCES = 20
 
 /**
- * Records the last attempt at a mail about unread notifications: the mail server took the mail, or refused it for good. A
- * bounce stops such mails until the next sign-in.
+ * Records the last attempt at a mail about unread notifications: the mail server took the mail, or refused it for good.
+ * A bounce stops such mails until the next sign-in.
  */
 export async function recordAttempt(sql: Query, userId: number, isBounced: boolean, now: Date): Promise<void> {
   await sql`
@@ -48,8 +48,8 @@ export async function withdrawBounces(sql: Query, now: Date): Promise<number> {
 type Deps = { sql: Query; now: () => Date; log: FastifyBaseLogger; countWithdrawnBounces: (count: number) => void }
 
 /**
- * Records the last attempt at a mail. Withdraws bounces if they are too many. If the database fails, only logs the fault, so the attempt
- * keeps its outcome.
+ * Records the last attempt at a mail. Withdraws bounces if they are too many. If the database fails, only logs the
+ * fault, so the attempt keeps its outcome.
  */
 export async function settleAttempt({ sql, now, log, ...deps }: Deps, userId: number, isBounced: boolean) {
   try {

@@ -90,8 +90,8 @@ export async function lockAccount(tx: Sql, userId: number): Promise<boolean> {
 }
 
 /**
- * Changes the choices of a user. If the quiet hours or the time zone change, or a channel of a type is turned off, makes
- * the workers check the user's deliveries.
+ * Changes the choices of a user. If the quiet hours or the time zone change, or a channel of a type is turned off,
+ * makes the workers check the user's deliveries.
  * @returns the new preferences, and whether it woke deliveries. Undefined if there is no such user
  * @throws AppError 422 if the quiet hours would begin and end at the same time
  */

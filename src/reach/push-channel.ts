@@ -21,10 +21,10 @@ export type PushDependencies = LookDependencies & {
 }
 
 /**
- * The outcome of an attempt: a reason of `look`, a judgement of `judge`, or one of four more. `blocked` means that a push
- * service rejects every push with this key. `unlisted` means that PUSH_HOSTS no longer contains the host. `keyless`
- * means that this process does not have the key of the subscription, so another process must send the push. `failed`
- * means that the push service gave no answer, or asked us to try later.
+ * The outcome of an attempt: a reason of `look`, a judgement of `judge`, or one of four more. `blocked` means that a
+ * push service rejects every push with this key. `unlisted` means that PUSH_HOSTS no longer contains the host.
+ * `keyless` means that this process does not have the key of the subscription, so another process must send the push.
+ * `failed` means that the push service gave no answer, or asked us to try later.
  */
 type Attempt = { outcome: string; retryAt?: Date; isReleased?: true }
 

@@ -41,7 +41,9 @@ function findEnd(wallTime: number, timeZone: string): number {
   return last ?? findClockChange(after, before, timeZone)
 }
 
-/** Returns the instant of the clock change between two instants, at which the first time after the skipped ones begins. */
+/**
+ * Returns the instant of the clock change between two instants, at which the first time after the skipped ones begins.
+ */
 function findClockChange(start: number, end: number, timeZone: string): number {
   const utcOffsetAt = (instant: number) => toWallTime(new Date(instant), timeZone) - instant
   let [before, after] = [start, end]

@@ -34,8 +34,8 @@ type Delivery = {
 }
 
 /**
- * The outcome of an attempt. `gone`, `bounced`, `off`, `stale` and `read` are the reasons why no mail leaves. `deferred`:
- * the quiet hours of the person have begun. `refused`: the mail server refused the mail for good.
+ * The outcome of an attempt. `gone`, `bounced`, `off`, `stale` and `read` are the reasons why no mail leaves.
+ * `deferred`: the quiet hours of the person have begun. `refused`: the mail server refused the mail for good.
  */
 type Attempt = {
   outcome: 'delivered' | 'refused' | 'failed' | 'deferred' | NoMail
@@ -135,8 +135,8 @@ function composeMail({ keys, texts, publicUrl, domain }: DigestDeps, delivery: D
 }
 
 /**
- * Gives the notifications of a mail back to `waiting_mail`, because quiet hours have begun. There, a change of the quiet
- * hours or of a game wakes them.
+ * Gives the notifications of a mail back to `waiting_mail`, because quiet hours have begun. There, a change of the
+ * quiet hours or of a game wakes them.
  */
 async function putBack(
   { sql, now }: DigestDeps,

@@ -54,8 +54,8 @@ export function isStale(notification: TimedNotification, game: GameState | undef
 }
 
 /**
- * Returns the time until which a delivery must wait because of quiet hours. A delivery about a game that has not started
- * waits at most until 60 minutes before the start.
+ * Returns the time until which a delivery must wait because of quiet hours. A delivery about a game that has not
+ * started waits at most until 60 minutes before the start.
  * @returns undefined if the delivery may leave now
  */
 export function findDelay(

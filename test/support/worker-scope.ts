@@ -9,8 +9,8 @@ type Window = { url: string; focus?: () => Promise<void> }
 export type Shown = { title: string; options: Record<string, any> }
 
 /**
- * Runs a service worker, by default ours, in a scope that records what it does. `send` dispatches an event and waits for
- * its work.
+ * Runs a service worker, by default ours, in a scope that records what it does. `send` dispatches an event and waits
+ * for its work.
  */
 export function startWorker({ code = ours, windows = [] as Window[], hasBadge = true, badge = async () => {} } = {}) {
   const listeners = new Map<string, (event: any) => void>()
