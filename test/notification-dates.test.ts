@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { dateAndTime, relativeDateAndTime, timeOfDay } from '../src/notifications/dates.ts'
+import { dateAndTime, relativeDateAndTime } from '../src/notifications/dates.ts'
+import { timeOfDay } from '../src/time/time-of-day.ts'
 
 // In the expected dates, \u00a0 is the no-break space. All other spaces are ordinary. A line with "·" is a row with
 // five columns: the current time, the instant, the time zone, the French text and the English text. A line without "·"

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { findInstants, toWallTime } from '../src/notifications/wall-clock.ts'
 import { findQuietEnd, type QuietHours } from '../src/reach/quiet-hours.ts'
+import { findInstants, toWallTime } from '../src/time/wall-clock.ts'
 
 const night = { enabled: true, from: '22:00', to: '08:00' }
 

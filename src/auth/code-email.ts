@@ -3,6 +3,7 @@ import { html } from '../http/format/html.ts'
 import { mailPage } from '../http/format/mail-page.ts'
 import { isolate } from '../http/format/plain-text.ts'
 import type { Language } from '../language.ts'
+import { timeOfDay } from '../time/time-of-day.ts'
 
 /** The name of the app, the time zone of the times in the mail, and the address of the terms, if there is one. */
 export type MailTexts = { appName: string; timeZone: string; termsUrl: string | undefined }
@@ -66,7 +67,7 @@ export function composeCodeEmail(row: MailedCode, code: string, language: Langua
   const isSignUp = row.purpose === 'sign_up'
   const greeting = texts.greeting(isSignUp ? undefined : firstName)
   const intro = parts.length > 1 ? texts.introOfParts : texts.intro(appName)
-  const time = (instant: Date) => formatTime(instant, timeZone, language)
+  const time = (instant: Date) => timeOfDay(instant, language, timeZone)
   const validity = texts.validity(time(row.sent_at), time(row.expires_at))
   const fullName = [firstName, formatNameForMail(row.last_name ?? '')].filter(name => name !== undefined).join(' ')
   const account = isSignUp ? texts.account(fullName || undefined) : undefined
@@ -92,13 +93,4 @@ ${
 }<p>${texts.ignore}</p>
 `
   return { subject, text: `${text.join('\n\n')}\n`, html: mailPage(subject, language, body).text }
-}
-
-/** Returns the hour and the minute, such as `8 h 05` or `08:05`. */
-function formatTime(instant: Date, timeZone: string, language: Language): string {
-  const options = { timeZone, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const
-  const time = new Intl.DateTimeFormat('en-GB', options).format(instant)
-  if (language === 'en') return time
-  const [hour, minute] = time.split(':')
-  return `${Number(hour)}\u00a0h\u00a0${minute}`
 }

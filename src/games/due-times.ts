@@ -1,5 +1,5 @@
-import { findInstants, toWallTime } from '../notifications/wall-clock.ts'
 import type { Duration } from '../setting-parsers.ts'
+import { findInstants, toWallTime } from '../time/wall-clock.ts'
 
 export type DueTime = { type: 'game_reminder' | 'game_started'; dueAt: Date }
 

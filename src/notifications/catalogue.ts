@@ -1,7 +1,8 @@
 import type { Language, Text } from '../language.ts'
 import type { NotificationType } from '../notification-types.ts'
-import { dateAndTime, type LocalTime, relativeDateAndTime, timeOfDay } from './dates.ts'
-import { NARROW_NBSP, NBSP } from './typography.ts'
+import { timeOfDay } from '../time/time-of-day.ts'
+import { NARROW_NBSP, NBSP } from '../typography.ts'
+import { dateAndTime, type LocalTime, relativeDateAndTime } from './dates.ts'
 
 /** The categories in the Category column of the specification's Events table. */
 export type Category = 'Matchs' | 'Scores'

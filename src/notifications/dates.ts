@@ -1,6 +1,7 @@
 import type { Language } from '../language.ts'
-import { NBSP } from './typography.ts'
-import { midnight, type WallClock, wallClock } from './wall-clock.ts'
+import { formatClock } from '../time/time-of-day.ts'
+import { midnight, type WallClock, wallClock } from '../time/wall-clock.ts'
+import { NBSP } from '../typography.ts'
 
 /** The instant at which a text is rendered, and the IANA time zone for the dates in this text. */
 export type LocalTime = { now: Date; timeZone: string }
@@ -40,18 +41,8 @@ export function relativeDateAndTime(instant: Date, language: Language, localTime
   return joinDayAndTime(`${language === 'fr' ? 'le' : 'on'} ${date}`, wall, language)
 }
 
-/** Returns a time such as "18 h 00" or "0 h 00" in French, and "18:00" or "00:00" in English. */
-export function timeOfDay(instant: Date, language: Language, timeZone: string): string {
-  return clockTime(wallClock(instant, timeZone), language)
-}
-
-function clockTime({ hour, minute }: WallClock, language: Language): string {
-  const minutes = String(minute).padStart(2, '0')
-  return language === 'fr' ? `${hour}${NBSP}h${NBSP}${minutes}` : `${String(hour).padStart(2, '0')}:${minutes}`
-}
-
 function joinDayAndTime(day: string, wall: WallClock, language: Language): string {
-  return `${day} ${language === 'fr' ? 'à' : 'at'} ${clockTime(wall, language)}`
+  return `${day} ${language === 'fr' ? 'à' : 'at'} ${formatClock(wall, language)}`
 }
 
 function dayName({ year, month, day, weekday }: ZonedDay, language: Language, localTime: LocalTime): string {

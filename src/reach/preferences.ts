@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Query, Sql } from '../db/sql.ts'
 import { invalid } from '../errors.ts'
 import { NOTIFICATION_TYPES, type NotificationType } from '../notification-types.ts'
-import { isTimeZone } from '../notifications/wall-clock.ts'
+import { isTimeZone } from '../time/wall-clock.ts'
 import {
   CHANNELS,
   type Channel,

@@ -1,4 +1,4 @@
-import { findInstants, toWallTime } from '../notifications/wall-clock.ts'
+import { findInstants, toWallTime } from '../time/wall-clock.ts'
 
 /** The hours of a day in which no push and no mail about notifications leaves. The times are `HH:MM`. */
 export type QuietHours = { enabled: boolean; from: string; to: string }
