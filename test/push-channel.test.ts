@@ -238,11 +238,11 @@ describe('a push is dropped', () => {
 })
 
 describe('in quiet hours', () => {
-  test('a push is deferred to their end without a request, and the attempt does not count', async () => {
+  test('a push is deferred to their end without a request, and earlier attempts no longer count', async () => {
     const pushable = await makePushable(h, service)
     await setQuiet(pushable.userId, '09:00', '12:30')
     const connections = service.connections
-    const { attempt, pushes, row } = await send(pushable)
+    const { attempt, pushes, row } = await send(pushable, { failedAttempts: 2 })
     assert.deepEqual([attempt, pushes.length], [{ outcome: 'deferred', isReleased: true }, 0])
     assert.deepEqual(row, { ready: false, due: new Date('2026-11-28T12:30:00Z'), attempts: 0, lease: null })
     assert.equal(service.connections, connections)
@@ -314,20 +314,25 @@ describe('the answer of the push service', () => {
     })
   }
 
-  test('rejections count as "blocked" if at least five users are rejected in a row, and not for one user', async () => {
+  test('rejections count as "blocked" after five users of a day without a delivery in between, but never for one user', async () => {
     const attemptPush = sendPush(pushDependencies(h, service, client))
     const answer = async (pushable: Pushable, status: number) => {
       service.answer = () => status
       return (await sendWith(attemptPush, pushable)).attempt.outcome
     }
+    const startsAt = new Date(h.ctx.now().getTime() + 48 * HOUR_MS)
     const users: Pushable[] = []
-    for (let count = 0; count < 5; count += 1) users.push(await makePushable(h, service))
+    for (let count = 0; count < 4; count += 1) users.push(await makePushable(h, service, { startsAt }))
     const [first, second] = [users[0]!, users[1]!]
     for (let count = 0; count < 10; count += 1) assert.equal(await answer(first, 401), 'rejected')
-    for (const user of users.slice(1, 4)) assert.equal(await answer(user, 403), 'rejected')
+    for (const user of users.slice(1)) assert.equal(await answer(user, 403), 'rejected')
     assert.equal(await answer(second, 201), 'delivered')
-    for (const user of users.slice(0, 4)) assert.equal(await answer(user, 401), 'rejected')
-    assert.equal(await answer(users[4]!, 401), 'blocked')
+    for (const user of users) assert.equal(await answer(user, 401), 'rejected')
+    h.clock.advance(24 * HOUR_MS + 1)
+    for (let count = 1; count <= 5; count += 1) {
+      const next = await makePushable(h, service, { startsAt })
+      assert.equal(await answer(next, 401), count < 5 ? 'rejected' : 'blocked')
+    }
     assert.equal(await answer(first, 401), 'blocked')
     assert.equal(await answer(second, 201), 'delivered')
     assert.equal(await answer(first, 401), 'rejected')

@@ -5,7 +5,7 @@ import { createSmtpMailer } from '../src/mail/smtp.ts'
 import type { NotificationType } from '../src/notification-types.ts'
 import { pauseEmail, update } from '../src/reach/preferences.ts'
 import { harness } from './support/app.ts'
-import { DAY_MS, deliveries, HOUR_MS, keepingMailer, MINUTE_MS, PRODUCTION } from './support/digests.ts'
+import { createSender, DAY_MS, deliveries, HOUR_MS, keepingMailer, MINUTE_MS, PRODUCTION } from './support/digests.ts'
 import { makeNotificationsSilently, makeUser } from './support/factories.ts'
 import { cloudEvent, newGameId, report } from './support/games.ts'
 import { startProxy } from './support/proxy.ts'
@@ -216,6 +216,21 @@ suite('the limits of mails', () => {
     assert.deepEqual(await readMails(reader), [ordinary(second)])
   })
 
+  test('the time of a mail that a clock two days ahead has stored holds no later mail', async () => {
+    const reader = await makeUser(h)
+    const jump = () => h.database.sql`
+      update mail_state set ordinary_at = ${new Date(h.clock.now().getTime() + 2 * DAY_MS)} where user_id = ${reader.id}`
+    const ids = await makeWaiting(reader)
+    await jump()
+    await sweepAfter(15 * MINUTE_MS)
+    assert.deepEqual(await readMails(reader), [ordinary(ids)])
+    await jump()
+    assert.deepEqual(await steps.mail(keepingMailer().mailer), ['delivered'])
+    const [state] = await h.database.sql<{ ordinary_at: Date }>`
+      select ordinary_at from mail_state where user_id = ${reader.id}`
+    assert.deepEqual(state!.ordinary_at, h.clock.now())
+  })
+
   test('an ordinary mail takes urgent notifications that are due too', async () => {
     const reader = await makeUser(h)
     const other = await makeWaiting(reader)
@@ -337,6 +352,28 @@ suite('quiet hours', () => {
     const reader = await failBeforeQuietHours(createSmtpMailer(server.url, { from: 'a@example.com' }))
     assert.equal(server.mails.length, 1)
     await assertLeavesFrom(reader, morning)
+  })
+
+  test('that begin after the database failed just before the content left hold the mail until their end', async () => {
+    const reader = await makeUser(h)
+    await makeWaiting(reader)
+    await sweepAfter(15 * MINUTE_MS)
+    let looks = 0
+    const sql = new Proxy(h.database.sql, {
+      apply(target, _, [strings, ...values]: [TemplateStringsArray, ...unknown[]]) {
+        const isLook = strings.join('').includes('left join mail_state')
+        if (isLook) looks += 1
+        return isLook && looks === 2 ? Promise.reject(new Error('no database')) : target(strings, ...values)
+      },
+    })
+    const kept = keepingMailer()
+    // The mail server is so slow that the sender looks a second time.
+    kept.meanwhile = async () => h.clock.advance(2000)
+    const [row] = await steps.claimMails()
+    const send = createSender({ ...h, database: { ...h.database, sql } }, kept.mailer)
+    await assert.rejects(send(row!), /no database/)
+    const [state] = await h.database.sql`select ordinary_at from mail_state where user_id = ${reader.id}`
+    assert.deepEqual([looks, kept.mails, state], [2, [], { ordinary_at: row!.created_at }])
   })
 
   test('that begin after the mail may have left make the next mail wait for 24 hours from then', async t => {

@@ -8,7 +8,10 @@ import { type Crowd, signUpByMail, signUpWithoutMail } from '../sign-ups.ts'
 import { type SmtpSink, startSmtpSink } from '../smtp-sink.ts'
 import { emptyOutbox } from './writes.ts'
 
-/** How many people sign up at the same time. For each program, the number that is best on the first server counts. */
+/**
+ * How many people sign up at the same time. The bench finds the best number of each program on the first server, and
+ * uses it on all servers.
+ */
 const CROWDS = [256, 512, 1_024]
 
 /** A sign-up by mail takes up to some seconds, so its measurement takes longer than that of a request. */

@@ -55,7 +55,10 @@ export function decideRequest(code: NewCode): Fragment {
 // A stranger's statement is shorter: a step costs time even if it finds no row.
 const NO_SESSION = fragment`select null::uuid as id, null::timestamptz as code_sent_at where false`
 
-/** Locks the session of a known client that has mails left, after the row of the address. */
+/**
+ * Returns a subquery that locks the session of a known client, if the session has mails left. The row of the address is
+ * locked first.
+ */
 function lockSession(sessionId: string): Fragment {
   return fragment`
     select id, code_sent_at from session

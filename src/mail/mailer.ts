@@ -25,6 +25,7 @@ export interface Mailer {
    *   returns false, the mail does not leave
    * @throws MailFailure if the program did not accept the mail. `permanent` is true if a retry would fail too
    * @throws MailWithdrawn if `isCurrent` returned false
+   * @throws the error of `isCurrent`
    */
   send(mail: Mail, isCurrent?: () => Promise<boolean>): Promise<void>
   /**
@@ -46,7 +47,7 @@ export class MailFailure extends Error {
   readonly isAboutMail: boolean
   /** Whether the server refused the recipient in a way that says that the address does not work. */
   readonly isHardBounce: boolean
-  /** Whether the server answered that it does not take the mail. Otherwise it may have taken the mail unnoticed. */
+  /** Whether the server answered that it does not take the mail. Without an answer, it may have taken the mail. */
   readonly isAnswer: boolean
   constructor(
     message: string,

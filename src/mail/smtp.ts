@@ -52,6 +52,15 @@ export function createSmtpMailer(url: string, { from, heloName }: Sender): Maile
   async function deliver(mail: Mail, by: 'smtp' | 'composer', isCurrent?: IsCurrent): Promise<void> {
     rejectUnsafeMail(mail)
     const { to, subject, text, html, headers } = mail
+    // Nodemailer would report this error as a fault of the connection.
+    let fault: unknown
+    const keepFault: IsCurrent | undefined =
+      isCurrent &&
+      (() =>
+        isCurrent().catch(error => {
+          fault = error
+          throw error
+        }))
     try {
       transports ??= load()
       await (await transports)[by].sendMail({
@@ -65,10 +74,11 @@ export function createSmtpMailer(url: string, { from, heloName }: Sender): Maile
         // This mail header asks other mail servers not to send out-of-office replies (RFC 3834).
         headers: { 'Auto-Submitted': 'auto-generated', ...headers },
         signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
-        ...{ isCurrent },
+        ...{ isCurrent: keepFault },
       })
     } catch (error) {
       if (error instanceof MailWithdrawn) throw error
+      if (fault !== undefined) throw fault
       throw toMailFailure(error as NodemailerError)
     }
   }
@@ -93,16 +103,16 @@ async function* readIfCurrent(content: AsyncIterable<Buffer>, isCurrent: IsCurre
 function toMailFailure({ code, command, responseCode, response }: NodemailerError): MailFailure {
   const status = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(response ?? '')?.[1]
   const message = [code ?? 'unknown error', command, responseCode, status].filter(part => part).join(' ')
-  const isAnswer = responseCode !== undefined && (command === 'RCPT TO' || command === 'DATA')
-  const isPermanent = isAnswer && isRefusedForGood(responseCode, status)
+  const concernsMail = responseCode !== undefined && (command === 'RCPT TO' || command === 'DATA')
+  const isPermanent = concernsMail && isRefusedForGood(responseCode, status)
   // The code 421 means that the server closes the connection. The statuses 4.3.x, 4.4.x and 4.7.x are about its system,
   // its network and its policy (RFC 3463).
-  const isDeferred = isAnswer && responseCode < 500 && responseCode !== 421 && !/^4\.[347]\./.test(status ?? '')
+  const isDeferred = concernsMail && responseCode < 500 && responseCode !== 421 && !/^4\.[347]\./.test(status ?? '')
   const isHardBounce = command === 'RCPT TO' && isUnknownAddress(responseCode, status)
   return new MailFailure(message, isPermanent, {
     isAboutMail: isPermanent || isDeferred,
     isHardBounce,
-    isAnswer: responseCode !== undefined,
+    isAnswer: responseCode !== undefined && responseCode >= 400,
   })
 }
 

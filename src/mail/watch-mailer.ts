@@ -8,7 +8,8 @@ export type WatchedMailer = Mailer & { failsAlways(): boolean }
 
 /**
  * Adds to a mailer the function `failsAlways`, which returns whether at least the last five mails failed. A refusal of
- * the mail or its recipient does not count, because strangers choose the recipients.
+ * the mail or its recipient does not count, because strangers choose the recipients. An error of `isCurrent` does not
+ * count either.
  */
 export function watchMailer(mailer: Mailer): WatchedMailer {
   let failuresInARow = 0
@@ -19,7 +20,7 @@ export function watchMailer(mailer: Mailer): WatchedMailer {
         await mailer.send(mail, isCurrent)
         failuresInARow = 0
       } catch (error) {
-        if (!(error instanceof MailFailure && error.isAboutMail)) failuresInARow += 1
+        if (error instanceof MailFailure && !error.isAboutMail) failuresInARow += 1
         throw error
       }
     },

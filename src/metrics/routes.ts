@@ -67,15 +67,16 @@ function addWaiting(stats: PoolStats, waiting: number): PoolStats {
 
 type Waiting = { channel: DeliveryChannel | 'mail'; waiting: number; oldest_seconds: number }
 
-/** If the pushes or digests of fewer people fail, the reason may be their devices and addresses. */
-const MIN_RECEIVERS = 5
+/** If the pushes or digests of fewer users fail, the reason may be their devices and addresses. */
+const MIN_USERS = 5
 
 /**
  * Counts the rows of the outbox by channel. A delivery that waits for the end of quiet hours does not count, so only
  * deliveries count that could leave or have failed.
  *
- * A person chooses the endpoint of a push and the address of a digest, and must not be able to raise an alert. So the
- * oldest delivery is one without an attempt, or the oldest one of the fifth receiver whose deliveries were tried.
+ * A user chooses the endpoint of a push and the address of a digest. One user must not be able to raise an alert. So
+ * pushes and digests that were tried count only from the fifth user on, in the order of their age. All other deliveries
+ * always count.
  */
 async function countDeliveries(sql: Database) {
   const rows = await sql<Waiting>`
@@ -93,7 +94,7 @@ async function countDeliveries(sql: Database) {
       select *, row_number() over (partition by channel, is_faulty order by since) as rank from receiver
     )
     select channel, sum(waiting)::bigint as waiting,
-      greatest(0, extract(epoch from now() - min(since) filter (where not is_faulty or rank >= ${MIN_RECEIVERS}))
+      greatest(0, extract(epoch from now() - min(since) filter (where not is_faulty or rank >= ${MIN_USERS}))
       )::float8 as oldest_seconds
     from ranked
     group by channel`

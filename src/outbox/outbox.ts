@@ -94,21 +94,21 @@ export async function claim(sql: Query, { channel, limit, lastNetworks, lapsedBe
 }
 
 /**
- * Renews leases for 10 s. Locks the rows in the order of their ids, as all transactions do that change several rows of
- * the outbox and wait for their locks. So they cannot deadlock. A renewal under the row's own token succeeds even after
+ * Renews leases for 10 s. Locks the rows in the order of their ids. All transactions that wait for several rows of the
+ * outbox use this order, so they cannot deadlock. A renewal under the row's own token succeeds even after
  * the lease has lapsed.
  * @returns the tokens of the renewed leases. Another worker has taken over the other rows
  */
 export async function renew(sql: Query, leases: readonly { id: number; lease: string }[]): Promise<Set<string>> {
   const renewed = await sql<{ lease: string }>`
-    with held as (
+    with locked as (
       select outbox.id
       from unnest(${leases.map(({ id }) => id)}::bigint[], ${leases.map(({ lease }) => lease)}::uuid[]) as row (id, lease)
         join outbox on outbox.id = row.id and outbox.lease = row.lease
       order by outbox.id for update of outbox
     )
     update outbox set leased_until = clock_timestamp() + interval '10 seconds'
-    from held where outbox.id = held.id
+    from locked where outbox.id = locked.id
     returning outbox.lease`
   return new Set(renewed.map(({ lease }) => lease))
 }
@@ -125,17 +125,17 @@ export async function finish(sql: Query, rows: readonly Finished[], now: Date): 
         ${rows.map(({ due }) => due ?? null)}::timestamptz[], ${rows.map(({ attempts }) => attempts)}::integer[],
         ${rows.map(row => row.class)}::smallint[])
         as row (id, lease, due, attempts, class)
-    ), held as (
+    ), locked as (
       select row.* from row join outbox on outbox.id = row.id and outbox.lease = row.lease
       order by outbox.id for update of outbox
     ), deleted as (
-      delete from outbox using held where outbox.id = held.id and held.due is null
-      returning held.lease
+      delete from outbox using locked where outbox.id = locked.id and locked.due is null
+      returning locked.lease
     ), deferred as (
-      update outbox set lease = null, leased_until = null, due = held.due, ready = held.due <= ${now},
-        attempts = held.attempts, class = held.class
-      from held where outbox.id = held.id and held.due is not null
-      returning held.lease
+      update outbox set lease = null, leased_until = null, due = locked.due, ready = locked.due <= ${now},
+        attempts = locked.attempts, class = locked.class
+      from locked where outbox.id = locked.id and locked.due is not null
+      returning locked.lease
     )
     select lease from deleted union all select lease from deferred`
   return new Set(finished.map(({ lease }) => lease))

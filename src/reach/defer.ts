@@ -6,8 +6,8 @@ import type { GameState } from './timing.ts'
 export type Seen = { userId: number; version: number; gameId: number | null; game: GameState | undefined }
 
 /**
- * Defers a leased delivery because of quiet hours, and releases its lease. Writes only if the preferences and the game
- * are still those that the look has read.
+ * Defers a leased delivery because of quiet hours, and releases its lease. Forgets failed attempts, so the delivery
+ * does not count as one that fails. Writes only if the preferences and the game are still those that the look has read.
  *
  * A change of quiet hours locks the account, and an event locks the game. Both make the waiting rows ready before they
  * commit. The first two statements wait for such a transaction, and later transactions wait for this one. So either the
@@ -30,7 +30,7 @@ export async function defer(
         with delivery as (
           select id from outbox where id = ${id} and lease = ${lease}
         ), deferred as (
-          update outbox set ready = false, due = ${until}, lease = null, leased_until = null, attempts = attempts - 1
+          update outbox set ready = false, due = ${until}, lease = null, leased_until = null, attempts = 0
           from delivery
           where outbox.id = delivery.id and lease = ${lease}
             and coalesce((select version from notification_preference where user_id = ${userId}), 0) = ${version}

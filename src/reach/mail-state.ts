@@ -1,3 +1,4 @@
+import { findLatestStart } from '../auth/clock-tolerance.ts'
 import type { Query, Sql } from '../db/sql.ts'
 import { fragment } from '../db/statement.ts'
 import { MAIL_CLASSES } from '../limits/mail-backlog.ts'
@@ -12,7 +13,7 @@ export type NewMail = { userId: number; isUrgent: boolean; ids: number[]; urgent
 /** The payload of such a mail in the outbox. `urgent` says whether the limit of urgent mails counts it. */
 export type MailPayload = { notification_ids: number[]; urgent_ids: number[]; urgent: boolean }
 
-/** The limit of the urgent or of the ordinary mails to a person. */
+/** Names one of the two limits of a person: for urgent or for ordinary mails. */
 export type Limit = { userId: number; isUrgent: boolean }
 
 /** Whether the address of `mail_state.user_id` refused a mail for good, and the person has not signed in since. */
@@ -90,7 +91,7 @@ export async function saveMails(
  * Stores that a mail leaves now. The sender calls this function just before the content leaves. So the limits count the
  * mail even if the worker is killed before it knows the outcome. The stored time is always later than the time that
  * `saveMails` has stored, also if the clock of this process is behind.
- * @returns a function that restores the time before, for a mail that the server did not take
+ * @returns a function that restores the previous time. Call it if the server did not take the mail
  */
 export async function storeDeparture(sql: Query, limit: Limit, now: Date): Promise<() => Promise<void>> {
   const column = findColumn(limit)
@@ -98,7 +99,8 @@ export async function storeDeparture(sql: Query, limit: Limit, now: Date): Promi
     with stored as (
       select user_id, ${column} as before from mail_state where user_id = ${limit.userId} for update
     )
-    update mail_state set ${column} = greatest(before + interval '1 microsecond', ${now})
+    update mail_state set ${column} = greatest(
+      case when before <= ${findLatestStart(now)} then before + interval '1 microsecond' end, ${now})
     from stored where mail_state.user_id = stored.user_id
     returning before::text, ${column}::text as after`
   return async () => {
@@ -106,7 +108,7 @@ export async function storeDeparture(sql: Query, limit: Limit, now: Date): Promi
   }
 }
 
-/** Replaces the time of the last mail, unless it has changed since. Without a time, the next mail may leave at once. */
+/** Replaces the time of the last mail if it is still `from`. If `to` is null, the next mail may leave immediately. */
 export async function replaceTime(
   sql: Query,
   limit: Limit,

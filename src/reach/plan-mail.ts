@@ -1,3 +1,4 @@
+import { findLatestStart } from '../auth/clock-tolerance.ts'
 import type { UnreadNotification } from '../notifications/unread.ts'
 import type { Preferences } from './preferences.ts'
 import { findDelay, type GameState, isStale, toTimed } from './timing.ts'
@@ -70,8 +71,8 @@ export function planMail(
     if (until) held.push({ id: row.id, until })
     else free.push(row)
   }
-  const ordinaryFrom = addMs(state.ordinaryAt, ORDINARY_INTERVAL_MS)
-  const urgentFrom = addMs(state.hasUrgentMail ? now : state.urgentAt, URGENT_INTERVAL_MS)
+  const ordinaryFrom = findNextMail(state.ordinaryAt, ORDINARY_INTERVAL_MS, now)
+  const urgentFrom = findNextMail(state.hasUrgentMail ? now : state.urgentAt, URGENT_INTERVAL_MS, now)
   const urgent = free.filter(({ isUrgent }) => isUrgent)
   if (free.length > urgent.length && (!ordinaryFrom || ordinaryFrom <= now)) {
     return { dropped, held, mail: toMail(free, false) }
@@ -91,6 +92,11 @@ function findWait(
 ): Date | undefined {
   const mailFrom = addMs(createdAt, isUrgent ? emailAfterUrgentMs : emailAfterMs)!
   return mailFrom > now ? mailFrom : findDelay(toTimed(notification!), game, preferences, now)
+}
+
+/** Returns when the next mail may leave. Ignores the time of a mail that comes from a clock that was ahead. */
+function findNextMail(last: Date | undefined, intervalMs: number, now: Date): Date | undefined {
+  return last && last <= findLatestStart(now) ? addMs(last, intervalMs) : undefined
 }
 
 function toMail(rows: readonly Waiting[], isUrgent: boolean) {

@@ -1,5 +1,8 @@
 import type { PushAnswer } from './push-client.ts'
 
+/** The outcome of an answer. With `retryAt`, the push is tried again. */
+export type Judgement = { outcome: string; retryAt?: Date }
+
 /** The deadline of a push, and the number of attempts that have begun. */
 type Tries = { attempts: number; deadline: Date | null }
 
@@ -11,11 +14,7 @@ const MAX_RETRY_MS = 10 * 60_000
  * more (`gone`), asks us to try later (`failed`), or refused this push (`refused`). `rejected` means that it refused
  * our key or our request. Then the subscription may be good, and an operator must act.
  */
-export function judge(
-  { status, retryAfter }: PushAnswer,
-  tries: Tries,
-  now: Date,
-): { outcome: string; retryAt?: Date } {
+export function judge({ status, retryAfter }: PushAnswer, tries: Tries, now: Date): Judgement {
   if (status >= 200 && status < 300) return { outcome: 'delivered' }
   if (status === 404 || status === 410) return { outcome: 'gone' }
   if (status === 429 || status >= 500) return { outcome: 'failed', retryAt: findRetryTime(tries, retryAfter, now) }

@@ -6,7 +6,7 @@ import type { PushClient, PushRequest } from './push-client.ts'
 import type { Endpoint, FindEndpoint } from './push-hosts.ts'
 import { type Look, type LookDependencies, look, PUSH_CLASSES, type Push, type PushDelivery } from './push-look.ts'
 import { buildTag, composeMessage } from './push-message.ts'
-import { createRejections } from './push-rejections.ts'
+import { createRejectionCheck } from './push-rejections.ts'
 import type { Report } from './push-report.ts'
 import { removeGone } from './subscriptions.ts'
 import type { Vapid } from './vapid.ts'
@@ -22,9 +22,9 @@ export type PushDependencies = LookDependencies & {
 
 /**
  * The outcome of an attempt: a reason of `look`, a judgement of `judge`, or one of four more. `blocked` means that a
- * push service rejects every push with this key. `unlisted` means that PUSH_HOSTS no longer contains the host.
- * `keyless` means that this process does not have the key of the subscription, so another process must send the push.
- * `failed` means that the push service gave no answer, or asked us to try later.
+ * push service has rejected the pushes of several users, and taken none in between. `unlisted` means that PUSH_HOSTS no
+ * longer contains the host. `keyless` means that this process does not have the key of the subscription, so another
+ * process must send the push. `failed` means that the push service gave no answer, or asked us to try later.
  */
 type Attempt = { outcome: string; retryAt?: Date; isReleased?: true }
 
@@ -39,7 +39,7 @@ const MAX_LOOKS = 5
  * @returns the function. It throws if the first look at the database fails
  */
 export function sendPush(dependencies: PushDependencies): (delivery: PushDelivery) => Promise<Attempt> {
-  const checkRejection = createRejections()
+  const checkRejection = createRejectionCheck(dependencies.now)
   return async delivery => {
     const { now, report, client } = dependencies
     const first = await lookNow(dependencies, delivery)

@@ -91,7 +91,11 @@ async function send(deps: DigestDeps, delivery: Delivery, found: Look): Promise<
     await mailer.send(composeMail(deps, delivery, found), isCurrent)
   } catch (error) {
     const failure = error as MailFailure
-    if (failure.permanent === undefined) throw failure
+    if (failure.permanent === undefined) {
+      // The database failed just before the content left. If it still fails, the time stays.
+      await restoreTime().catch(() => {})
+      throw failure
+    }
     const isWithdrawn = failure.name === 'MailWithdrawn'
     if (isWithdrawn || (failure.isAnswer && !failure.permanent)) await restoreTime()
     if (isWithdrawn) return undefined
@@ -167,8 +171,8 @@ async function putBack(
 }
 
 /**
- * Takes the time of a mail that does not leave out of the limits. After an attempt whose outcome is unknown, the mail
- * may have left. Then `storeDeparture` has stored a later time, which stays.
+ * Removes the time of a mail from the limits, because the mail does not leave. After an attempt whose outcome is
+ * unknown, the mail may have left. `storeDeparture` has then stored a later time, and this function keeps it.
  */
 async function giveTimeBack(sql: Sql, { user_id, created_at }: Delivery, { urgent }: MailPayload) {
   await replaceTime(sql, { userId: user_id!, isUrgent: urgent }, created_at, null)

@@ -7,7 +7,7 @@ export function timeOfDay(instant: Date, language: Language, timeZone: string): 
   return formatClock(wallClock(instant, timeZone), language)
 }
 
-/** Returns the time of a local date and time, as `timeOfDay` does. */
+/** Returns the hour and the minute of a local date and time, in the form of `timeOfDay`. */
 export function formatClock({ hour, minute }: WallClock, language: Language): string {
   const minutes = String(minute).padStart(2, '0')
   return language === 'fr' ? `${hour}${NBSP}h${NBSP}${minutes}` : `${String(hour).padStart(2, '0')}:${minutes}`

@@ -13,7 +13,7 @@ const MAX_FORMATTERS = 1_000
  * @throws RangeError for an invalid date or an unknown zone
  */
 export function wallClock(instant: Date, timeZone: string): WallClock {
-  // The text is such as "1/17/2026, 18:00:00". `formatToParts` takes more than twice as long.
+  // The text looks like "1/17/2026, 18:00:00". `formatToParts` takes more than twice as long.
   const numbers = findFormatter(timeZone).format(instant).split(/\D+/).map(Number)
   const [month, day, year, hour, minute, second] = numbers as [number, number, number, number, number, number]
   return { year, month, day, hour, minute, second }

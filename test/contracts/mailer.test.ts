@@ -4,6 +4,7 @@ import type { ParsedMail } from 'mailparser'
 import { createMailbox } from '../../src/mail/mailbox.ts'
 import { type Mail, type Mailer, MailFailure } from '../../src/mail/mailer.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
+import { watchMailer } from '../../src/mail/watch-mailer.ts'
 import { smtpServer } from '../support/smtp.ts'
 
 /** A mailer under test. `readArrived` returns the mails that the mailer delivered, oldest first. */
@@ -83,6 +84,18 @@ test('the smtp mailer asks whether a mail is current after the server has taken 
   assert.equal(server.mails.length, 1)
 })
 
+test('a watched mailer fails always after five failures of the mail server, and not after those of the caller', async () => {
+  const server = await smtpServer()
+  const watched = watchMailer(createSmtpMailer(server.url, { from: 'no-reply@example.com' }))
+  const fail = async (isCurrent: () => Promise<boolean>) => {
+    for (let count = 0; count < 5; count += 1) await assert.rejects(watched.send(MAIL, isCurrent))
+    return watched.failsAlways()
+  }
+  assert.equal(await fail(() => Promise.reject(new Error('no database'))), false)
+  await server.close()
+  assert.equal(await fail(async () => true), true)
+})
+
 for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
   suite(`the ${name} mailer`, () => {
     const cases: Record<string, (opened: OpenMailer) => Promise<void>> = {
@@ -117,6 +130,7 @@ for (const [name, open] of Object.entries(IMPLEMENTATIONS)) {
           mailer.send(MAIL, async () => {
             throw new Error('no database')
           }),
+          { name: 'Error', message: 'no database' },
         )
         assert.deepEqual(arrived(), [])
       },

@@ -74,7 +74,13 @@ export async function makePushable(
   }
 }
 
-type QueueOptions = { isUrgent?: boolean; deadline?: Date; gameId?: number | null; notificationId?: number }
+type QueueOptions = {
+  isUrgent?: boolean
+  deadline?: Date
+  gameId?: number | null
+  notificationId?: number
+  failedAttempts?: number
+}
 
 /** Adds a push to the outbox, as the announcement of its notification does. @returns the id of the row */
 export async function queuePush(sql: Sql, pushable: Pushable, now: Date, options: QueueOptions = {}): Promise<number> {
@@ -82,10 +88,10 @@ export async function queuePush(sql: Sql, pushable: Pushable, now: Date, options
   const gameId = options.gameId === undefined ? pushable.gameId : options.gameId
   const [row] = await sql<{ id: number }>`
     insert into outbox (channel, class, network, created_at, due, user_id, game_id, notification_id, subscription_id,
-      deadline, payload)
+      deadline, attempts, payload)
     values ('push', ${options.isUrgent ? PUSH_CLASSES.urgent : PUSH_CLASSES.other},
       ${Buffer.from(String(pushable.userId))}, ${now}, ${now}, ${pushable.userId}, ${gameId},
-      ${options.notificationId ?? pushable.notificationId}, ${pushable.subscriptionId}, ${deadline}, '{}')
+      ${options.notificationId ?? pushable.notificationId}, ${pushable.subscriptionId}, ${deadline}, ${options.failedAttempts ?? 0}, '{}')
     returning id`
   return row!.id
 }
