@@ -4,7 +4,10 @@ const WIDTH = 760
 const BAR = 18
 const GAP = 6
 const GROUP_GAP = 22
-const LABEL = 190
+/** The height of the line that names a workload, above its bars. */
+const TITLE = 20
+/** The width of the text behind the longest bar. */
+const TEXT = 200
 const COLOURS: Record<string, string> = {
   courtside: '#1f7a4d',
   ceiling: '#9aa5b1',
@@ -24,12 +27,13 @@ export function drawChart(parts: Part[]): string {
   const shapes: string[] = []
   for (const { work, figures } of comparisons) {
     shapes.push(`<text x="0" y="${y + 13}" font-weight="bold">${work}</text>`)
+    y += TITLE
     const max = Math.max(...figures.map(({ perSecond }) => perSecond))
     for (const { name, perSecond } of figures) {
-      const width = Math.max(1, Math.round((perSecond / max) * (WIDTH - LABEL - 220)))
+      const width = Math.max(1, Math.round((perSecond / max) * (WIDTH - TEXT)))
       shapes.push(
-        `<rect x="${LABEL}" y="${y}" width="${width}" height="${BAR}" fill="${COLOURS[name]}"/>`,
-        `<text x="${LABEL + width + 8}" y="${y + 13}">${name} · ${Math.round(perSecond)}/s</text>`,
+        `<rect x="0" y="${y}" width="${width}" height="${BAR}" fill="${COLOURS[name]}"/>`,
+        `<text x="${width + 8}" y="${y + 13}">${name} · ${Math.round(perSecond)}/s</text>`,
       )
       y += BAR + GAP
     }
