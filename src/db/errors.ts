@@ -62,10 +62,14 @@ const CONNECTION_ERROR_MESSAGES = [
 
 /**
  * Returns whether the connection failed, or the server shut down or failed over. Such an error is a socket error, or
- * its SQLSTATE is 08xxx, 57P0x, 53300 or 25006.
+ * its SQLSTATE is 08xxx, 57P0x, 53300 or 25006. If Citus loses one of its workers during a transaction, the SQLSTATE is
+ * XX000, and only the name of the C function tells this error from others.
  */
 export function isUnreachable(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return /^(08...|57P0.|53300|25006)$/.test(error.code ?? '')
+  if (error instanceof pg.DatabaseError) {
+    const hasLostWorker = error.code === 'XX000' && error.routine === 'MarkRemoteTransactionFailed'
+    return hasLostWorker || /^(08...|57P0.|53300|25006)$/.test(error.code ?? '')
+  }
   const { code, message = '' } = error as NodeJS.ErrnoException
   if (code === undefined) return CONNECTION_ERROR_MESSAGES.some(start => message.startsWith(start))
   return /^(ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOST|ENET|ENOENT|EADDRNOTAVAIL)/.test(code)
