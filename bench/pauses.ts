@@ -17,8 +17,9 @@ const READ_CLOCK = `
   parentPort.postMessage(pauses)`
 
 /**
- * Measures how the machine pauses programs. A virtual machine shares its cores with others, so a program can stand
- * still without a fault of its own. A loop on each core only reads the clock, and nothing else runs.
+ * Measures for how long the machine stops programs. A virtual machine shares its cores with others, so the host can
+ * stop any program for some time. To measure this, a loop on each core reads the clock. No other program may run
+ * meanwhile.
  * @returns a sentence about the pauses
  */
 export async function describePauses(): Promise<string> {

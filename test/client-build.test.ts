@@ -8,11 +8,11 @@ import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { settingsFor } from './support/app.ts'
 import { testDatabase } from './support/database.ts'
-import { findReasonToSkipNobody, NOBODY } from './support/nobody.ts'
 import { startService } from './support/service.ts'
+import { findSkipReason, UNPRIVILEGED_UID } from './support/unprivileged-user.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
-const AS_USER_NOBODY = { uid: NOBODY, gid: NOBODY }
+const AS_USER_NOBODY = { uid: UNPRIVILEGED_UID, gid: UNPRIVILEGED_UID }
 
 /**
  * Copies the program without `client/dist` into a new folder.
@@ -76,7 +76,7 @@ describe('client/scripts/build.js', { timeout: 120_000 }, () => {
   test(
     'if the user may not write to client/, npm start says so, and the service still starts',
     {
-      skip: findReasonToSkipNobody(),
+      skip: findSkipReason(),
     },
     () =>
       withCopy(true, async folder => {

@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { crc32 } from 'node:zlib'
-import { AS_NOBODY, findReasonToSkipNobody, NOBODY } from './support/nobody.ts'
 import { copyProgram } from './support/service.ts'
+import { AS_UNPRIVILEGED, findSkipReason, UNPRIVILEGED_UID } from './support/unprivileged-user.ts'
 
 const user = process.getuid!()
-const skip = findReasonToSkipNobody()
+const skip = findSkipReason()
 
 let folder: string
 let program: string
@@ -84,7 +84,7 @@ describe('the compile cache', () => {
   test('a poisoned cache of another user has no effect', { skip }, async () => {
     runHelp()
     await poison(cache)
-    await chown(cache, NOBODY, NOBODY)
+    await chown(cache, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
     assert.equal(runHelp(), GOOD)
   })
 
@@ -112,7 +112,7 @@ describe('the compile cache', () => {
     const data = join(folder, 'data')
     await chmod(folder, 0o755)
     const run = () =>
-      execFileSync('setpriv', [...AS_NOBODY, process.execPath, join(program, 'bin/courtside.js'), 'help'], {
+      execFileSync('setpriv', [...AS_UNPRIVILEGED, process.execPath, join(program, 'bin/courtside.js'), 'help'], {
         cwd: '/',
         encoding: 'utf8',
         env: { PATH: process.env.PATH, DATA_DIR: data },
@@ -120,7 +120,7 @@ describe('the compile cache', () => {
     assert.match(run(), /^Usage/)
     assert.ok(!existsSync(data), 'the cache alone creates no DATA_DIR')
     await mkdir(data)
-    await chown(data, NOBODY, NOBODY)
+    await chown(data, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
     assert.match(run(), /^Usage/)
     assert.ok(globSync(join(data, 'compile-cache/*/*')).length > 0)
     await poison(join(data, 'compile-cache'))

@@ -11,8 +11,8 @@ import { pino } from 'pino'
 import { runProgram } from '../src/embedded/programs.ts'
 import { startEmbedded } from '../src/embedded/server.ts'
 import { query } from './support/database.ts'
-import { findReasonToSkipNobody, NOBODY } from './support/nobody.ts'
 import { courtside, isAlive, readPostmasterPid, startService } from './support/service.ts'
+import { findSkipReason, UNPRIVILEGED_UID } from './support/unprivileged-user.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const log = pino({ level: 'silent' })
@@ -117,11 +117,11 @@ describe('an error that names DATA_DIR or the path', () => {
     assert.match(await refusal({ DATA_DIR: join(dataDir, 'inside') }), /DATA_DIR: the path .* leads through a file\./)
   })
 
-  test('if DATA_DIR cannot be written, the error names DATA_DIR', { skip: findReasonToSkipNobody() }, () => {
+  test('if DATA_DIR cannot be written, the error names DATA_DIR', { skip: findSkipReason() }, () => {
     const started = spawnSync(process.execPath, [BIN, 'serve'], {
       env: { PATH: process.env.PATH, DATA_DIR: '/var/courtside-data', PORT: '0' },
-      uid: NOBODY,
-      gid: NOBODY,
+      uid: UNPRIVILEGED_UID,
+      gid: UNPRIVILEGED_UID,
       encoding: 'utf8',
     })
     assert.equal(started.status, 1)

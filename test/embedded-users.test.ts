@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { DATABASE_UID } from '../src/embedded/database-user.ts'
-import { NOBODY } from './support/nobody.ts'
+import { UNPRIVILEGED_UID } from './support/unprivileged-user.ts'
 
 const ROOT = 0
 // A user id without an entry in /etc/passwd, as containers often have it.
@@ -63,8 +63,8 @@ describe('the user that runs the embedded database', {
   }
 
   test('an ordinary user can run the database even with an empty PATH, and the files belong to this user', async () => {
-    await chown(data, NOBODY, NOBODY)
-    assert.equal(startAs(NOBODY, { path: '' }), runsAs(NOBODY))
+    await chown(data, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
+    assert.equal(startAs(UNPRIVILEGED_UID, { path: '' }), runsAs(UNPRIVILEGED_UID))
   })
 
   test('root can run the database in a checkout that only root can enter, and the files belong to root', async () => {
@@ -90,7 +90,7 @@ describe('the user that runs the embedded database', {
     assert.equal(startAs(ROOT), runsAs(DATABASE_UID))
     await chmod(checkout, 0o700)
     // The separate user could have named a program in the configuration of its cluster.
-    for (const owner of [DATABASE_UID, NOBODY]) {
+    for (const owner of [DATABASE_UID, UNPRIVILEGED_UID]) {
       await chown(join(data, 'postgres'), owner, owner)
       assert.match(
         startAs(ROOT),

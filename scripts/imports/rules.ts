@@ -17,18 +17,8 @@ const LEVELS = [
   [
     ...['http', 'db', 'embedded', 'mail', 'limits', 'outbox', 'metrics'],
     ...['audit', 'code-settings', 'config', 'errors', 'ip-address', 'keys', 'language'],
-    ...[
-      'data-folder',
-      'log',
-      'log-writer',
-      'loop',
-      'loopback',
-      'secrets',
-      'setting-parsers',
-      'settings',
-      'time',
-      'typography',
-    ],
+    ...['data-folder', 'log', 'log-writer', 'loop', 'loopback', 'secrets', 'setting-parsers', 'settings'],
+    ...['time', 'typography'],
     ...['common-words', 'notification-types', 'reach-config', 'reach-settings', 'weak-secrets'],
   ],
 ]

@@ -95,8 +95,8 @@ export async function claim(sql: Query, { channel, limit, lastNetworks, lapsedBe
 
 /**
  * Renews leases for 10 s. Locks the rows in the order of their ids. All transactions that wait for several rows of the
- * outbox use this order, so they cannot deadlock. A renewal under the row's own token succeeds even after
- * the lease has lapsed.
+ * outbox use this order, so they cannot deadlock. A renewal under the row's own token succeeds even after the lease has
+ * lapsed.
  * @returns the tokens of the renewed leases. Another worker has taken over the other rows
  */
 export async function renew(sql: Query, leases: readonly { id: number; lease: string }[]): Promise<Set<string>> {

@@ -52,8 +52,8 @@ const TEXTS = {
 
 /**
  * Adds the page behind the links that end every mail about unread notifications. GET changes nothing, because mail
- * scanners follow links. POST turns the mails off, whatever its body is: mail programs send one by themselves (RFC
- * 8058). An unknown token gets the same answers.
+ * scanners follow links. POST turns the mails off. It ignores the body, because mail programs send the body of RFC
+ * 8058, and the page sends a form. An unknown token gets the same answers.
  *
  * A proxy may pass the path of PUBLIC_URL on or remove it. So the page is at both paths.
  */
