@@ -14,11 +14,20 @@ export function startLoop(
   work: () => Promise<boolean>,
   { isOver, onFailure }: { isOver: () => boolean; onFailure: (error: unknown) => void },
 ): Loop {
-  let pause = new AbortController()
+  let isWoken = false
+  let endPause = () => {}
   let isFailing = false
+  const pause = () =>
+    new Promise<void>(resolve => {
+      const timer = setTimeout(resolve, everyMs)
+      endPause = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
   const run = async () => {
     while (!isOver()) {
-      pause = new AbortController()
+      isWoken = false
       const outcome = await work().catch(error => {
         if (!isFailing) onFailure(error)
         return 'failed' as const
@@ -26,8 +35,13 @@ export function startLoop(
       isFailing = outcome === 'failed'
       if (outcome === true) continue
       if (isFailing) await delay(RETRY_MS)
-      else await delay(everyMs, undefined, { signal: pause.signal }).catch(() => {})
+      // A `wake` during the work may be about rows that the work did not see.
+      else if (!isWoken) await pause()
     }
   }
-  return { wake: () => pause.abort(), ended: run() }
+  const wake = () => {
+    isWoken = true
+    endPause()
+  }
+  return { wake, ended: run() }
 }
