@@ -41,6 +41,8 @@ function serve(socket: Socket, onMail: (email: string, text: string) => void): v
   socket.write('220 sink\r\n')
   socket.setNoDelay().on('data', chunk => {
     received += chunk.toString('latin1')
+    socket.cork()
+    process.nextTick(() => socket.uncork())
     for (;;) {
       const end = received.indexOf(isData ? '\r\n.\r\n' : '\r\n')
       if (end < 0) return
@@ -56,7 +58,8 @@ function serve(socket: Socket, onMail: (email: string, text: string) => void): v
       if (command === 'RCPT') email = /<(.*?)>/.exec(part)![1]!
       if (command === 'DATA') isData = true
       if (command === 'QUIT') socket.end('221 bye\r\n')
-      else socket.write(isData ? '354 go on\r\n' : '250 sink\r\n')
+      else
+        socket.write(isData ? '354 go on\r\n' : command === 'EHLO' ? '250-sink\r\n250 PIPELINING\r\n' : '250 sink\r\n')
     }
   })
 }
