@@ -1,19 +1,21 @@
 import { Readable } from 'node:stream'
-import type { NodemailerError, Transporter } from 'nodemailer'
+import type { NodemailerError, SMTPPoolOptions, Transporter } from 'nodemailer'
 import { isLoopback } from '../loopback.ts'
 import { type Mail, type Mailer, MailFailure, MailWithdrawn, rejectUnsafeMail, type Sender } from './mailer.ts'
 import { openSocket } from './open-socket.ts'
 
 // The maximum wait for the server at each step of the SMTP dialogue.
 const STEP_TIMEOUT_MS = 10_000
+// How long a connection is kept for the next mail. An idle connection can break unnoticed, so this time is short.
+const IDLE_TIMEOUT_MS = 2_000
 // The maximum time for one mail. Without this limit, a server that sends single bytes could delay a mail forever,
 // because no step would time out.
 const SEND_TIMEOUT_MS = 20_000
 
 /**
- * Creates a mailer that sends mails through a mail server. The mailer opens a new SMTP connection for each mail. It
- * does not reuse a connection, because an idle connection can break unnoticed. The worker limits the number of mails
- * that are sent at the same time.
+ * Creates a mailer that sends mails through a mail server. The mailer keeps an SMTP connection for a short time after a
+ * mail, and sends the next mail over it. If the kept connection breaks before the content of that mail leaves, the mail
+ * goes over another connection. If it breaks later, `send` throws, because the server may have taken the mail.
  * @param url `smtp://` or `smtps://`, with user and password if the server requires them
  */
 export function createSmtpMailer(url: string, { from, heloName }: Sender): Mailer {
@@ -22,8 +24,14 @@ export function createSmtpMailer(url: string, { from, heloName }: Sender): Maile
   let transports: Promise<{ smtp: Transporter; composer: Transporter }> | undefined
   const load = async () => {
     const { createTransport } = await import('nodemailer')
-    const smtp = createTransport({
+    const options: SMTPPoolOptions & { pool: true } = {
       url,
+      pool: true,
+      // The worker limits the number of mails that are sent at the same time, so no mail waits in the pool.
+      maxConnections: Number.POSITIVE_INFINITY,
+      idleTimeout: IDLE_TIMEOUT_MS,
+      // Nodemailer repeats a mail only if no byte of its content has left.
+      maxRequeues: 1,
       // A password must not be sent in clear text. So if the server does not offer STARTTLS, no mail is sent.
       requireTLS: username !== '' && !isLoopback(hostname),
       ...(heloName !== undefined && { name: heloName }),
@@ -38,13 +46,12 @@ export function createSmtpMailer(url: string, { from, heloName }: Sender): Maile
       socketTimeout: STEP_TIMEOUT_MS,
       disableFileAccess: true,
       disableUrlAccess: true,
-    })
+    }
+    const smtp = createTransport(options)
     smtp.use('stream', ({ message, data }, done) => {
       const { isCurrent } = data as { isCurrent?: IsCurrent }
-      if (isCurrent) {
-        const content = message.createReadStream()
-        message.createReadStream = () => Readable.from(readIfCurrent(content, isCurrent), { objectMode: false })
-      }
+      const content = message.createReadStream()
+      message.createReadStream = () => Readable.from(readContent(content, isCurrent), { objectMode: false })
       done()
     })
     return { smtp, composer: createTransport({ streamTransport: true, buffer: true }) }
@@ -89,11 +96,12 @@ type IsCurrent = () => Promise<boolean>
 
 /**
  * Reads the content of a mail if it is still current. Nodemailer begins to read when the server waits for the content.
- * After an error, it closes the connection before the end of the content, so the server drops the mail.
+ * After an error, it closes the connection before the end of the content, so the server drops the mail. The content is
+ * one chunk, because nodemailer writes each chunk to the socket with a separate system call.
  */
-async function* readIfCurrent(content: AsyncIterable<Buffer>, isCurrent: IsCurrent): AsyncGenerator<Buffer> {
-  if (!(await isCurrent())) throw new MailWithdrawn()
-  yield* content
+async function* readContent(content: Readable, isCurrent?: IsCurrent): AsyncGenerator<Buffer> {
+  if (isCurrent && !(await isCurrent())) throw new MailWithdrawn()
+  yield Buffer.concat(await content.toArray())
 }
 
 /**

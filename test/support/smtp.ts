@@ -34,6 +34,11 @@ export async function smtpServer(mode: Mode = 'accept') {
     mails.push({ from: mailFrom ? mailFrom.address : '', to: rcptTo.map(recipient => recipient.address), parsed })
   }
 
+  function begin(done: (error?: Error | null) => void): void {
+    if (server.mode === 'silent') return
+    done(server.mode === 'refuse' ? Object.assign(new Error('not now'), { responseCode: 421 }) : null)
+  }
+
   const smtp = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
@@ -44,9 +49,10 @@ export async function smtpServer(mode: Mode = 'accept') {
     closeTimeout: 50,
     onConnect(_session, done) {
       seen.connections += 1
-      if (server.mode === 'silent') return
-      done(server.mode === 'refuse' ? Object.assign(new Error('not now'), { responseCode: 421 }) : null)
+      begin(done)
     },
+    // A mailer may have kept a connection from an earlier mode.
+    onMailFrom: (_address, _session, done) => begin(done),
     onRcptTo(recipient, _session, done) {
       seen.recipients += 1
       const replies: Partial<Record<Mode, [number, string?]>> = {
