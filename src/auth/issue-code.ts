@@ -10,7 +10,7 @@ import { computeWaitSeconds, decideRequest } from './issue-decision.ts'
 import { writeCode } from './issue-writes.ts'
 import type { NewCode, Requester, Rules } from './new-code.ts'
 import { queueMail } from './queue-mail.ts'
-import { computeSignUpLimitEnd, uncountForNetwork } from './sign-up-limits.ts'
+import { computeSignUpLimitEnd, uncountForNetwork, wasCounted } from './sign-up-limits.ts'
 
 /**
  * A request for a code. A request with a `profile` is a sign-up. A request without a `profile` is a sign-in, or it
@@ -82,20 +82,22 @@ function drawParts(): string[] {
 }
 
 async function storeCode(sql: Sql, code: NewCode): Promise<Stored> {
-  const { buckets, now } = code
+  const { buckets, signUpLimits, now } = code
   const [stored] = await sql<Stored>`
     with ${decideRequest(code)}, ${writeCode(code)}, ${queueMail(code)}
-    select verdict, verdict.purpose, exists (select from issued) as is_sent,
-      exists (select from network_count) as is_counted,
+    select verdict, verdict.purpose, issued.id is not null as is_sent, ${wasCounted(signUpLimits)} as is_counted,
       case
-        when exists (select from issued)
+        when issued.id is not null
           then case when is_known then ${SEND_COOLDOWN_SECONDS}
-            else (select ${computeWaitSeconds(buckets.isOn, fragment`issued.mails`)} from issued) end
-        when verdict = 'limit' then ceil(extract(epoch from ${computeSignUpLimitEnd(code)} - ${now}::timestamptz))
+            else ${computeWaitSeconds(buckets.isOn, fragment`issued.mails`)} end
+        when verdict = 'limit' then ceil(extract(epoch from
+          ${signUpLimits ? computeSignUpLimitEnd(code, signUpLimits) : NO_TIME} - ${now}::timestamptz))
         when verdict = 'wait' then ceil(extract(epoch from ends_at - ${now}::timestamptz))
         -- A concurrent request for a new address has just sent a code. So the answer names a whole cooldown.
         else ${SEND_COOLDOWN_SECONDS}
       end::int as wait_seconds
-    from verdict`
+    from verdict left join issued on true`
   return stored!
 }
+
+const NO_TIME = fragment`null::timestamptz`

@@ -3,7 +3,7 @@ import { findLatestStart } from './clock-tolerance.ts'
 import { MAX_ATTEMPTS, SEND_COOLDOWN_SECONDS } from './code-limits.ts'
 import type { NewCode } from './new-code.ts'
 import { PROFILE_COLUMNS, PROFILE_OF_SIGN_UP, REPLACE_PROFILE } from './pending-profile.ts'
-import { countedSignUps, countForInstallation, wasCountedInWindows } from './sign-up-limits.ts'
+import { COUNT_FOR_INSTALLATION, keptSignUps, wasCounted } from './sign-up-limits.ts'
 
 /**
  * Returns the steps of the statement of `issueCode` that write. Each step is a subquery:
@@ -12,10 +12,10 @@ import { countedSignUps, countForInstallation, wasCountedInWindows } from './sig
  * - `issued` is the code that must be mailed.
  */
 export function writeCode(code: NewCode): Fragment {
-  const { sessionId } = code
+  const { sessionId, signUpLimits } = code
   return fragment`
     ${takeSendSlot(code)}, ${sessionId === undefined ? NOTHING : takeMailOfSession(sessionId, code)}
-    ${countForInstallation}, ${repeatCode(code)}, ${makeCode(code)}, issued as (
+    ${signUpLimits ? COUNT_FOR_INSTALLATION : NOTHING} ${repeatCode(code)}, ${makeCode(code)}, issued as (
       select * from repeated union all select * from made
     )`
 }
@@ -61,20 +61,22 @@ function takeMailOfSession(sessionId: string, { email, now }: NewCode): Fragment
 /**
  * Renews the time and the attempts of a code. A code of several parts keeps its attempts (SECURITY.md, "Four digits").
  */
-function repeatCode({ now, expiresAt }: NewCode): Fragment {
+function repeatCode({ signUpLimits, now, expiresAt }: NewCode): Fragment {
   return fragment`
     repeated as (
       update sign_in_code as code set sent_at = ${now}, expires_at = ${expiresAt}, repeats = code.repeats + 1,
         attempts = case when code.part_macs is null then 0 else attempts end,
         other_attempts = case when code.part_macs is null then 0 else other_attempts end,
-        ${countMail}
+        -- A sign-up that follows a sign-in without a mail takes over the count of that sign-in.
+        mails = verdict.mails + (not is_known and not (is_exempt and verdict.mails > 0))::int,
+        counted_sign_ups = verdict.counted_sign_ups + ${wasCounted(signUpLimits)}::int
       from send_slot cross join verdict
       where code.id = verdict.own_id and verdict.repeats and attempts < ${MAX_ATTEMPTS}
       returning code.id, code.sealed, code.purpose, code.session_id, code.network, code.mails
     )`
 }
 
-function makeCode({ id, macs, seals, randomMac, now, expiresAt }: NewCode): Fragment {
+function makeCode({ id, macs, seals, randomMac, signUpLimits, now, expiresAt }: NewCode): Fragment {
   return fragment`
     made as (
       insert into sign_in_code as code (id, email, session_id, network, purpose, mac, part_macs, sealed, sealed_id,
@@ -83,7 +85,8 @@ function makeCode({ id, macs, seals, randomMac, now, expiresAt }: NewCode): Frag
         case when parts = 1 then (${macs}::bytea[])[1] else ${randomMac} end,
         case when parts > 1 then (${macs}::bytea[])[1:parts] end,
         (${seals}::text[])[parts], ${id}, ${now}, ${now}, ${expiresAt},
-        mails + (not is_known and not (is_exempt and mails > 0))::int, case when ${wasCountedInWindows} then counted_sign_ups else 0 end + ${countedSignUps},
+        mails + (not is_known and not (is_exempt and mails > 0))::int,
+        ${keptSignUps(signUpLimits)} + ${wasCounted(signUpLimits)}::int,
         ${PROFILE_OF_SIGN_UP}, case when purpose = 'sign_up' then ${now}::timestamptz end
       from send_slot cross join verdict where not exists (select from repeated)
       on conflict on constraint sign_in_code_lane_key do update set
@@ -96,8 +99,3 @@ function makeCode({ id, macs, seals, randomMac, now, expiresAt }: NewCode): Frag
       returning code.id, code.sealed, code.purpose, code.session_id, code.network, code.mails
     )`
 }
-
-// A sign-up that follows a sign-in without a mail takes over the count of that sign-in.
-const countMail = fragment`
-  mails = verdict.mails + (not is_known and not (is_exempt and verdict.mails > 0))::int,
-  counted_sign_ups = verdict.counted_sign_ups + ${countedSignUps}`

@@ -15,12 +15,14 @@ const MAX_FIRST_MAILS = 5
  * Only a few mails of a network go first. Otherwise, one network with tokens of many accounts could keep all mails
  * without a token waiting. Further mails to its known clients have the class of the accounts.
  */
-export function queueMail({ language, network, now }: NewCode): Fragment {
+export function queueMail({ language, sessionId, network, now }: NewCode): Fragment {
+  const goesFirst =
+    sessionId === undefined ? fragment`false` : fragment`session_id is not null and ${isAmongFirst(network)}`
   return fragment`
     mail as (
       insert into outbox (channel, class, network, created_at, due, code_id, payload)
       select 'mail', case
-          when session_id is not null and ${isAmongFirst(network)} then ${MAIL_CLASSES.knownClient}::smallint
+          when ${goesFirst} then ${MAIL_CLASSES.knownClient}::smallint
           when purpose = 'sign_up' then ${MAIL_CLASSES.signUp} else ${MAIL_CLASSES.account} end,
         ${network}, ${now}, ${now}, id, jsonb_build_object('sealed', sealed, 'language', ${language}::text)
       from issued
