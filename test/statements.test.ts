@@ -43,6 +43,23 @@ describe('a statement with fragments', () => {
     )
   })
 
+  test('a time or a buffer that occurs several times in a statement with fragments is one parameter', () => {
+    const run = (start: Date, end: Date, network: Buffer, other: Buffer) =>
+      statement`select ${start}, ${network} ${fragment`${end}, ${other}, ${7}`} ${7}`
+    const [start, network] = [new Date(1), Buffer.from('n')]
+    const same = run(start, new Date(1), network, network)
+    assert.deepEqual([same.text, same.values], ['select $1, $2 $1, $2, $3 $4', [start, network, 7, 7]])
+    const later = new Date(2)
+    const other = Buffer.from('n')
+    const different = run(start, later, network, other)
+    assert.deepEqual(
+      [different.text, different.values],
+      ['select $1, $2 $3, $4, $5 $6', [start, network, later, other, 7, 7]],
+    )
+    assert.notEqual(same.name, different.name)
+    assert.equal(run(later, later, other, other).name, same.name)
+  })
+
   test('PostgreSQL runs a statement with a fragment or with an empty fragment', async () => {
     const above = (least: number) => fragment`where n > ${least}`
     const numbers = (condition: Fragment) => h.database.sql`select n from generate_series(1, ${3}) as n ${condition}`

@@ -97,7 +97,7 @@ function findNode<Key>(nodes: Children<Key>, key: Key): TreeNode {
 function nameStatement(strings: TemplateStringsArray, values: readonly unknown[]): Named {
   const { parts, flat } = joinParts(strings, values)
   const bound: unknown[] = []
-  const indexes = values.some(isFragment) ? flat.map(value => bind(value, bound)) : flat.keys().toArray()
+  const indexes = values.some(isFragment) ? flat.map(value => bind(value, bound)) : [...flat.keys()]
   const text = parts.map((part, index) => (index === 0 ? part : `$${indexes[index - 1]! + 1}${part}`)).join('')
   return { name: createHash('sha256').update(text).digest('base64url').slice(0, 22), text }
 }
