@@ -32,6 +32,11 @@ export function isLockTimeout(error: unknown): boolean {
   return findSqlState(error) === '55P03'
 }
 
+/** Returns whether PostgreSQL refused a statement because an earlier statement of the transaction has failed. */
+export function isInFailedTransaction(error: unknown): boolean {
+  return findSqlState(error) === '25P02'
+}
+
 /** Returns the SQLSTATE of an error, or of the error that caused it. */
 function findSqlState(error: unknown): string {
   const cause = error instanceof AppError ? error.cause : error

@@ -1,10 +1,10 @@
 import pg from 'pg'
-import { AppError } from '../errors.ts'
-import { Client, closeUnlessReplied, sendQuery } from './client.ts'
+import { Client } from './client.ts'
 import { type ConnectionOptions, connectionConfig, READ_LOOKUPS } from './connection-config.ts'
-import { rethrowAsUnavailable } from './errors.ts'
+import { isInFailedTransaction, rethrowAsUnavailable } from './errors.ts'
 import { Pipeline } from './pipeline.ts'
 import { prepareStatement } from './statement.ts'
+import { type Queryable, runTransaction, type Work } from './transaction.ts'
 
 /**
  * Runs one statement and resolves to its rows: sql`select … ${value}`. Sends a named prepared statement and its
@@ -21,7 +21,8 @@ export interface Sql extends Query {
   /**
    * Runs `work` in a transaction. If `begin` is called inside a transaction, it runs `work` in a savepoint. If `work`
    * throws, only this transaction or savepoint is rolled back. Independent statements may be sent together with
-   * `Promise.all`. PostgreSQL runs them in the order in which they were sent.
+   * `Promise.all`. PostgreSQL runs them in the order in which they were sent. `work` need not wait for its last
+   * statements: `begin` waits for them, and throws their errors.
    */
   begin<T>(work: (sql: Sql) => Promise<T>): Promise<T>
 }
@@ -44,8 +45,6 @@ type Options = ConnectionOptions & {
   /** The maximum number of connections for transactions. */
   max?: number
 }
-
-type Queryable = { query(statement: pg.QueryConfig): Promise<pg.QueryResult> }
 
 /**
  * Creates connections for statements that only read and therefore never wait for a lock.
@@ -83,7 +82,7 @@ export function connect(url: string, options: Options = {}): Database {
   pool.on('error', () => {})
   const statements = createStatements(new Pipeline(config, options.connections ?? 5))
   return Object.assign(statements, {
-    begin: <T>(work: (sql: Sql) => Promise<T>) => runTransaction(pool, work),
+    begin: <T>(work: (sql: Sql) => Promise<T>) => runTransaction(pool, connection => runWork(connection, work)),
     pool,
     close: async () => {
       await Promise.all([statements.pipeline.end(), pool.end()])
@@ -95,61 +94,54 @@ function createStatements(pipeline: Pipeline): Statements {
   return Object.assign(createQuery(pipeline), { pipeline, close: () => pipeline.end() })
 }
 
-async function runTransaction<T>(pool: pg.Pool, work: (sql: Sql) => Promise<T>): Promise<T> {
-  const client = await pool.connect().catch(rethrowAsUnavailable)
-  const query = (statement: pg.QueryConfig) => sendQuery(client, statement)
-  let connectionError: Error | undefined
-  try {
-    const begun = query({ text: 'begin' })
-    // A firewall or a proxy may have forgotten the connection while it was idle.
-    void closeUnlessReplied(client, begun)
-    await begun.catch(rethrowAsUnavailable)
-    const result = await runWork({ query }, work)
-    await query({ text: 'commit' }).catch(rethrowAsUnavailable)
-    return result
-  } catch (error) {
-    // The error `unavailable` may mean that the connection is lost, or that its server is no longer the primary. So the
-    // pool closes the connection. The transaction ends with the connection.
-    if (error instanceof AppError && error.code === 'unavailable') connectionError = error
-    else {
-      await query({ text: 'rollback' }).catch((rollbackError: Error) => {
-        connectionError = rollbackError
-      })
-    }
-    throw error
-  } finally {
-    client.release(connectionError)
-  }
-}
-
 /**
  * Runs the work of a transaction or savepoint. If one of several concurrent statements fails, other parts of the work
  * may still be running after the rollback. If these parts then send a statement, `query` throws. Otherwise the
  * statement would run outside the transaction or in another transaction.
  */
-async function runWork<T>(connection: Queryable, work: (sql: Sql) => Promise<T>, depth = 1): Promise<T> {
+async function runWork<T>(connection: Queryable, work: (sql: Sql) => Promise<T>, depth = 1): Promise<Work<T>> {
   let isOver = false
   const query = async (statement: pg.QueryConfig) => {
     if (isOver) throw new Error('The transaction is over.')
     return connection.query(statement)
   }
-  const sql = createQuery({ query }) as Sql
-  sql.begin = async inner => {
-    const savepoint = `s${depth}`
-    await query({ text: `savepoint ${savepoint}` })
-    try {
-      const result = await runWork({ query }, inner, depth + 1)
-      await query({ text: `release savepoint ${savepoint}` })
-      return result
-    } catch (error) {
-      await query({ text: `rollback to savepoint ${savepoint}` })
-      throw error
-    }
-  }
+  const run = createQuery({ query })
+  const unfinished = new Set<Promise<unknown>>()
+  let firstFailure: unknown
+  const sql = ((strings: TemplateStringsArray, ...values: unknown[]) => {
+    const rows = run(strings, ...values)
+    unfinished.add(rows)
+    rows.then(
+      () => unfinished.delete(rows),
+      error => {
+        firstFailure ??= error
+      },
+    )
+    return rows
+  }) as Sql
+  sql.begin = inner => runSavepoint({ query }, inner, depth)
   try {
-    return await work(sql)
+    const result = await work(sql)
+    return { result, replies: Promise.all(unfinished) }
+  } catch (error) {
+    // After a statement has failed, PostgreSQL refuses the following ones. `work` may have waited only for them.
+    throw isInFailedTransaction(error) ? firstFailure : error
   } finally {
     isOver = true
+  }
+}
+
+async function runSavepoint<T>({ query }: Queryable, work: (sql: Sql) => Promise<T>, depth: number): Promise<T> {
+  const savepoint = `s${depth}`
+  await query({ text: `savepoint ${savepoint}` })
+  try {
+    const { result, replies } = await runWork({ query }, work, depth + 1)
+    await replies
+    await query({ text: `release savepoint ${savepoint}` })
+    return result
+  } catch (error) {
+    await query({ text: `rollback to savepoint ${savepoint}` })
+    throw error
   }
 }
 

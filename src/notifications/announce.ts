@@ -56,7 +56,7 @@ export async function announce(
   const notifications = announcements.flatMap(announcement => renderAll(announcement, people, localTime))
   const counts = countByEvent(announcements, people)
   const [stored] = await Promise.all([store(tx, notifications, localTime.now), besideInsert(counts)])
-  await queueDeliveries(tx, stored, findUrgentKeys(announcements, localTime.now), localTime.now)
+  queueDeliveries(tx, stored, findUrgentKeys(announcements, localTime.now), localTime.now)
   const recipients = announcements.flatMap(({ recipientIds }) => recipientIds).filter(id => !isGuest(id))
   const hints = stored.length > 0 ? [OUTBOX_HINT, ...stored.map(({ userId, id }) => inboxHint(userId, id))] : []
   return { counts, skipped: recipients.length - notifications.length, hints }

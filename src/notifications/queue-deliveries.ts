@@ -25,20 +25,21 @@ export function isUrgent(type: NotificationType, startsAt: Date | undefined, now
 
 /**
  * Adds one row to the outbox, in the transaction that stores the notifications. So the transaction costs one small
- * insert, even if the recipients have thousands of devices.
+ * insert, even if the recipients have thousands of devices. Does not wait for the reply, which comes with the reply to
+ * the commit.
  * @param urgentKeys the deduplication keys of the urgent notifications
  */
-export async function queueDeliveries(
+export function queueDeliveries(
   tx: Sql,
   stored: readonly StoredNotification[],
   urgentKeys: ReadonlySet<string>,
   now: Date,
-): Promise<void> {
+): void {
   if (stored.length === 0) return
   const announced = stored.map(
     ({ userId, id, dedupKey }): Announced => ({ user: userId, notification: id, urgent: urgentKeys.has(dedupKey) }),
   )
-  await tx`
+  void tx`
     insert into outbox (channel, class, created_at, due, payload)
     values (${CHANNEL}, 1, ${now}, ${now}, ${JSON.stringify(announced)})`
 }

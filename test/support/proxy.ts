@@ -5,8 +5,13 @@ import { connect, createServer, type Socket } from 'node:net'
  * Starts a TCP proxy in front of a server. While the proxy is silent, it drops all bytes but keeps its connections
  * open. To its clients, the server then looks like a machine that lost its power.
  * @param change changes the replies of the server, given as Latin-1 text. It must keep their length
+ * @param changeRequest the same for what the client sends
  */
-export async function startProxy(target: URL, change?: (reply: string) => string) {
+export async function startProxy(
+  target: URL,
+  change?: (reply: string) => string,
+  changeRequest?: (request: string) => string,
+) {
   let isSilent = false
   let writes = 0
   let isRefusing = false
@@ -28,8 +33,9 @@ export async function startProxy(target: URL, change?: (reply: string) => string
       [far, near],
     ] as const) {
       sockets.push(from)
+      const changeText = from === far ? change : changeRequest
       const convert = (bytes: Buffer) =>
-        change && from === far ? Buffer.from(change(bytes.toString('latin1')), 'latin1') : bytes
+        changeText ? Buffer.from(changeText(bytes.toString('latin1')), 'latin1') : bytes
       from.on('data', bytes => isSilent || forgotten.has(from) || to.write(convert(bytes))).on('error', () => {})
       from.on('close', () => to.destroy())
     }

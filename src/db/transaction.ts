@@ -1,0 +1,106 @@
+import type { Socket } from 'node:net'
+import pg from 'pg'
+import { AppError } from '../errors.ts'
+import { closeUnlessReplied, sendQuery } from './client.ts'
+import { rethrowAsUnavailable } from './errors.ts'
+
+export type Queryable = { query(statement: pg.QueryConfig): Promise<pg.QueryResult> }
+
+/** The result of the work of a transaction. The work did not wait for the replies to some of its last statements. */
+export type Work<T> = { result: T; replies: Promise<unknown> }
+
+/**
+ * Runs `work` in a transaction on a connection of the pool. The connection sends `begin` together with the first
+ * statement of `work`, and `commit` together with the last statements, so neither of them needs a round trip.
+ */
+export async function runTransaction<T>(pool: pg.Pool, work: (connection: Queryable) => Promise<Work<T>>): Promise<T> {
+  const client = await pool.connect().catch(rethrowAsUnavailable)
+  let hasBegun = false
+  const query = (statement: pg.QueryConfig) => {
+    corkForThisTurn(client)
+    if (hasBegun) return sendQuery(client, statement)
+    hasBegun = true
+    return begin(client, statement)
+  }
+  let connectionError: Error | undefined
+  try {
+    const { result, replies } = await work({ query })
+    // If one of the last statements fails, PostgreSQL runs this `commit` as a rollback.
+    if (hasBegun) await Promise.all([replies, query({ text: 'commit' })]).catch(rethrowAsUnavailable)
+    return result
+  } catch (error) {
+    // The error `unavailable` may mean that the connection is lost, or that its server is no longer the primary. So the
+    // pool closes the connection. The transaction ends with the connection.
+    if (error instanceof AppError && error.code === 'unavailable') connectionError = error
+    else if (hasBegun) {
+      await query({ text: 'rollback' }).catch((rollbackError: Error) => {
+        connectionError = rollbackError
+      })
+    }
+    throw error
+  } finally {
+    client.release(connectionError)
+  }
+}
+
+/** Sends `begin` and the first statement of a transaction. */
+function begin(client: pg.ClientBase, statement: pg.QueryConfig): Promise<pg.QueryResult> {
+  const begun = Promise.withResolvers<void>()
+  const first = new Promise<pg.QueryResult>((resolve, reject) => {
+    client.query(new FirstQuery(statement, begun.resolve, (error, result) => (error ? reject(error) : resolve(result))))
+  })
+  first.catch(begun.reject)
+  // A firewall or a proxy may have forgotten the connection while it was idle.
+  void closeUnlessReplied(client, begun.promise)
+  return first
+}
+
+type Callback = (error: Error | null, result: pg.QueryResult) => void
+
+type Submittable = {
+  submit(connection: pg.Connection): Error | null
+  handleCommandComplete(message: unknown, connection: pg.Connection): void
+}
+
+const Query = pg.Query as unknown as new (
+  statement: pg.QueryConfig & { queryMode: 'extended' },
+  callback: Callback,
+) => Submittable
+
+/**
+ * The first statement of a transaction. `begin` and the statement share one sync message. So if `begin` fails,
+ * PostgreSQL skips the statement, and the statement never runs outside a transaction.
+ */
+class FirstQuery extends Query {
+  readonly #onBegun: () => void
+  #hasBegun = false
+
+  constructor(statement: pg.QueryConfig, onBegun: () => void, callback: Callback) {
+    super({ ...statement, queryMode: 'extended' }, callback)
+    this.#onBegun = onBegun
+  }
+
+  override submit(connection: pg.Connection): Error | null {
+    const { parse, bind, execute, flush } = connection as unknown as Record<string, (message?: object) => void>
+    parse!.call(connection, { text: 'begin' })
+    bind!.call(connection, {})
+    execute!.call(connection, {})
+    // Without this message, the reply to `begin` would wait for the reply to the statement.
+    flush!.call(connection)
+    return super.submit(connection)
+  }
+
+  override handleCommandComplete(message: unknown, connection: pg.Connection): void {
+    if (this.#hasBegun) super.handleCommandComplete(message, connection)
+    else this.#onBegun()
+    this.#hasBegun = true
+  }
+}
+
+/** Collects the statements that are sent before the event loop continues, and writes them to the socket together. */
+function corkForThisTurn(client: pg.ClientBase): void {
+  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
+  if (stream.writableCorked > 0) return
+  stream.cork()
+  process.nextTick(() => stream.uncork())
+}

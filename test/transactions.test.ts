@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { connect, type Sql } from '../src/db/sql.ts'
+import { harness } from './support/app.ts'
+import { makeUser } from './support/factories.ts'
+import { startProxy } from './support/proxy.ts'
+
+const h = harness()
+
+test('`begin` is sent with the first statement, and `commit` with the last statements', async () => {
+  const proxy = await startProxy(new URL(h.database.url))
+  const sql = connect(proxy.url, { max: 1 })
+  await sql.begin(tx => tx`select 1`)
+  const before = proxy.countWrites()
+  await sql.begin(async tx => {
+    await Promise.all([tx`select 2`, tx`select 3`])
+    void tx`select 4`
+    void tx`select 5`
+  })
+  assert.equal(proxy.countWrites() - before, 2)
+  await sql.close()
+  await proxy.close()
+})
+
+test('a transaction without a statement sends nothing', async () => {
+  const proxy = await startProxy(new URL(h.database.url))
+  const sql = connect(proxy.url, { max: 1 })
+  await sql.begin(tx => tx`select 1`)
+  const before = proxy.countWrites()
+  assert.equal(await sql.begin(async () => 6), 6)
+  await assert.rejects(
+    sql.begin(async () => {
+      throw new Error('no statement')
+    }),
+    /no statement/,
+  )
+  assert.equal(proxy.countWrites(), before)
+  await sql.close()
+  await proxy.close()
+})
+
+test('if `begin` fails, the first statement does not run', async () => {
+  const breakBegin = (request: string) => request.replace('begin\0', 'begun\0')
+  const proxy = await startProxy(new URL(h.database.url), undefined, breakBegin)
+  const sql = connect(proxy.url, { max: 1 })
+  const user = await makeUser(h)
+  const rename = (name: string) => (tx: Sql) => tx`update app_user set first_name = ${name} where id = ${user.id}`
+  await assert.rejects(sql.begin(rename('Zoé')), { code: '42601' })
+  await assert.rejects(sql.begin(rename('Zoé')), { code: '42601' })
+  assert.equal((await h.database.sql`select from app_user where first_name = 'Zoé' and id = ${user.id}`).length, 0)
+  // The same bytes of a client whose `begin` works.
+  const direct = connect(h.database.url, { max: 1 })
+  await direct.begin(rename('Zoé'))
+  assert.equal((await h.database.sql`select from app_user where first_name = 'Zoé' and id = ${user.id}`).length, 1)
+  await Promise.all([sql.close(), direct.close()])
+  await proxy.close()
+})
+
+test('the first statement of a transaction may be a savepoint, and a statement with parameters may be repeated', async () => {
+  const { sql } = h.database
+  for (const round of [1, 2]) {
+    assert.deepEqual(await sql.begin(tx => tx.begin(inner => inner`select ${round}::integer as round`)), [{ round }])
+    assert.deepEqual(await sql.begin(tx => tx`select ${round}::integer as round`), [{ round }])
+  }
+})
+
+test('if the last statement of a transaction fails and nobody waits for it, `begin` throws and rolls back', async () => {
+  const { sql } = h.database
+  const user = await makeUser(h)
+  const readProfile = () => sql`select locale from app_user where id = ${user.id}`
+  const before = await readProfile()
+  const update = (divisor: number) => async (tx: Sql) => {
+    await tx`update app_user set locale = 'en' where id = ${user.id}`
+    void tx`select 1 / ${divisor}::integer`
+  }
+  const others = [
+    update(0),
+    // The statement that `work` waits for fails only because the statement before it has failed.
+    async (tx: Sql) => {
+      await update(0)(tx)
+      await tx`select 1`
+    },
+    (tx: Sql) => tx.begin(update(0)),
+  ]
+  for (const work of others) {
+    await assert.rejects(sql.begin(work), { code: '22012' })
+    assert.deepEqual(await readProfile(), before)
+  }
+  // The transaction goes on after a savepoint that was rolled back.
+  await sql.begin(async tx => {
+    await assert.rejects(tx.begin(update(0)), { code: '22012' })
+    await update(1)(tx)
+  })
+  assert.deepEqual(await readProfile(), [{ locale: 'en' }])
+})
