@@ -85,15 +85,16 @@ export function notFound(): AppError {
  * Returns the 503 for a request that needs the database while the database cannot be used.
  * @param cause the error of the database, or the reason in words, for the log. If it is undefined, the 503 is not
  *   logged
+ * @param retryAfter the seconds that the client should wait
  */
-export function unavailable(cause: unknown): AppError {
+export function unavailable(cause: unknown, retryAfter = 5): AppError {
   return new AppError(
     'unavailable',
     {
       fr: 'Service momentanément indisponible. Réessayez dans un instant.',
       en: 'Service unavailable. Try again soon.',
     },
-    { cause, headers: { 'retry-after': '5' } },
+    { cause, headers: { 'retry-after': String(retryAfter) } },
   )
 }
 

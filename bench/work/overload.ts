@@ -10,7 +10,7 @@ import { emptyOutbox } from './writes.ts'
 const SEED = { users: 5_000, notifications: 250_000 }
 const USUAL_CONNECTIONS = [16, 32, 64]
 const MANY_CONNECTIONS = 640
-/** A run is longer than usual, because a refused client waits for 5 s. */
+/** A run is longer than usual, because a refused client waits for up to 3 s. */
 const SECONDS_FACTOR = 5
 const PROBE_MS = 100
 

@@ -9,6 +9,12 @@ const SLOTS = 64
 
 const MAX_WAIT_MS = 400
 
+/**
+ * A refused client waits for 1, 2 or 3 s, by chance. After a burst, the slots are free again within a second, so a long
+ * wait would leave them idle. If all clients waited for the same time, they would come back as the same burst.
+ */
+const MAX_RETRY_SECONDS = 3
+
 type Waiting = { enter: () => void; timeout: NodeJS.Timeout }
 
 /**
@@ -44,7 +50,7 @@ export class Slots {
     const timeout = setTimeout(() => {
       this.#waiting.shift()
       // Without a cause, the 503 is not logged. Under overload, there would be thousands of lines.
-      reject(unavailable(undefined))
+      reject(unavailable(undefined, 1 + Math.floor(Math.random() * MAX_RETRY_SECONDS)))
     }, MAX_WAIT_MS)
     this.#waiting.push({ enter: resolve, timeout })
     return promise
