@@ -162,6 +162,15 @@ describe('the sender of hints', () => {
     await mute.drop()
   })
 
+  test('a hint is sent immediately if none was sent in the last milliseconds, and later hints are sent together', async () => {
+    const sender = createHints(h.database.sql, log)
+    hints.payloads.length = 0
+    const ids = Array.from({ length: 20 }, (_, index) => index + 10)
+    for (const id of ids) await sender.sendAfter(async changed => changed.add(inboxHint(id)))
+    assert.deepEqual(await hints.take(2), ['10', ids.slice(1).join(',')])
+    await sender.close()
+  })
+
   test('a process that stops sends its waiting hints', async () => {
     const sender = createHints(h.database.sql, log)
     hints.payloads.length = 0

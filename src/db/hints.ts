@@ -5,7 +5,7 @@ import { HINT_CHANNEL } from './channels.ts'
 import { onChannel } from './own-schema.ts'
 import type { Statements } from './sql.ts'
 
-/** The time for which hints are collected before they are sent. */
+/** The minimum time between two NOTIFY statements. The hints of this time are collected. */
 const COLLECT_MS = 5
 
 const RETRY_MS = 250
@@ -65,8 +65,9 @@ export type Hints = {
  * carries no data, so a lost hint only delays the change until the next read.
  *
  * A NOTIFY inside the transaction of the write would hold a lock of the whole server until the commit has reached the
- * disk and the synchronous standby. Commits could then not share a flush. So the sender collects the hints of all
- * commits within a few milliseconds, and sends them in a separate transaction that waits for no disk flush.
+ * disk and the synchronous standby. Commits could then not share a flush. So the sender sends hints in a separate
+ * transaction that waits for no disk flush. It sends a hint immediately if it sent none in the last milliseconds.
+ * Otherwise it first collects the hints of all commits in this time.
  */
 export function createHints(sql: Statements, log: FastifyBaseLogger): Hints {
   const waiting = new Set<Hint>()
@@ -91,8 +92,7 @@ export function createHints(sql: Statements, log: FastifyBaseLogger): Hints {
 
   /** Sends one statement at a time, so NOTIFYs that wait for the server's lock do not fill all connections. */
   async function run(): Promise<void> {
-    for (let isFailing = false; waiting.size > 0; ) {
-      await pause(isFailing ? RETRY_MS : COLLECT_MS, closing.signal)
+    for (let isFailing = false; waiting.size > 0; await pause(isFailing ? RETRY_MS : COLLECT_MS, closing.signal)) {
       const isLastAttempt = closing.signal.aborted
       const hints = new Set(waiting)
       waiting.clear()
