@@ -26,20 +26,26 @@ const GAME_COLUMNS = fragment`
   to_char(filled_at at time zone 'UTC', ${INSTANT_FORMAT}) as filled_at`
 
 /**
- * Locks the games of the given events until the transaction ends. The games are locked in the order of their ids, so
- * two batches cannot deadlock. If a game is not in the table `game` yet, inserts it with the state from its first
- * event. One statement locks and inserts the games.
+ * Locks the games of those events that the transaction has stored, until the transaction ends. The games are locked in
+ * the order of their ids, so two batches cannot deadlock. If a game is not in the table `game` yet, inserts it with the
+ * state from its first event. One statement locks and inserts the games. It finds the stored events by itself, so it
+ * can be sent together with the statement that stores them.
+ * @param events different events, in their order
  */
 export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<number, Game>> {
-  // A Map keeps the last value for each key. The events are in reverse order, so the Map keeps the state from the first
-  // event of each game.
-  const firstStates = new Map(events.toReversed().map(event => [event.gameId, projectFirst(event)]))
+  const reported = toRows(events.map(projectFirst)).map((row, position) => ({
+    ...row,
+    position,
+    event_key: events[position]!.key,
+  }))
   const rows = await sql<GameRow>`
     insert into game (id, creator_id, player_ids, starts_at, place, updated_at)
-    select id, creator_id, player_ids, starts_at, place, ${now}
-    from json_to_recordset(${toJson(firstStates.values())}::json)
-      as reported (id bigint, creator_id bigint, player_ids bigint[], starts_at timestamptz, place text)
-    order by id
+    select distinct on (id) id, creator_id, player_ids, starts_at, place, ${now}
+    from json_to_recordset(${JSON.stringify(reported)}::json)
+        as reported (id bigint, creator_id bigint, player_ids bigint[], starts_at timestamptz, place text,
+          position integer, event_key text)
+      join event on event.key = event_key and event.xmin = pg_current_xact_id_if_assigned()::xid
+    order by id, position
     on conflict on constraint game_pkey do update set updated_at = game.updated_at
     returning ${GAME_COLUMNS}`
   return new Map(rows.map(row => [row.id, toGame(row)]))
@@ -76,7 +82,7 @@ export async function save(sql: Sql, games: readonly Game[], now: Date): Promise
     update game set creator_id = saved.creator_id, player_ids = saved.player_ids, starts_at = saved.starts_at,
       place = saved.place, fact_time = saved.fact_time, filled_at = saved.filled_at, cancelled = saved.cancelled,
       updated_at = ${now}
-    from json_to_recordset(${toJson(games)}::json)
+    from json_to_recordset(${JSON.stringify(toRows(games))}::json)
       as saved (id bigint, creator_id bigint, player_ids bigint[], starts_at timestamptz, place text,
         fact_time timestamptz, filled_at timestamptz, cancelled boolean)
     where game.id = saved.id`
@@ -114,8 +120,8 @@ function toGame(row: GameRow): Game {
   }
 }
 
-function toJson(games: Iterable<Game>): string {
-  const rows = Array.from(games, game => ({
+function toRows(games: readonly Game[]) {
+  return games.map(game => ({
     id: game.id,
     creator_id: game.creatorId,
     player_ids: game.playerIds,
@@ -125,7 +131,6 @@ function toJson(games: Iterable<Game>): string {
     filled_at: game.fullSince,
     cancelled: game.cancelled,
   }))
-  return JSON.stringify(rows)
 }
 
 /** Returns the games that a user created or plays in, for `users export`. */

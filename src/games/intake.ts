@@ -7,7 +7,7 @@ import * as eventLog from './event-log.ts'
 import * as games from './games.ts'
 import type { GameEvent } from './parse-event.ts'
 import { planReminders, type ReminderSettings } from './plan-reminders.ts'
-import { applyEvent } from './projection.ts'
+import { applyEvent, type Game } from './projection.ts'
 import { announcementsFor } from './recipients.ts'
 import { wakeDeliveries } from './wake-deliveries.ts'
 
@@ -37,9 +37,13 @@ export async function ingestEvents(
 ) {
   return hints.sendAfter(changed =>
     sql.begin(async tx => {
-      const recorded = await eventLog.record(tx, keys, events, settings.now)
-      const fresh = new Set(firstOfEachKey(events).filter(event => recorded.get(event.key)!.fresh))
-      const announced = await applyEvents(tx, [...fresh], settings)
+      const candidates = firstOfEachKey(events)
+      const [recorded, known] = await Promise.all([
+        eventLog.record(tx, keys, events, settings.now),
+        games.lock(tx, candidates, settings.now),
+      ])
+      const fresh = new Set(candidates.filter(event => recorded.get(event.key)!.fresh))
+      const announced = await applyEvents(tx, [...fresh], known, settings)
       for (const hint of announced.hints) changed.add(hint)
       const outcomes = events.map((event): EventOutcome => {
         const entry = recorded.get(event.key)!
@@ -56,10 +60,17 @@ function firstOfEachKey(events: readonly GameEvent[]): GameEvent[] {
   return [...Map.groupBy(events, event => event.key).values()].map(([first]) => first!)
 }
 
-/** Applies new events to their games in the given order, and announces the events. */
-async function applyEvents(tx: Sql, events: readonly GameEvent[], settings: ReminderSettings): Promise<Announced> {
+/**
+ * Applies new events to their games in the given order, and announces the events.
+ * @param known the locked games, by id
+ */
+async function applyEvents(
+  tx: Sql,
+  events: readonly GameEvent[],
+  known: ReadonlyMap<number, Game>,
+  settings: ReminderSettings,
+): Promise<Announced> {
   if (events.length === 0) return { counts: new Map(), skipped: 0, hints: [] }
-  const known = await games.lock(tx, events, settings.now)
   const current = new Map(known)
   const announcements: GameAnnouncement[] = []
   for (const event of events) {
