@@ -135,11 +135,9 @@ function countDueParts(buckets: Buckets, now: Date): Fragment {
   const byNetwork = countPartsForBucket(buckets.network, fragment`bucket.remaining`, fragment`bucket.window_guesses`)
   const isOutside = fragment`(by_address > 1 or by_network > 1)`
   return fragment`
-    select case when caller.is_known then 1 else greatest(by_address, by_network, by_installation) end as parts
-    from (select ${byAddress} as by_address, ${byNetwork} as by_network) as budgets
-      left join lateral (
-        select ${countPartsForInstallation(buckets, isOutside, now)} as by_installation from sign_in_installation
-      ) as installation on true`
+    select case when caller.is_known then 1 else greatest(by_address, by_network,
+        (select ${countPartsForInstallation(buckets, isOutside, now)} from sign_in_installation)) end as parts
+    from (select ${byAddress} as by_address, ${byNetwork} as by_network) as budgets`
 }
 
 /** Returns whether the request repeats the requester's code instead of making a new one. */
