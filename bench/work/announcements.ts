@@ -87,7 +87,7 @@ async function copyWithoutAnnouncements(): Promise<string> {
   for (const part of ['node_modules', 'client']) await symlink(join(ROOT, part), join(folder, part))
   const path = join(folder, 'src/notifications/announce.ts')
   const source = await readFile(path, 'utf8')
-  const changed = source.replace(/^ *await queueDeliveries\(.*$/m, '')
+  const changed = source.replace(/^ *queueDeliveries\(.*$/m, '')
   assert.notEqual(changed, source)
   await writeFile(path, changed)
   return folder
