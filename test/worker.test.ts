@@ -3,8 +3,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { pino } from 'pino'
 import type { Delivery } from '../src/outbox/outbox.ts'
-import { outbox } from './support/outbox.ts'
+import { startWorkers } from '../src/outbox/workers.ts'
+import { NOW, outbox } from './support/outbox.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const WORKER_PROGRAM = new URL('./support/worker.ts', import.meta.url).pathname
@@ -34,6 +36,28 @@ suite('the worker', { concurrency: true, timeout: 90_000 }, () => {
     await Promise.all(workers.map(worker => worker.stop()))
     assert.deepEqual(box.smtp.mails.flatMap(mail => mail.to).sort(), addresses.sort())
     assert.deepEqual(await box.rows(), [])
+  })
+
+  test('a worker that has finished some rows claims the next rows without waiting for its poll', async t => {
+    const box = await outbox(t)
+    await box.add(Array.from({ length: 40 }, () => ({})))
+    const { delivered, deliver } = recorder()
+    let polls = 0
+    const prepare = async () => {
+      polls += 1
+    }
+    // With one place, a worker claims at most two rows at a time.
+    const channel = {
+      name: 'mail',
+      classes: [2],
+      findRetryClass: (failed: number) => failed,
+      places: 1,
+      deliver,
+      prepare,
+    }
+    const worker = startWorkers(box.url, [channel], { log: pino({ level: 'silent' }), now: () => NOW, observe() {} })
+    await waitUntil(() => delivered.length === 40).finally(worker.stop)
+    assert.ok(polls < 10, `${polls} polls`)
   })
 
   test('if a worker is killed under load, another worker sends within 15 s what the killed worker held', async t => {

@@ -1,3 +1,4 @@
+import type { FastifyBaseLogger } from 'fastify'
 import type { Query } from '../db/sql.ts'
 import type { Delivery } from './outbox.ts'
 
@@ -28,6 +29,12 @@ export type Channel = {
 
 /** An attempt, with the seconds since the request for the delivery. */
 export type ObservedAttempt = { channel: string; class: number; outcome: string; seconds: number; isFirst: boolean }
+
+export type WorkerDependencies = {
+  log: FastifyBaseLogger
+  now: () => Date
+  observe(attempt: ObservedAttempt): void
+}
 
 /** Returns the wait before the next attempt: 3 s, then 7 s, then 20 s each time. */
 export function computeBackoffMs(attempts: number): number {

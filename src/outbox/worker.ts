@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { FastifyBaseLogger } from 'fastify'
 import type { Query } from '../db/sql.ts'
 import { describeError } from '../log.ts'
 import { type Loop, startLoop } from '../loop.ts'
-import { type Attempt, type Channel, computeBackoffMs, type ObservedAttempt } from './channel.ts'
+import { type Attempt, type Channel, computeBackoffMs, type WorkerDependencies } from './channel.ts'
 import * as outbox from './outbox.ts'
 import { Places } from './places.ts'
+import { createStartDelay } from './start-delay.ts'
 import { TakeOver } from './take-over.ts'
 
 const LEASE_MS = 10_000
@@ -18,12 +18,6 @@ const BATCH_SIZE = 1_000
 // How long `stop` waits for running deliveries. The whole shutdown may take 10 s.
 const FINISH_MS = 7_000
 const FAILED = 'a delivery failed and will be tried again'
-
-export type WorkerDependencies = {
-  log: FastifyBaseLogger
-  now: () => Date
-  observe(attempt: ObservedAttempt): void
-}
 
 /** A held row. `until` is the end of its lease by the monotonic clock of this process. */
 type Lease = { id: number; until: number }
@@ -38,11 +32,14 @@ export class Worker {
   readonly #channel: Channel
   readonly #deps: WorkerDependencies
   readonly #places: Places
+  readonly #waitToStart: (() => Promise<void>) | undefined
   readonly #lastNetworks: Map<number, Buffer>
   readonly #held = new Map<string, Lease>()
   readonly #running = new Set<Promise<void>>()
   readonly #stopping = new AbortController()
   #isClosing = false
+  /** Whether rows may wait that the last claim did not take. */
+  #mayHaveMore = false
   #finished: outbox.Finished[] = []
   readonly #takeOver = new TakeOver()
   #stopped: Promise<void> | undefined
@@ -55,7 +52,9 @@ export class Worker {
     this.#sql = sql
     this.#channel = channel
     this.#deps = deps
-    this.#places = new Places(channel.places, channel.maxStartDelayMs !== undefined)
+    const { places, maxStartDelayMs } = channel
+    this.#places = new Places(places, maxStartDelayMs !== undefined)
+    if (maxStartDelayMs !== undefined) this.#waitToStart = createStartDelay(maxStartDelayMs, this.#stopping.signal)
     this.#lastNetworks = new Map(channel.classes.map(each => [each, Buffer.alloc(0)]))
     const claims = this.#repeat(POLL_MS, () => this.#claim())
     const finishes = this.#repeat(RENEW_MS, () => this.#finish())
@@ -91,7 +90,10 @@ export class Worker {
   async #claim(): Promise<boolean> {
     // If a worker may claim many rows, it claims several rows at a time, which costs fewer statements.
     const limit = this.#places.maxClaimed - this.#held.size
-    if (limit < Math.max(1, this.#places.maxClaimed / 8) || this.#stopping.signal.aborted) return false
+    if (limit < Math.max(1, this.#places.maxClaimed / 8) || this.#stopping.signal.aborted) {
+      this.#mayHaveMore = true
+      return false
+    }
     const sentAt = performance.now()
     const rows = await outbox.claim(this.#sql, {
       channel: this.#channel.name,
@@ -106,14 +108,15 @@ export class Worker {
       this.#running.add(run)
       void run.finally(() => this.#running.delete(run))
     }
-    return rows.length > 0
+    // Another worker may have locked some of the rows, so a claim of fewer rows does not prove that none are left.
+    this.#mayHaveMore = rows.length > 0
+    return rows.length === limit
   }
 
   /** Waits for a random moment and for a place, delivers the row, and adds the result to the finished rows. */
   async #run(row: outbox.Delivery): Promise<void> {
     const { signal } = this.#stopping
-    const delayMs = Math.random() * (this.#channel.maxStartDelayMs ?? 0)
-    if (delayMs > 0) await delay(delayMs, undefined, { signal }).catch(() => {})
+    await this.#waitToStart?.()
     await this.#places.take(row.class)
     try {
       while (!signal.aborted && this.#leaseLeftMs(row) < MIN_LEASE_LEFT_MS) await delay(RETRY_MS)
@@ -121,7 +124,7 @@ export class Worker {
       const attempt = !signal.aborted && this.#held.has(row.lease) ? await this.#attempt(row) : undefined
       if (attempt?.isReleased) {
         this.#held.delete(row.lease)
-        this.wake()
+        if (this.#mayHaveMore) this.wake()
       } else {
         const { id, lease, attempts } = row
         this.#finished.push(
@@ -167,7 +170,7 @@ export class Worker {
     for (const { lease } of rows) this.#held.delete(lease)
     const lost = rows.filter(({ lease }) => !kept.has(lease)).length
     if (lost > 0) this.#deps.log.warn({ lost }, 'another worker had taken over deliveries of this worker')
-    this.wake()
+    if (this.#mayHaveMore) this.wake()
     return this.#finished.length > 0
   }
 

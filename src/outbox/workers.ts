@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { KEY_LOOKUPS } from '../db/connection-config.ts'
 import { connect } from '../db/sql.ts'
-import type { Channel } from './channel.ts'
-import { Worker, type WorkerDependencies } from './worker.ts'
+import type { Channel, WorkerDependencies } from './channel.ts'
+import { Worker } from './worker.ts'
 
 /** The number of connections for the statements of all workers of a process. */
 const CONNECTIONS = 4
