@@ -36,6 +36,7 @@ export function formatRatio(value: number): string {
 
 export function formatNumber(value: number): string {
   if (Number.isNaN(value)) return '–'
+  if (value === 0) return '0'
   if (value >= 100) return Math.round(value).toLocaleString('en').replaceAll(',', '\u202f')
   return value >= 10 ? value.toFixed(1) : value.toFixed(2)
 }
