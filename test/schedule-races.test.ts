@@ -101,17 +101,24 @@ describe('two processes that fire at the same time', () => {
     const [gameId, free] = [await createGame(startsAt, [player]), await createGame(startsAt, [player])]
     h.clock.advance(HOUR_MS)
     const cancelled = parseEvent(gameEvent(gameId, startsAt, [player], { type: 'game_cancelled' }), h.clock.now())
-    await h.database.sql.begin(async tx => {
-      const settings = { now: h.clock.now(), timeZone: 'Europe/Paris', reminderOffsets: [] }
-      await ingestEvents(
-        { sql: tx, hints: h.ctx.hints },
-        h.ctx.keys,
-        [cancelled as Exclude<typeof cancelled, Error>],
-        settings,
-      )
-      // The open transaction does not lock the game `free`, so the start of this game is announced without delay.
-      assert.equal(countAnnounced(await fireAllDue(other)), 1)
-    })
+    const settings = { now: h.clock.now(), timeZone: 'Europe/Paris', reminderOffsets: [] }
+    let announced = 0
+    const sql: Pick<Sql, 'begin'> = {
+      begin: work =>
+        h.database.sql.begin(async tx => {
+          const result = await work(tx)
+          announced = countAnnounced(await fireAllDue(other))
+          return result
+        }),
+    }
+    await ingestEvents(
+      { sql, hints: h.ctx.hints },
+      h.ctx.keys,
+      [cancelled as Exclude<typeof cancelled, Error>],
+      settings,
+    )
+    // The open transaction does not lock the game `free`, so the start of this game is announced without delay.
+    assert.equal(announced, 1)
     assert.deepEqual(await fireAllDue(other), [])
     assert.deepEqual(await readSchedule(free), [])
     assert.equal((await readTypes(h, player))[0]!.filter(type => type === 'game_started').length, 1)

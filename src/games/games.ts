@@ -29,7 +29,8 @@ const GAME_COLUMNS = fragment`
  * Locks the games of those events that the transaction has stored, until the transaction ends. The games are locked in
  * the order of their ids, so two batches cannot deadlock. If a game is not in the table `game` yet, inserts it with the
  * state from its first event. One statement locks and inserts the games. It finds the stored events by itself, so it
- * can be sent together with the statement that stores them.
+ * can be sent together with the statement that stores them. Do not call it in a savepoint: `xmin` of a row that was
+ * stored there is not the id of the transaction.
  * @param events different events, in their order
  */
 export async function lock(sql: Sql, events: readonly GameEvent[], now: Date): Promise<Map<number, Game>> {

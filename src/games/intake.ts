@@ -26,11 +26,13 @@ export type EventOutcome = { status: 'accepted' | 'duplicate'; notifications: nu
  * Every call takes its locks in the same order: events by key, games by id, users by id, and then waiting deliveries by
  * id. So two calls cannot deadlock.
  *
+ * @param sql begins a transaction, and not a savepoint, because `games.lock` recognizes stored events by the id of the
+ *   transaction
  * @returns `outcomes`, one for each event, in the order of `events`. `skipped` is the number of recipients without an
  *   account, not counting guests
  */
 export async function ingestEvents(
-  { sql, hints }: { sql: Sql; hints: Hints },
+  { sql, hints }: { sql: Pick<Sql, 'begin'>; hints: Hints },
   keys: Keys,
   events: readonly GameEvent[],
   settings: ReminderSettings,
