@@ -17,12 +17,14 @@ type Fault = (step: { command: string; connection: number; socket: Socket }) => 
  */
 async function startServer(t: TestContext, fault: Fault = () => false) {
   const commands: string[][] = []
+  const contents: string[] = []
   const sockets = new Set<Socket>()
   const server = createServer(socket => {
     const connection = commands.push([]) - 1
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket)).on('error', () => {})
     let isContent = false
+    let content = ''
     let received = ''
     socket.write('220 test\r\n')
     socket.on('data', chunk => {
@@ -30,7 +32,12 @@ async function startServer(t: TestContext, fault: Fault = () => false) {
       for (let end = received.indexOf('\r\n'); end >= 0; end = received.indexOf('\r\n')) {
         const line = received.slice(0, end)
         received = received.slice(end + 2)
-        if (isContent && line !== '.') continue
+        if (isContent && line !== '.') {
+          content += `${line}\n`
+          continue
+        }
+        if (isContent) contents.push(content)
+        content = ''
         isContent = line === 'DATA'
         const command = line.split(' ')[0]!
         commands[connection]!.push(command)
@@ -49,6 +56,7 @@ async function startServer(t: TestContext, fault: Fault = () => false) {
   return {
     mailer: createSmtpMailer(`smtp://127.0.0.1:${port}`, { from: 'no-reply@example.com' }),
     commands,
+    contents,
     sockets,
     /** The number of contents that the server has received on all connections. */
     countContents: () => commands.flat().filter(command => command === '.').length,
@@ -109,6 +117,24 @@ suite('connections to the mail server', { concurrency: true }, () => {
     })
 
     if (name === 'does not answer on') continue
+    test(`if the server ${name} a kept connection before the content leaves, the mail arrives whole over a new one`, async t => {
+      const server = await startServer(t, ({ command, connection, socket }) => {
+        if (connection > 0 || command !== 'DATA' || server.countContents() === 0) return false
+        socket.write('354 go on\r\n')
+        setTimeout(() => end(socket), 20)
+        return true
+      })
+      await server.mailer.send(MAIL)
+      const checks: number[] = []
+      await server.mailer.send(MAIL, async () => {
+        checks.push(server.commands.length)
+        await new Promise(resolve => setTimeout(resolve, 100))
+        return true
+      })
+      assert.deepEqual([server.commands.length, server.countContents(), checks], [2, 2, [1, 2]])
+      for (const content of server.contents) assert.match(content, /^content$/m)
+    })
+
     test(`if the server ${name} an idle connection, the next mail arrives once`, async t => {
       const { mailer, commands, sockets, countContents } = await startServer(t)
       for (let mails = 1; mails <= 20; mails += 1) {

@@ -50,8 +50,14 @@ export function createSmtpMailer(url: string, { from, heloName }: Sender): Maile
     const smtp = createTransport(options)
     smtp.use('stream', ({ message, data }, done) => {
       const { isCurrent } = data as { isCurrent?: IsCurrent }
-      const content = message.createReadStream()
-      message.createReadStream = () => Readable.from(readContent(content, isCurrent), { objectMode: false })
+      const source = message.createReadStream()
+      let content: Promise<Buffer> | undefined
+      // If nodemailer repeats the mail, it reads the content again. The source can be read only once.
+      const read = () => {
+        content ??= source.toArray().then(Buffer.concat)
+        return content
+      }
+      message.createReadStream = () => Readable.from(readContent(read, isCurrent), { objectMode: false })
       done()
     })
     return { smtp, composer: createTransport({ streamTransport: true, buffer: true }) }
@@ -99,9 +105,9 @@ type IsCurrent = () => Promise<boolean>
  * After an error, it closes the connection before the end of the content, so the server drops the mail. The content is
  * one chunk, because nodemailer writes each chunk to the socket with a separate system call.
  */
-async function* readContent(content: Readable, isCurrent?: IsCurrent): AsyncGenerator<Buffer> {
+async function* readContent(read: () => Promise<Buffer>, isCurrent?: IsCurrent): AsyncGenerator<Buffer> {
   if (isCurrent && !(await isCurrent())) throw new MailWithdrawn()
-  yield Buffer.concat(await content.toArray())
+  yield await read()
 }
 
 /**

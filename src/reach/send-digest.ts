@@ -83,7 +83,13 @@ async function send(deps: DigestDeps, delivery: Delivery, found: Look): Promise<
   const { notification_ids: ids, urgent: isUrgent } = delivery.payload as MailPayload
   let restoreTime = async () => {}
   const isCurrent = async () => {
-    restoreTime = await storeDeparture(sql, { userId, isUrgent }, now())
+    // The mailer calls this function again if the connection broke before the content left.
+    const restoreEarlier = restoreTime
+    const restore = await storeDeparture(sql, { userId, isUrgent }, now())
+    restoreTime = async () => {
+      await restore()
+      await restoreEarlier()
+    }
     if (now().getTime() - found.at.getTime() <= MAX_LOOK_AGE_MS) return true
     return isSame(found, await look(deps, userId, ids))
   }
