@@ -125,7 +125,7 @@ async function runWork<T>(connection: Queryable, work: (sql: Sql) => Promise<T>,
     return { result, replies: Promise.all(unfinished) }
   } catch (error) {
     // After a statement has failed, PostgreSQL refuses the following ones. `work` may have waited only for them.
-    throw isInFailedTransaction(error) ? firstFailure : error
+    throw isInFailedTransaction(error) ? (firstFailure ?? error) : error
   } finally {
     isOver = true
   }

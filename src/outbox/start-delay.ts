@@ -10,6 +10,8 @@ export function createStartDelay(maxMs: number, signal: AbortSignal): () => Prom
   let gathering: Promise<void> | undefined
   return async () => {
     await delay(Math.random() * maxMs, undefined, { signal }).catch(() => {})
+    // A worker that stops gives its rows back at once.
+    if (signal.aborted) return
     gathering ??= delay(GATHER_MS).finally(() => {
       gathering = undefined
     })
