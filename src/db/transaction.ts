@@ -69,7 +69,8 @@ const Query = pg.Query as unknown as new (
 
 /**
  * The first statement of a transaction. `begin` and the statement share one sync message. So if `begin` fails,
- * PostgreSQL skips the statement, and the statement never runs outside a transaction.
+ * PostgreSQL skips the statement, and the statement never runs outside a transaction. Further statements that are sent
+ * in the same turn would then run without a transaction.
  */
 class FirstQuery extends Query {
   readonly #onBegun: () => void
