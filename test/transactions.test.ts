@@ -64,7 +64,7 @@ test('the first statement of a transaction may be a savepoint, and a statement w
   }
 })
 
-test('if the last statement of a transaction fails and nobody waits for it, `begin` throws and rolls back', async () => {
+test('if the last statement of a transaction fails without being awaited, `begin` throws and rolls back', async () => {
   const { sql } = h.database
   const user = await makeUser(h)
   const readProfile = () => sql`select locale from app_user where id = ${user.id}`
