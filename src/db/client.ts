@@ -170,3 +170,14 @@ export async function sendQuery(client: pg.ClientBase, statement: pg.QueryConfig
     throw error
   }
 }
+
+/**
+ * Collects the statements that are sent until `schedule` runs its callback, and writes them to the socket together.
+ * @param schedule `setImmediate` or `process.nextTick`
+ */
+export function cork(client: pg.ClientBase, schedule: (uncork: () => void) => unknown): void {
+  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
+  if (stream.writableCorked > 0) return
+  stream.cork()
+  schedule(() => stream.uncork())
+}

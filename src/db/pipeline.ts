@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type pg from 'pg'
-import { Client, type ConnectionConfig, closeUnlessReplied, sendQuery } from './client.ts'
+import { Client, type ConnectionConfig, closeUnlessReplied, cork, sendQuery } from './client.ts'
 import { isStale, unreachableError } from './errors.ts'
 
 /**
@@ -93,7 +93,7 @@ export class Pipeline extends EventEmitter<{ connect: [Client] }> {
       const client = connection.client ?? this.#open(connection)
       const needsCheck = connection.isReady && wasIdleMs > (this.#config.checkAfterIdleMs ?? CHECK_AFTER_IDLE_MS)
       await connection.connected
-      corkUntilNextTick(client)
+      cork(client, setImmediate)
       // The server replies to this statement before it runs the next statement. So the check also works if the next
       // statement is slow.
       if (needsCheck) void closeUnlessReplied(client, sendQuery(client, { text: 'select' }))
@@ -171,11 +171,4 @@ function retire(connection: Connection, client: Client): void {
 
 function findLeastBusy(connections: Connection[]): Connection {
   return connections.reduce((least, other) => (other.statementsInFlight < least.statementsInFlight ? other : least))
-}
-
-/** Collects all statements that are written in this turn of the event loop, and sends them in one piece. */
-function corkUntilNextTick({ connection: { stream } }: Client): void {
-  if (stream.writableCorked > 0) return
-  stream.cork()
-  setImmediate(() => stream.uncork())
 }

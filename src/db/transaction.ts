@@ -1,7 +1,6 @@
-import type { Socket } from 'node:net'
 import pg from 'pg'
 import { AppError } from '../errors.ts'
-import { closeUnlessReplied, sendQuery } from './client.ts'
+import { closeUnlessReplied, cork, sendQuery } from './client.ts'
 import { rethrowAsUnavailable } from './errors.ts'
 
 export type Queryable = { query(statement: pg.QueryConfig): Promise<pg.QueryResult> }
@@ -17,7 +16,7 @@ export async function runTransaction<T>(pool: pg.Pool, work: (connection: Querya
   const client = await pool.connect().catch(rethrowAsUnavailable)
   let hasBegun = false
   const query = (statement: pg.QueryConfig) => {
-    corkForThisTurn(client)
+    cork(client, process.nextTick)
     if (hasBegun) return sendQuery(client, statement)
     hasBegun = true
     return begin(client, statement)
@@ -96,12 +95,4 @@ class FirstQuery extends Query {
     else this.#onBegun()
     this.#hasBegun = true
   }
-}
-
-/** Collects the statements that are sent before the event loop continues, and writes them to the socket together. */
-function corkForThisTurn(client: pg.ClientBase): void {
-  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
-  if (stream.writableCorked > 0) return
-  stream.cork()
-  process.nextTick(() => stream.uncork())
 }
