@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, suite, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { countStreams, notify, serveSite, signUp, skip, stage, storeNotifications } from '../support/browser.ts'
+import { notify, serveSite, signUp, skip, stage, storeNotifications, waitForStreams } from '../support/browser.ts'
 
 const s = stage()
 const EMAIL = 'element@example.com'
@@ -83,7 +83,7 @@ suite('<courtside-inbox> in a page of another site', { skip, timeout: 180_000 },
     await notify(s, EMAIL)
     await page.locator('courtside-inbox li').first().getByText('(2/4)').waitFor()
     assert.equal(streams.length, 1)
-    assert.equal(await countStreams(s), 1)
+    await waitForStreams(s, 1)
     page.off('request', count)
   })
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
-import { countStreams, notify, signUp, skip, stage, storeNotifications } from '../support/browser.ts'
+import { notify, signUp, skip, stage, storeNotifications, waitForStreams } from '../support/browser.ts'
 
 const s = stage()
 const ROOT = new URL('../..', import.meta.url).pathname
@@ -98,7 +98,7 @@ suite('courtside-client/react', { skip, timeout: 180_000 }, () => {
     // React has rendered the app again, and the panel is still open.
     await page.getByText('Numéro 2', { exact: true }).click()
     await page.getByText('Opened: Numéro 2').waitFor()
-    assert.equal(await countStreams(s), 1)
+    await waitForStreams(s, 1)
     assert.deepEqual(s.complaints, [])
 
     // The session ends, for example because it has expired.

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, suite, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { countStreams, notify, serveSite, signUp, skip, stage, storeNotifications } from '../support/browser.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { notify, serveSite, signUp, skip, stage, storeNotifications, waitForStreams } from '../support/browser.ts'
 
 // Playwright turns off the back/forward cache, which keeps a page that the user has left.
 const s = stage({ launch: { ignoreDefaultArgs: ['--disable-back-forward-cache'] } })
@@ -37,7 +36,7 @@ async function waitForCounts(pages: Page[], count: number): Promise<void> {
 suite('the streams of inboxes', { skip, timeout: 180_000 }, () => {
   afterEach(async () => {
     await visitor?.context().close()
-    await waitUntil(async () => (await countStreams(s)) === 0)
+    await waitForStreams(s, 0)
   })
 
   for (const locks of ['with', 'without'] as const) {
@@ -55,7 +54,7 @@ suite('the streams of inboxes', { skip, timeout: 180_000 }, () => {
         // Over HTTP/1.1, a page that waits for a stream of a page in the cache takes 25 s.
         assert.ok(performance.now() - startedAt < 15_000, `page ${index}`)
       }
-      await waitUntil(async () => (await countStreams(s)) === 1)
+      await waitForStreams(s, 1)
 
       // The browser restores the page from its cache. The page learns what has changed in the meantime.
       await notify(s, email)
@@ -63,7 +62,7 @@ suite('the streams of inboxes', { skip, timeout: 180_000 }, () => {
       await page.waitForURL('/site/9', { waitUntil: 'commit' })
       await waitForCounts([page], 4)
       assert.equal(await page.evaluate('isRestored'), true)
-      assert.equal(await countStreams(s), 1)
+      await waitForStreams(s, 1)
     })
   }
 
@@ -80,7 +79,7 @@ suite('the streams of inboxes', { skip, timeout: 180_000 }, () => {
     for (const tab of tabs) await tab.goto('/site/')
     await waitForCounts(tabs, 3)
     assert.ok(requests.length < 14, `${requests.length} streams for seven tabs`)
-    assert.equal(await countStreams(s), 1)
+    await waitForStreams(s, 1)
 
     await notify(s, email)
     await waitForCounts(tabs, 4)
@@ -96,7 +95,7 @@ suite('the streams of inboxes', { skip, timeout: 180_000 }, () => {
       await notify(s, email)
       await waitForCounts(tabs, 3 + 8 - left)
     }
-    assert.equal(await countStreams(s), 1)
+    await waitForStreams(s, 1)
     assert.deepEqual(s.complaints, [])
   })
 
@@ -108,7 +107,7 @@ suite('the streams of inboxes', { skip, timeout: 180_000 }, () => {
     await waitForCounts([page], 3)
     await notify(s, email)
     await waitForCounts([page], 4)
-    assert.equal(await countStreams(s), 1)
+    await waitForStreams(s, 1)
   })
 
   test('if the leading tab does not answer, the tab that the user looks at takes the lead within seconds', async () => {

@@ -12,6 +12,7 @@ import { INTAKE_KEY, settingsFor, VAPID_KEY } from './app.ts'
 import { testDatabase } from './database.ts'
 import { METRICS_TOKEN, parseSamples } from './metrics.ts'
 import { type Service, startService } from './service.ts'
+import { waitUntil } from './wait-until.ts'
 
 const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 const program = PROGRAMS.find(isThere)
@@ -95,10 +96,15 @@ export function stage({ launch, startMail, env }: StageOptions = {}): Stage {
   return s
 }
 
-/** Returns the number of notification streams that are open at the service. */
-export async function countStreams({ service }: Stage): Promise<number> {
-  const answer = await fetch(`${service.address}/metrics`, { headers: { authorization: `Bearer ${METRICS_TOKEN}` } })
-  return parseSamples(await answer.text()).get('courtside_streams_open')!
+/**
+ * Waits until the service has this number of open streams. The service learns a moment later that a browser has closed
+ * a stream, so for this moment it also counts the stream of a page that has been closed or left.
+ */
+export async function waitForStreams({ service }: Stage, expected: number): Promise<void> {
+  await waitUntil(async () => {
+    const answer = await fetch(`${service.address}/metrics`, { headers: { authorization: `Bearer ${METRICS_TOKEN}` } })
+    return parseSamples(await answer.text()).get('courtside_streams_open') === expected
+  })
 }
 
 /** The scripts of a page of another site that uses the client and the inbox element of this origin. */
