@@ -18,7 +18,7 @@ test('without the extension citus, distribute changes nothing and names the reme
   assert.equal(code, 1)
   assert.match(
     errors,
-    /^Not possible: the extension citus is missing\. Run "create extension citus" on every server\.$/m,
+    /^Not possible: the extension citus is missing\. Run "create extension citus" in this database, on the coordinator and on each worker\.$/m,
   )
   const checked = await runCommand('distribute', '--check', '--json')
   assert.equal(checked.code, 1)

@@ -8,6 +8,9 @@ const DROP_FOREIGN_KEY = 'alter table notification drop constraint notification_
 const DISTRIBUTE = `select create_distributed_table('notification', 'user_id')`
 const TRUNCATE = `select truncate_local_data_after_distributing_table('notification')`
 
+const NO_EXTENSION =
+  'the extension citus is missing. Run "create extension citus" in this database, on the coordinator and on each worker'
+
 const LOCK_TIMEOUT_MS = 5_000
 
 /** The reasons why the command cannot run, and the statements that the database still needs. */
@@ -31,7 +34,7 @@ type State = {
 export async function inspect(client: pg.Client): Promise<Inspection> {
   const { rows: extensions } = await client.query(`select from pg_extension where extname = 'citus'`)
   if (extensions.length === 0) {
-    return { faults: ['the extension citus is missing. Run "create extension citus" on every server'], statements: [] }
+    return { faults: [NO_EXTENSION], statements: [] }
   }
   const { rows } = await client.query<State>(`
     select
