@@ -56,6 +56,27 @@ test('if `begin` fails, the first statement does not run', async () => {
   await proxy.close()
 })
 
+test('if the first statement cannot be parsed, the same connection can run it later', async t => {
+  const sql = connect(h.database.url, { max: 1 })
+  t.after(() => sql.close())
+  const read = () => sql.begin(tx => tx`select n from late_table`)
+  await assert.rejects(read(), { code: '42P01' })
+  await h.database.sql`create table late_table as select 1 as n`
+  for (const _ of [1, 2]) assert.deepEqual(await read(), [{ n: 1 }])
+  await h.database.sql`drop table late_table`
+})
+
+test('a new statement may be the first one of a transaction several times in the same turn', async t => {
+  const sql = connect(h.database.url, { max: 1 })
+  t.after(() => sql.close())
+  const read = (tx: Sql) => (n: number) => tx`select ${n}::integer as n, 'several' as times`
+  const results = await sql.begin(tx => Promise.all([1, 2, 3].map(read(tx))))
+  assert.deepEqual(
+    results.map(([row]) => row!.n),
+    [1, 2, 3],
+  )
+})
+
 test('the first statement of a transaction may be a savepoint, and a statement with parameters may be repeated', async () => {
   const { sql } = h.database
   for (const round of [1, 2]) {

@@ -57,9 +57,15 @@ function begin(client: pg.ClientBase, statement: pg.QueryConfig): Promise<pg.Que
 type Callback = (error: Error | null, result: pg.QueryResult) => void
 
 type Submittable = {
+  name: string | undefined
+  text: string
   submit(connection: pg.Connection): Error | null
+  hasBeenParsed(connection: pg.Connection): unknown
   handleCommandComplete(message: unknown, connection: pg.Connection): void
 }
+
+/** The SQL text of the prepared statements of a connection, by name. */
+type StatementNames = Record<'parsedStatements' | 'submittedNamedStatements', Record<string, string>>
 
 const Query = pg.Query as unknown as new (
   statement: pg.QueryConfig & { queryMode: 'extended' },
@@ -73,6 +79,7 @@ const Query = pg.Query as unknown as new (
  */
 class FirstQuery extends Query {
   readonly #onBegun: () => void
+  #isNew = false
   #hasBegun = false
 
   constructor(statement: pg.QueryConfig, onBegun: () => void, callback: Callback) {
@@ -81,6 +88,7 @@ class FirstQuery extends Query {
   }
 
   override submit(connection: pg.Connection): Error | null {
+    this.#isNew = !this.hasBeenParsed(connection)
     const { parse, bind, execute, flush } = connection as unknown as Record<string, (message?: object) => void>
     parse!.call(connection, { text: 'begin' })
     bind!.call(connection, {})
@@ -91,8 +99,20 @@ class FirstQuery extends Query {
   }
 
   override handleCommandComplete(message: unknown, connection: pg.Connection): void {
-    if (this.#hasBegun) super.handleCommandComplete(message, connection)
-    else this.#onBegun()
+    if (this.#hasBegun) {
+      super.handleCommandComplete(message, connection)
+      return
+    }
     this.#hasBegun = true
+    if (this.#isNew) this.#markAsSubmitted(connection as unknown as StatementNames)
+    this.#onBegun()
+  }
+
+  /** pg has marked the statement as parsed, but the server has parsed only `begin`. */
+  #markAsSubmitted({ parsedStatements, submittedNamedStatements }: StatementNames): void {
+    const { name, text } = this
+    if (name === undefined) return
+    delete parsedStatements[name]
+    submittedNamedStatements[name] = text
   }
 }
