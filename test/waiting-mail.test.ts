@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, suite, test } from 'node:test'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { type Mailer, MailFailure } from '../src/mail/mailer.ts'
 import { createSmtpMailer } from '../src/mail/smtp.ts'
 import type { NotificationType } from '../src/notification-types.ts'
@@ -351,6 +352,38 @@ suite('quiet hours', () => {
     server.reply = [452, '4.3.1 ']
     const reader = await failBeforeQuietHours(createSmtpMailer(server.url, { from: 'a@example.com' }))
     assert.equal(server.mails.length, 1)
+    await assertLeavesFrom(reader, morning)
+  })
+
+  test('that begin after the content was refused over a second connection hold the mail until their end', async t => {
+    const server = await smtpServer()
+    t.after(() => server.close())
+    const proxy = await startProxy(new URL(server.url))
+    t.after(() => proxy.close())
+    const smtp = createSmtpMailer(proxy.url, { from: 'a@example.com' })
+    let departures = 0
+    const mailer: Mailer = {
+      ...smtp,
+      async send(mail, isCurrent) {
+        // The mailer repeats a mail only if the broken connection had sent another mail before.
+        await smtp.send(mail)
+        server.mode = 'content'
+        server.reply = [452, '4.3.1 ']
+        await smtp.send(mail, async () => {
+          departures += 1
+          const isStillCurrent = await isCurrent!()
+          if (departures > 1) return isStillCurrent
+          await proxy.refuse()
+          proxy.accept()
+          // The mailer must notice that the connection is broken before it gets the content.
+          await delay(100)
+          await nextTurn()
+          return isStillCurrent
+        })
+      },
+    }
+    const reader = await failBeforeQuietHours(mailer)
+    assert.deepEqual([departures, server.mails.length], [2, 2])
     await assertLeavesFrom(reader, morning)
   })
 
