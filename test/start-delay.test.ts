@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createStartDelay } from '../src/outbox/start-delay.ts'
 
 test('deliveries whose random waits end soon after each other begin together', async () => {
@@ -18,10 +19,16 @@ test('deliveries whose random waits end soon after each other begin together', a
   assert.ok(turns.size > 1 && turns.size < 100, `${turns.size} groups`)
 })
 
-test('a worker that stops ends the waits of its deliveries', async () => {
+test('when a worker stops, its deliveries wait neither for their moment nor for other deliveries', async () => {
   const stopping = new AbortController()
   const wait = createStartDelay(2 ** 30, stopping.signal)
   const waits = [wait(), wait()]
   stopping.abort()
-  await Promise.all(waits)
+  waits.push(wait())
+  let isOver = false
+  void Promise.all(waits).then(() => {
+    isOver = true
+  })
+  await nextTurn()
+  assert.ok(isOver)
 })

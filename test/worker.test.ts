@@ -155,6 +155,16 @@ suite('the worker', { concurrency: true, timeout: 90_000 }, () => {
     assert.deepEqual(rows.map(row => row.attempts).sort(), [0, 0, 0, 0, 0, 0, 0, 1])
   })
 
+  test('a worker that stops gives a row back whose random wait has not ended', async t => {
+    const box = await outbox(t)
+    await box.add([{}])
+    const worker = box.start(() => assert.fail('the delivery has begun'), { maxStartDelayMs: 600_000 })
+    await waitUntil(async () => (await box.rows())[0]!.lease !== null)
+    await worker.stop()
+    const [row] = await box.rows()
+    assert.deepEqual([row!.lease, row!.ready, row!.attempts], [null, true, 0])
+  })
+
   test('a known client goes before a thousand accounts and sign-ups that wait, even if one network has most of them', async t => {
     const box = await outbox(t)
     await box.sql`

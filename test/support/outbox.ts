@@ -27,9 +27,9 @@ export const FROM = 'Courtside <no-reply@example.com>'
 export type Outbox = Awaited<ReturnType<typeof outbox>>
 
 /** Returns the channel of mails as the service makes it. */
-export function mailChannel(deliver: Channel['deliver'], places = 4): Channel {
+export function mailChannel(deliver: Channel['deliver'], places = 4, maxStartDelayMs = 400): Channel {
   const classes = Object.values(MAIL_CLASSES)
-  return { name: 'mail', classes, findRetryClass, places, maxStartDelayMs: 400, deliver, prepare: createQueueMover() }
+  return { name: 'mail', classes, findRetryClass, places, maxStartDelayMs, deliver, prepare: createQueueMover() }
 }
 
 /**
@@ -51,9 +51,10 @@ export async function outbox(t: TestContext, mode?: Mode) {
     await database.drop()
   })
   /** Starts a worker on the channel of mails. */
-  function start(deliver: Channel['deliver'], { now = NOW, url = database.url, places = 4 }: WorkerOptions = {}) {
+  function start(deliver: Channel['deliver'], options: WorkerOptions = {}) {
+    const { now = NOW, url = database.url, places, maxStartDelayMs } = options
     const observe = (attempt: ObservedAttempt) => attempts.push(attempt)
-    const worker = startWorkers(url, [mailChannel(deliver, places)], {
+    const worker = startWorkers(url, [mailChannel(deliver, places, maxStartDelayMs)], {
       log,
       now: typeof now === 'function' ? now : () => now,
       observe,
@@ -113,6 +114,7 @@ type WorkerOptions = {
   now?: Date | (() => Date)
   url?: string
   places?: number
+  maxStartDelayMs?: number
   keys?: Keys
   sql?: Sql
   texts?: MailTexts
