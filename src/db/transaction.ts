@@ -75,7 +75,10 @@ const Query = pg.Query as unknown as new (
 /**
  * The first statement of a transaction. `begin` and the statement share one sync message. So if `begin` fails,
  * PostgreSQL skips the statement, and the statement never runs outside a transaction. Further statements that are sent
- * in the same turn would then run without a transaction.
+ * in the same turn would then run without a transaction. If they waited for the reply to `begin`, each transaction of
+ * the intake would need one more round trip. We have never seen `begin` fail on a connection that stays open. We
+ * expect it only if `pg_cancel_backend` hits `begin` itself, or if the network stops for 30 s between two packets of
+ * one write, so that `statement_timeout` ends `begin`.
  */
 class FirstQuery extends Query {
   readonly #onBegun: () => void
