@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { connect, type Sql } from '../src/db/sql.ts'
 import { harness } from './support/app.ts'
+import { waitsForLock } from './support/database.ts'
 import { makeUser } from './support/factories.ts'
 import { startProxy } from './support/proxy.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const h = harness()
 
@@ -66,15 +69,27 @@ test('if the first statement cannot be parsed, the same connection can run it la
   await h.database.sql`drop table late_table`
 })
 
-test('a new statement may be the first one of a transaction several times in the same turn', async t => {
+test('a statement may be sent again while PostgreSQL parses it as the first one of a transaction', async t => {
   const sql = connect(h.database.url, { max: 1 })
   t.after(() => sql.close())
-  const read = (tx: Sql) => (n: number) => tx`select ${n}::integer as n, 'several' as times`
-  const results = await sql.begin(tx => Promise.all([1, 2, 3].map(read(tx))))
-  assert.deepEqual(
-    results.map(([row]) => row!.n),
-    [1, 2, 3],
-  )
+  await h.database.sql`create table locked_table as select 1 as n`
+  const { promise: isSentAgain, resolve: sendAgain } = Promise.withResolvers<void>()
+  const read = (tx: Sql) => tx`select n from locked_table`
+  let results: Promise<unknown> | undefined
+  await h.database.sql.begin(async tx => {
+    await tx`lock table locked_table`
+    results = sql.begin(async inner => {
+      const first = read(inner)
+      await isSentAgain
+      return Promise.all([first, read(inner)])
+    })
+    // The parse waits for the lock of the table, so `begin` has been replied to.
+    await waitUntil(() => waitsForLock(h.database.sql, 'select n from locked_table'))
+    sendAgain()
+    await nextTurn()
+  })
+  assert.deepEqual(await results, [[{ n: 1 }], [{ n: 1 }]])
+  await h.database.sql`drop table locked_table`
 })
 
 test('the first statement of a transaction may be a savepoint, and a statement with parameters may be repeated', async () => {
