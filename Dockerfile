@@ -38,5 +38,5 @@ USER 10001:10001
 # A migration after an upgrade may take up to an hour. The start period ends when the service is ready.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=1h --retries=2 CMD ["node", "bin/check-ready.js"]
 # Node is process 1 of the container, so it gets SIGTERM itself.
-ENTRYPOINT ["node", "--max-semi-space-size=8", "bin/courtside.js"]
+ENTRYPOINT ["node", "--max-semi-space-size=16", "--heap-growing-percent=75", "bin/courtside.js"]
 CMD ["serve"]

@@ -25,7 +25,7 @@ import { referenceRoutes } from './http/openapi/reference.ts'
 import { createPathTable } from './http/paths.ts'
 import type { App } from './http/route.ts'
 import { createServer } from './http/server.ts'
-import { limitHandler, Slots } from './http/slots.ts'
+import { createSlots, limitHandler } from './http/slots.ts'
 import { mailboxRoutes } from './mail/mailbox-routes.ts'
 import { metricsRoutes } from './metrics/routes.ts'
 import { notificationRoutes } from './notifications/routes.ts'
@@ -46,7 +46,7 @@ import { webRoutes } from './web/routes.ts'
  */
 export async function createApp(ctx: Context, limits = CONNECTION_LIMITS): Promise<App> {
   const app = createServer({ config: ctx.config, log: ctx.log, observer: ctx.metrics, limits })
-  const slots = { reads: new Slots(), strangers: new Slots(), writes: new Slots() }
+  const slots = createSlots()
   const paths = createPathTable({ answersOptions: ctx.config.corsOrigins.length > 0 })
   const tokens = createTokens(ctx.keys)
   const cache = createSessionCache(ctx, tokens, ctx.listener)

@@ -55,7 +55,10 @@ describe('the image of the Dockerfile', {
     if (needsImage)
       t.diagnostic(`${needsImage}. The tests run the command of the image as its user, without the image.`)
     const { User, Env, Entrypoint, Cmd, Healthcheck } = image.config
-    assert.deepEqual([...Entrypoint, ...Cmd], ['node', '--max-semi-space-size=8', 'bin/courtside.js', 'serve'])
+    assert.deepEqual(
+      [...Entrypoint, ...Cmd],
+      ['node', '--max-semi-space-size=16', '--heap-growing-percent=75', 'bin/courtside.js', 'serve'],
+    )
     assert.deepEqual(Healthcheck?.Test, ['CMD', 'node', 'bin/check-ready.js'])
     assert.ok(Env.includes('STOP_DELAY=5s') && Env.includes('NODE_ENV=production'))
     assert.match(User, /^[1-9]\d*:[1-9]\d*$/)

@@ -10,6 +10,7 @@ import { waitUntil } from './support/wait-until.ts'
 const h = harness()
 
 const SLOTS = 64
+const READ_SLOTS = 256
 /** The number of strangers' guesses that run at the same time. */
 const MAX_UNCOUNTED = 10
 
@@ -36,6 +37,21 @@ test('while all slots for writes are taken, a further write gets a 503, and read
   })
   assert.deepEqual(new Set((await Promise.all(waiting)).map(({ status }) => status)), new Set([200]))
   assert.equal((await markRead(other)).status, 200)
+})
+
+test('while all slots for reads are taken, a further read gets a 503, and writes are answered', async () => {
+  const user = await makeUser(h)
+  const list = () => h.call('GET', '/api/v1/notifications', { token: user.token })
+  await h.call('GET', '/api/v1/auth/me', { token: user.token })
+  const { waiting } = await h.database.sql.begin(async tx => {
+    await tx`lock table notification in access exclusive mode`
+    const waiting = Array.from({ length: READ_SLOTS }, list)
+    const refused = await list()
+    assert.equal(refused.status, 503)
+    assert.equal((await h.call('POST', '/api/v1/auth/refresh', { token: user.token })).status, 200)
+    return { waiting }
+  })
+  assert.deepEqual(new Set((await Promise.all(waiting)).map(({ status }) => status)), new Set([200]))
 })
 
 test('while guesses of strangers take all their slots, requests of known users are answered', async t => {
@@ -100,7 +116,7 @@ test('WRITE_CONNECTIONS is the number of connections for requests that write', a
 
 describe('slots', () => {
   test('requests that wait get the slots that become free in the order of their arrival', async () => {
-    const slots = new Slots()
+    const slots = new Slots(SLOTS)
     const ends: (() => void)[] = []
     const started: number[] = []
     const works = Array.from({ length: SLOTS + 3 }, (_, index) =>
@@ -124,7 +140,7 @@ describe('slots', () => {
   })
 
   test('refused requests get the waits 1, 2 and 3 s by chance, so they do not come back together', async () => {
-    const slots = new Slots()
+    const slots = new Slots(SLOTS)
     const end = Promise.withResolvers<void>()
     const works = Array.from({ length: SLOTS }, () => slots.run(() => end.promise))
     const readWait = async () => {
@@ -138,7 +154,7 @@ describe('slots', () => {
   })
 
   test('a request that fails gives its slot back, and a request that is refused takes none', async () => {
-    const slots = new Slots()
+    const slots = new Slots(SLOTS)
     for (let round = 0; round < 2; round += 1) {
       await Promise.all(
         Array.from({ length: SLOTS }, () =>

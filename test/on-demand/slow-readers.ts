@@ -27,8 +27,7 @@ describe(`${COUNT} sockets that do not read`, { timeout: 900_000 }, () => {
   let service: Service
   before(async () => {
     database = await testDatabase()
-    // `npm start` passes the same flag.
-    service = await startService({ ...settingsFor(database.url), NODE_OPTIONS: '--max-semi-space-size=8' })
+    service = await startService(settingsFor(database.url))
   })
   after(async () => {
     await service.stop()

@@ -6,6 +6,13 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
 const ROOT = new URL('../..', import.meta.url).pathname
+/** The flags that `npm start` passes to Node. */
+const NODE_FLAGS: string[] = readStartScript().match(/--\S+/g)!
+
+function readStartScript(): string {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  return scripts.start.split('exec ')[1]
+}
 
 /** A process of the service, started in the same way as `npm start` starts it. */
 export type Service = {
@@ -100,7 +107,7 @@ export function run(args: string[], env: Record<string, string>, root = ROOT): C
   const inherited = Object.fromEntries(
     Object.entries({ PATH, HOME, TMPDIR }).filter(([, value]) => value !== undefined),
   )
-  return spawn(process.execPath, [join(root, 'bin/courtside.js'), ...args], {
+  return spawn(process.execPath, [...NODE_FLAGS, join(root, 'bin/courtside.js'), ...args], {
     env: { ...inherited, ...env } as NodeJS.ProcessEnv,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
