@@ -6,7 +6,7 @@ import type { Config } from './config.ts'
 import { type Bootstrap, type Context, createContext } from './context.ts'
 import { HINT_CHANNEL } from './db/channels.ts'
 import { hasOtherCollation } from './db/collation.ts'
-import { isUnreachable } from './db/errors.ts'
+import { isStale, isUnreachable } from './db/errors.ts'
 import { readHints } from './db/hints.ts'
 import { isCurrent, migrate } from './db/migrate.ts'
 import { findSchema } from './db/own-schema.ts'
@@ -37,7 +37,7 @@ export async function openService(
   bootstrap: Bootstrap,
   { closers, stopping }: Lifecycle,
 ): Promise<string> {
-  const { url: databaseUrl, schema } = await whenReachable(log, () =>
+  const { url: databaseUrl, schema } = await whenReady(log, () =>
     findSchema(bootstrap.databaseUrl, config.databaseSchema),
   )
   if (schema !== config.databaseSchema) log.info({ schema }, 'using the tables of an earlier version in their schema')
@@ -97,7 +97,7 @@ const OTHER_COLLATION =
 
 /** Updates the schema of the database, and measures its clock. */
 async function prepareDatabase({ sql, clock, log }: Context, databaseUrl: string): Promise<void> {
-  await whenReachable(log, async () => {
+  await whenReady(log, async () => {
     // This statement also opens a connection that the first request can use.
     const applied = (await isCurrent(sql)) ? [] : await migrate(databaseUrl)
     if (applied.length > 0) log.info({ applied }, 'migrated')
@@ -106,15 +106,18 @@ async function prepareDatabase({ sql, clock, log }: Context, databaseUrl: string
   })
 }
 
-/** Runs `work`. If the database is not reachable yet, tries again for up to 30 s. */
-async function whenReachable<T>(log: Context['log'], work: () => Promise<T>): Promise<T> {
+/**
+ * Runs `work`. If the database is not reachable yet, tries again for up to 30 s. Also tries again, on a new connection,
+ * if another process has migrated the database meanwhile and a prepared statement of this process has become stale.
+ */
+async function whenReady<T>(log: Context['log'], work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work()
     } catch (error) {
       const cause = error instanceof AppError ? error.cause : error
-      if (!isUnreachable(cause) || attempt >= 30) throw cause
-      log.warn({ attempt }, 'the database is not reachable yet')
+      if (!(isUnreachable(cause) || isStale(cause)) || attempt >= 30) throw cause
+      log.warn({ attempt }, 'the database is not ready yet')
       await delay(1_000)
     }
   }

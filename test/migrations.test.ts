@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
 import type { migrate } from '../src/db/migrate.ts'
 import { splitStatements } from '../src/db/split-statements.ts'
-import { type TestDatabase, testDatabase, waitsForLock } from './support/database.ts'
-import { copyProgram } from './support/service.ts'
+import { settingsFor } from './support/app.ts'
+import { administer, type TestDatabase, testDatabase, waitsForLock } from './support/database.ts'
+import { copyProgram, run } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const MIGRATIONS = new URL('../migrations/', import.meta.url)
@@ -89,4 +91,30 @@ suite('a migration outside a transaction', { timeout: 60_000 }, () => {
     assert.deepEqual(await findIndex(), { valid: true })
     assert.deepEqual(await next.migrate(database.url), [])
   })
+})
+
+test('a process that waits for a primary starts, although another process has migrated the database meanwhile', async t => {
+  const database = await testDatabase()
+  const name = new URL(database.url).pathname.slice(1)
+  const newest = (await readdir(MIGRATIONS)).sort().at(-1)!
+  await database.sql`delete from migration where name = ${newest}`
+  // The process reads the applied migrations, and fails to apply the newest one.
+  await administer(`alter database ${name} set default_transaction_read_only = on`)
+  const service = run(['serve'], { PORT: '0', ...settingsFor(database.url) })
+  t.after(async () => {
+    service.kill('SIGKILL')
+    await database.drop()
+  })
+  const lines: string[] = []
+  for (const stream of [service.stdout!, service.stderr!]) {
+    createInterface(stream).on('line', line => lines.push(line))
+  }
+  const hasPrinted = (text: string) => lines.some(line => line.includes(text))
+  await waitUntil(() => hasPrinted('the database is not ready yet'))
+  // The migration of the other process changes the result columns of the prepared statement.
+  await database.sql`alter table migration alter column name type varchar collate "C"`
+  await database.sql`insert into migration (name) values (${newest})`
+  await administer(`alter database ${name} reset default_transaction_read_only`)
+  await waitUntil(() => hasPrinted('"msg":"listening"') || service.exitCode !== null)
+  assert.equal(service.exitCode, null, lines.join('\n'))
 })
