@@ -74,6 +74,7 @@ export class Slots {
 /** The slots of requests that only read, of strangers' guesses at codes, and of all other requests. */
 export type RequestSlots = Record<keyof typeof SLOTS, Slots>
 
+/** Creates the slots of a process. */
 export function createSlots(): RequestSlots {
   const { reads, strangers, writes } = SLOTS
   return { reads: new Slots(reads), strangers: new Slots(strangers), writes: new Slots(writes) }
