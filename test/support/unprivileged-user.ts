@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-/** The id of the Linux user `nobody`, who has no rights. The group of this user has the same id. */
+/** The user id and the group id of the unprivileged account `nobody` on Debian. */
 export const UNPRIVILEGED_UID = 65_534
 
 /** The arguments of `setpriv` that run a program as this user. */
