@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connect } from '../src/db/sql.ts'
 import { AppError } from '../src/errors.ts'
@@ -23,6 +23,20 @@ async function connectThroughProxy() {
     await database.drop()
   }
   return { proxy, sql, close }
+}
+
+/** Connects with a URL whose first host is a proxy and whose second host is the database itself. */
+async function connectToTwoHosts(t: TestContext) {
+  const database = await testDatabase()
+  const proxy = await startProxy(new URL(database.url))
+  const [first, second] = [new URL(proxy.url).host, new URL(database.url).host]
+  const sql = connect(proxy.url.replace(first, `${first},${second}`), { connections: 1, maxSilenceMs: 10_000 })
+  t.after(async () => {
+    await sql.close()
+    await proxy.close()
+    await database.drop()
+  })
+  return { proxy, sql }
 }
 
 test('statements to a silent database fail in bounded time, and later statements use new connections', async () => {
@@ -147,6 +161,22 @@ test('a slow statement after an idle time keeps its connection', async t => {
   const pid = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`)[0]!.pid
   const before = await pid()
   await delay(50)
+  await sql`select pg_sleep(6)`
+  assert.equal(await pid(), before)
+})
+
+test('a silent statement fails before `maxSilenceMs` if another host is the primary now', async t => {
+  const { proxy, sql } = await connectToTwoHosts(t)
+  await sql`select 1`
+  proxy.setSilent(true)
+  await assert.rejects(sql`select 2`, ({ cause }: Error) => /another host is the primary/.test(String(cause)))
+  assert.deepEqual(await sql`select 3 as three`, [{ three: 3 }])
+})
+
+test('a slow statement keeps its connection if its host is still the primary', async t => {
+  const { sql } = await connectToTwoHosts(t)
+  const pid = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`)[0]!.pid
+  const before = await pid()
   await sql`select pg_sleep(6)`
   assert.equal(await pid(), before)
 })

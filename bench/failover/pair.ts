@@ -20,6 +20,8 @@ export type Pair = {
   standbyUrl: string
   /** Kills every process of the primary together, as if the machine had failed. */
   killPrimary(): Promise<void>
+  /** Stops every process of the primary with SIGSTOP. Connections stay open, as if the machine had lost its power. */
+  freezePrimary(): Promise<void>
   promote(): Promise<void>
   stop(): Promise<void>
 }
@@ -64,6 +66,10 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
       primary.kill('SIGKILL')
       await exited
     },
+    async freezePrimary() {
+      primary.kill('SIGSTOP')
+      for (const pid of await listChildren(primary.pid!)) process.kill(pid, 'SIGSTOP')
+    },
     async promote() {
       await administer(urlFor(standbyPort, 'postgres'), 'select pg_promote(wait => false)')
     },
@@ -74,6 +80,8 @@ export async function startPair(bin: string, synchronous: boolean): Promise<Pair
         // SIGQUIT is PostgreSQL's "immediate" shutdown. The server need not save its data, because the data folder is
         // deleted next.
         server.kill('SIGQUIT')
+        // A frozen server handles the signal only after SIGCONT. After 5 s it kills its frozen children.
+        server.kill('SIGCONT')
         await exited
       }
       await rm(folder, { recursive: true, force: true })

@@ -5,6 +5,8 @@ import { unreachableError } from './errors.ts'
 import { type Host, parsePostgresUrl } from './postgres-url.ts'
 
 const PROBE_TIMEOUT_MS = 2_000
+/** How often the client checks for silence during `maxSilenceMs`. */
+const CHECKS = 10
 /** The maximum wait for the reply to a statement that needs no time and no lock. */
 const CHECK_TIMEOUT_MS = 5_000
 
@@ -79,9 +81,10 @@ export class Client extends pg.Client {
   }
 
   /**
-   * Destroys the socket if a reply is due and the server sends nothing for `ms` milliseconds. The option
-   * `query_timeout` of pg would have the same effect, but it needs a timer for each statement (see `sendQuery`). The
-   * socket's own timeout does not help, because each statement that we send restarts that timeout.
+   * Destroys the socket if a reply is due and the server sends nothing for `ms` milliseconds. If the URL names several
+   * hosts, the client looks for a new primary after a fifth of this time. The option `query_timeout` of pg would have
+   * the same effect, but it needs a timer for each statement (see `sendQuery`). The socket's own timeout does not help,
+   * because each statement that we send restarts that timeout.
    */
   #destroyWhenSilent(ms: number): void {
     const socket = this.connection.stream as Socket
@@ -91,9 +94,18 @@ export class Client extends pg.Client {
       const { readyForQuery } = this as unknown as { readyForQuery: boolean }
       silentChecks = readyForQuery || socket.bytesRead !== bytesBefore ? 0 : silentChecks + 1
       bytesBefore = socket.bytesRead
-      if (silentChecks > 10) socket.destroy(unreachableError('the server has stopped replying', 'ETIMEDOUT'))
-    }, ms / 10).unref()
+      if (silentChecks > CHECKS) socket.destroy(unreachableError('the server has stopped replying', 'ETIMEDOUT'))
+      else if (silentChecks >= CHECKS / 5 && this.#hosts.length > 1) void this.#destroyIfPrimaryMoved()
+    }, ms / CHECKS).unref()
     this.once('end', () => clearInterval(timer))
+  }
+
+  /** The statement may only be slow, so the socket stays open unless another host is the primary. */
+  async #destroyIfPrimaryMoved(): Promise<void> {
+    const primary = await this.#findPrimary().catch(() => undefined)
+    if (!primary || (primary.host === this.host && primary.port === this.port)) return
+    const error = unreachableError('another host is the primary now', 'EHOSTUNREACH')
+    ;(this.connection.stream as Socket).destroy(error)
   }
 
   async #findPrimary(): Promise<Host> {
