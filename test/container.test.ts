@@ -3,12 +3,12 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { after, before, describe, test } from 'node:test'
 import { settingsFor } from './support/app.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { buildImage, findObstacle, type Image, imitateImage, startContainer } from './support/image.ts'
 import { findFreePort } from './support/reverse-proxies.ts'
+import { collectLines } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
@@ -113,9 +113,7 @@ describe('the image of the Dockerfile', {
     const env = { ...settingsFor(database.url), PORT: String(port), HOST: '127.0.0.1' }
     const container = startContainer(image, env)
     t.after(() => container.kill('SIGKILL'))
-    const lines: string[] = []
-    for (const stream of [container.stdout!, container.stderr!])
-      createInterface(stream).on('line', line => lines.push(line))
+    const lines = collectLines(container)
     const exited = once(container, 'exit')
     await waitUntil(() => {
       assert.equal(container.exitCode, null, lines.join('\n'))

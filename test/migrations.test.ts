@@ -2,13 +2,12 @@ import assert from 'node:assert/strict'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
 import type { migrate } from '../src/db/migrate.ts'
 import { splitStatements } from '../src/db/split-statements.ts'
 import { settingsFor } from './support/app.ts'
 import { administer, type TestDatabase, testDatabase, waitsForLock } from './support/database.ts'
-import { copyProgram, run } from './support/service.ts'
+import { collectLines, copyProgram, run } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const MIGRATIONS = new URL('../migrations/', import.meta.url)
@@ -105,10 +104,7 @@ test('a process that waits for a primary starts, although another process has mi
     service.kill('SIGKILL')
     await database.drop()
   })
-  const lines: string[] = []
-  for (const stream of [service.stdout!, service.stderr!]) {
-    createInterface(stream).on('line', line => lines.push(line))
-  }
+  const lines = collectLines(service)
   const hasPrinted = (text: string) => lines.some(line => line.includes(text))
   await waitUntil(() => hasPrinted('the database is not ready yet'))
   // The migration of the other process changes the result columns of the prepared statement.

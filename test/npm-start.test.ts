@@ -5,9 +5,9 @@ import { globSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { waitUntilListening } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
@@ -27,17 +27,8 @@ async function start([command, ...args]: string[], folder: string, env: Record<s
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', DATA_DIR: join(folder, 'data'), ...env },
   })
-  const lines: string[] = []
-  const address = await new Promise<string>((resolve, reject) => {
-    for (const stream of [child.stdout!, child.stderr!]) {
-      createInterface(stream).on('line', line => {
-        lines.push(line)
-        if (line.includes('"msg":"listening"')) resolve(JSON.parse(line).address)
-      })
-    }
-    child.once('exit', code => reject(new Error(`${command} ended with exit code ${code}:\n${lines.join('\n')}`)))
-  })
-  return { child, address, lines, folder }
+  const { listening, lines } = await waitUntilListening(child)
+  return { child, address: listening.address!, lines, folder }
 }
 
 /** Returns the ids of the processes whose arguments or environment contain the path of a folder. */

@@ -33,16 +33,7 @@ export type Service = {
  */
 export async function startService(env: Record<string, string>, root?: string): Promise<Service> {
   const child = run(['serve'], { PORT: '0', ...env }, root)
-  const lines: string[] = []
-  const listening = await new Promise<Record<string, string>>((resolve, reject) => {
-    for (const stream of [child.stdout!, child.stderr!]) {
-      createInterface(stream).on('line', line => {
-        lines.push(line)
-        if (line.includes('"msg":"listening"')) resolve(JSON.parse(line))
-      })
-    }
-    child.once('exit', code => reject(new Error(`the service ended with exit code ${code}:\n${lines.join('\n')}`)))
-  })
+  const { listening, lines } = await waitUntilListening(child)
   return {
     address: listening.address!,
     listening,
@@ -56,6 +47,32 @@ export async function startService(env: Record<string, string>, root?: string): 
       return child.exitCode
     },
   }
+}
+
+/**
+ * Waits until a process of the service listens.
+ * @returns the parsed log line "listening", and an array that collects all lines of the process
+ * @throws an error with the printed lines if the process ends before it listens
+ */
+export async function waitUntilListening(child: ChildProcess) {
+  const { promise, resolve, reject } = Promise.withResolvers<Record<string, string>>()
+  const lines = collectLines(child, line => line.includes('"msg":"listening"') && resolve(JSON.parse(line)))
+  child.once('exit', code => {
+    reject(new Error(`${child.spawnargs.join(' ')} ended with exit code ${code}:\n${lines.join('\n')}`))
+  })
+  return { listening: await promise, lines }
+}
+
+/** Returns an array that collects the lines of a process. Calls `onLine` with each line. */
+export function collectLines(child: ChildProcess, onLine: (line: string) => unknown = () => {}): string[] {
+  const lines: string[] = []
+  for (const stream of [child.stdout!, child.stderr!]) {
+    createInterface(stream).on('line', line => {
+      lines.push(line)
+      onLine(line)
+    })
+  }
+  return lines
 }
 
 /** Returns the mails in the development mailbox of a service, newest first. */
