@@ -117,7 +117,8 @@ async function whenReady<T>(log: Context['log'], work: () => Promise<T>): Promis
     } catch (error) {
       const cause = error instanceof AppError ? error.cause : error
       if (!(isUnreachable(cause) || isStale(cause)) || attempt >= 30) throw cause
-      log.warn({ attempt }, 'the database is not ready yet')
+      const { message, code } = cause as NodeJS.ErrnoException
+      log.warn({ attempt, reason: message || code }, 'the database is not ready yet')
       await delay(1_000)
     }
   }
