@@ -48,7 +48,7 @@ export const SETTINGS = {
   DATA_DIR: setting('./data', 'the folder for the embedded database and the generated secrets', text),
   SMTP_URL: setting(
     '',
-    'the URL of the mail server, `smtp://` or `smtps://`; empty: the development mailbox',
+    'the URL of the mail server, `smtp://` (port 587) or `smtps://` (port 465); empty: the development mailbox',
     optional(url('smtp', 'smtps')),
   ),
   APP_NAME: setting(

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { Client } from '../src/db/client.ts'
 import { connect } from '../src/db/sql.ts'
 import { AppError } from '../src/errors.ts'
 import { administer, testDatabase } from './support/database.ts'
@@ -179,6 +180,21 @@ test('a slow statement keeps its connection if its host is still the primary', a
   const before = await pid()
   await sql`select pg_sleep(6)`
   assert.equal(await pid(), before)
+})
+
+test('PostgreSQL probes clients that are silent for a minute', async t => {
+  const database = await testDatabase()
+  const client = new Client({ connectionString: database.url })
+  t.after(async () => {
+    await client.end()
+    await database.drop()
+  })
+  await client.connect()
+  // PostgreSQL returns the values of the socket.
+  const { rows } = await client.query(
+    "select current_setting('tcp_keepalives_idle') as idle, current_setting('tcp_keepalives_interval') as interval",
+  )
+  assert.deepEqual(rows, [{ idle: '60', interval: '10' }])
 })
 
 test('a statement that fails because the disk or the memory of the server is full fails with `unavailable`', async t => {

@@ -121,8 +121,8 @@ describe('a statement that fails', () => {
     assert.equal((failed[0]!.reason as AppError).code, 'unavailable')
   })
 
-  test('a timeout of PostgreSQL, a full disk and a refused password fail with `unavailable`', async () => {
-    for (const code of ['25P03', '25P04', '28P01', '53100', '55P03', '57014']) {
+  test('a timeout of PostgreSQL, a full disk and a refused login fail with `unavailable`', async () => {
+    for (const code of ['25P03', '25P04', '28000', '28P01', '53100', '55P03', '57014']) {
       const failed = h.database.sql.begin(async tx => {
         await tx`select set_config('test.code', ${code}, true)`
         await tx`do $$ begin raise exception using errcode = current_setting('test.code'); end $$`

@@ -16,9 +16,12 @@ const CHECK_TIMEOUT_MS = 5_000
  * meanwhile. The client sets them with a statement instead of the parameter `options`, because the URL may contain
  * other `options`, and a pooler may refuse or ignore `options`. The search path names only our schema, so the tables
  * and functions of other applications never take the place of ours.
+ *
+ * If our machine loses its power, its connections stay open on the server and count for `max_connections`. With the
+ * keep-alive settings, the server closes them after about 150 s. By default, Linux would wait for two hours.
  */
 const SESSION_SETTINGS = `set time zone 'UTC'; set datestyle = 'ISO, MDY'; set bytea_output = 'hex';
-  set default_transaction_isolation = 'read committed'`
+  set default_transaction_isolation = 'read committed'; set tcp_keepalives_idle = 60; set tcp_keepalives_interval = 10`
 
 export type ConnectionConfig = pg.ClientConfig & {
   /** Statements that set more session settings. */

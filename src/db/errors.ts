@@ -8,12 +8,13 @@ export function rethrowAsUnavailable(error: unknown): never {
 
 /**
  * Returns whether a second try of a statement may succeed. A deadlock, a serialization failure, a timeout or a full
- * disk ended the statement, or the server refused the password, which an operator may be changing.
+ * disk ended the statement, or the server refused the login, because an operator is changing the password or
+ * pg_hba.conf.
  */
 function isTransient(error: unknown): boolean {
   return (
     error instanceof pg.DatabaseError &&
-    /^(25P03|25P04|28P01|40P01|40001|53100|53200|55P03|57014)$/.test(error.code ?? '')
+    /^(25P03|25P04|28000|28P01|40P01|40001|53100|53200|55P03|57014)$/.test(error.code ?? '')
   )
 }
 
