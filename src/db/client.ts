@@ -17,11 +17,13 @@ const CHECK_TIMEOUT_MS = 5_000
  * other `options`, and a pooler may refuse or ignore `options`. The search path names only our schema, so the tables
  * and functions of other applications never take the place of ours.
  *
- * If our machine loses its power, its connections stay open on the server and count for `max_connections`. With the
- * keep-alive settings, the server closes them after about 150 s. By default, Linux would wait for two hours.
+ * If our machine loses its power, its connections stay open on the server and count for `max_connections`. With the TCP
+ * settings, the server closes them after about 150 s. By default, Linux would wait for two hours, or for 16 minutes if
+ * the server has sent data.
  */
 const SESSION_SETTINGS = `set time zone 'UTC'; set datestyle = 'ISO, MDY'; set bytea_output = 'hex';
-  set default_transaction_isolation = 'read committed'; set tcp_keepalives_idle = 60; set tcp_keepalives_interval = 10`
+  set default_transaction_isolation = 'read committed';
+  set tcp_keepalives_idle = 60; set tcp_keepalives_interval = 10; set tcp_user_timeout = 150000`
 
 export type ConnectionConfig = pg.ClientConfig & {
   /** Statements that set more session settings. */
