@@ -18,8 +18,8 @@ const CHECK_TIMEOUT_MS = 5_000
  * and functions of other applications never take the place of ours.
  *
  * If our machine loses its power, its connections stay open on the server and count for `max_connections`. With the TCP
- * settings, the server closes them after about 150 s. By default, Linux would wait for two hours, or for 16 minutes if
- * the server has sent data.
+ * settings, the server closes them within four minutes. By default, Linux would wait for two hours, or for 16 minutes
+ * if the server has sent data.
  */
 const SESSION_SETTINGS = `set time zone 'UTC'; set datestyle = 'ISO, MDY'; set bytea_output = 'hex';
   set default_transaction_isolation = 'read committed';

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-/** The user id and the group id of the unprivileged account `nobody` on Debian. */
+/** The user id and the group id of an unprivileged account that every Debian system has. */
 export const UNPRIVILEGED_UID = 65_534
 
 /** The arguments of `setpriv` that run a program as this user. */
