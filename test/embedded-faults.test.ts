@@ -217,7 +217,12 @@ describe('a signal to a command', () => {
     )
     await embedded.stop()
     const command = start(['users', 'delete', 'marie@example.com'])
-    for await (const chunk of command.stdout) if (String(chunk).includes('Type yes')) break
+    // The text may arrive in several chunks.
+    let output = ''
+    for await (const chunk of command.stdout) {
+      output += chunk
+      if (output.includes('Type yes')) break
+    }
     // Another command waits 10 s for the first one.
     const second = await courtside(['levels', 'list'], { DATA_DIR: dataDir })
     assert.equal(second.code, 1)
